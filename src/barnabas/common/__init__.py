@@ -1,0 +1,1 @@
+"""Words that every package uses; values only."""

@@ -1,0 +1,77 @@
+"""What may go wrong, by who has to handle it.
+
+``ApiException`` becomes an error field of an answer; ``InvariantViolated`` means that we are wrong and must
+stop what can no longer be trusted; ``Transient`` and ``Terminal`` tell retry loops about the world.
+Only ``ApiException.message`` ever reaches a client: the cause stays in our log.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from barnabas.common.error_code import ErrorCode
+
+__all__ = ["ApiError", "ApiException", "ErrorCode", "InvariantViolated", "Terminal", "Transient", "invariant"]
+
+
+class ApiException(Exception):
+    """The caller gets an answer with this error code and message."""
+
+    def __init__(self, code: ErrorCode, message: str | None = None) -> None:
+        super().__init__(message or code.name)
+        self.code = code
+        self.message = message
+
+    @property
+    def retriable(self) -> bool:
+        return self.code.retriable
+
+
+class ApiError:
+    """One item's outcome in a batch: a code and, for errors, a message."""
+
+    __slots__ = ("code", "message")
+
+    NONE: ClassVar[ApiError]
+
+    def __init__(self, code: ErrorCode, message: str | None = None) -> None:
+        self.code = code
+        self.message = message
+
+    @classmethod
+    def of(cls, error: ApiException) -> ApiError:
+        return cls(error.code, error.message)
+
+    @property
+    def is_error(self) -> bool:
+        return self.code != ErrorCode.NONE
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ApiError) and (self.code, self.message) == (other.code, other.message)
+
+    def __hash__(self) -> int:
+        return hash((self.code, self.message))
+
+    def __repr__(self) -> str:
+        return f"ApiError({self.code.name}, {self.message!r})"
+
+
+ApiError.NONE = ApiError(ErrorCode.NONE)
+
+
+class Transient:
+    """Mix-in: the world failed, and trying again may help."""
+
+
+class Terminal:
+    """Mix-in: the world failed, and trying again will not help."""
+
+
+class InvariantViolated(Exception):
+    """We are wrong. Never swallowed: the active controller resigns, a node stops serving what it can't trust."""
+
+
+def invariant(condition: object, message: str) -> None:
+    """Raise InvariantViolated unless the condition holds (a plain assert vanishes under -O)."""
+    if not condition:
+        raise InvariantViolated(message)

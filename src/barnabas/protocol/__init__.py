@@ -1,0 +1,1 @@
+"""Bytes to messages and back, as Kafka 4.3 writes them."""

@@ -1,0 +1,85 @@
+"""What compiled readers and writers call when the fast path does not fit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from barnabas.protocol.errors import BufferUnderflow, DecodeError, EncodeError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+ONE_BYTE = tuple(bytes((value,)) for value in range(128))
+_STRING_LENGTH_MAX = 0x7FFF
+
+
+def compact_length(value: int) -> bytes:
+    """An unsigned varint: seven bits a byte, low first, the high bit says that more follow."""
+    if value < 128:
+        return ONE_BYTE[value]
+    out = bytearray()
+    while value > 127:
+        out.append(value & 127 | 128)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def compact_string_length(value: int) -> bytes:
+    if value - 1 > _STRING_LENGTH_MAX:
+        raise EncodeError(f"a string of {value - 1} bytes is too long; at most {_STRING_LENGTH_MAX} fit")
+    return compact_length(value)
+
+
+def read_unsigned_varint(buffer: bytes | memoryview, position: int) -> tuple[int, int]:
+    """A 32-bit varint as Kafka reads it: overlong forms are taken, bit 31 makes it negative."""
+    value = shift = 0
+    while True:
+        byte = buffer[position]
+        position += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            break
+        shift += 7
+        if shift > 28:
+            raise DecodeError("a varint is longer than five bytes")
+    value &= 0xFFFFFFFF
+    return (value - 0x100000000 if value > 0x7FFFFFFF else value), position
+
+
+def write_tagged_fields(known: Iterable[tuple[int, bytes]], unknown: Iterable[tuple[int, bytes]] | None) -> bytes:
+    """Both in one section, by ascending tag; unknown ones must already be in that order, as Kafka demands."""
+    rest = list(unknown or ())
+    if any(left[0] >= right[0] for left, right in zip(rest, rest[1:], strict=False)):
+        raise EncodeError(f"unknown tags must ascend; got {[tag for tag, _ in rest]}")
+    tags = sorted([*known, *rest], key=lambda tag: tag[0])
+    out = [compact_length(len(tags))]
+    previous = -1
+    for tag, data in tags:
+        if tag <= previous:
+            raise EncodeError(f"tag {tag} appears more than once")
+        previous = tag
+        out += (compact_length(tag), compact_length(len(data)), data)
+    return b"".join(out)
+
+
+def underflow(what: str) -> DecodeError:
+    return BufferUnderflow(f"{what}: the buffer ends before the value does")
+
+
+def null_not_allowed(field: str) -> DecodeError:
+    return DecodeError(f"{field} is null, which is not allowed")
+
+
+def too_long(field: str, length: int) -> DecodeError:
+    return DecodeError(f"{field} has {length - 1} bytes; at most {_STRING_LENGTH_MAX} are allowed")
+
+
+def unsupported_field(struct: str, field: str, version: int) -> EncodeError:
+    return EncodeError(f"{struct}.{field} is set, but version {version} cannot carry it")
+
+
+def misuse(message: Any, error: Exception) -> EncodeError:
+    if isinstance(error, EncodeError):
+        return error
+    return EncodeError(f"{type(message).__name__} has a value that cannot be encoded: {error}")

@@ -1,0 +1,61 @@
+"""Metadata (API key 3): brokers, topics and partitions; topic ids since 10, null topics mean all."""
+
+from barnabas.common.uuid import Uuid
+from barnabas.protocol.schema import Message, Struct, array, bool_, int16, int32, string, uuid
+
+__all__ = [
+    "MetadataRequest",
+    "MetadataRequestTopic",
+    "MetadataResponse",
+    "MetadataResponseBroker",
+    "MetadataResponsePartition",
+    "MetadataResponseTopic",
+]
+
+
+class MetadataRequestTopic(Struct):
+    topic_id: Uuid = uuid("10+", ignorable=True)
+    name: str | None = string(nullable="10+")
+
+
+class MetadataRequest(Message, api_key=3, versions="0-13", flexible="9+"):
+    topics: list[MetadataRequestTopic] | None = array(MetadataRequestTopic, nullable="1+")
+    allow_auto_topic_creation: bool = bool_("4+", default=True)
+    include_cluster_authorized_operations: bool = bool_("8-10")
+    include_topic_authorized_operations: bool = bool_("8+")
+
+
+class MetadataResponseBroker(Struct):
+    node_id: int = int32()
+    host: str = string()
+    port: int = int32()
+    rack: str | None = string("1+", nullable="1+", default=None, ignorable=True)
+
+
+class MetadataResponsePartition(Struct):
+    error_code: int = int16()
+    partition_index: int = int32()
+    leader_id: int = int32()
+    leader_epoch: int = int32("7+", default=-1, ignorable=True)
+    replica_nodes: list[int] = array("int32")
+    isr_nodes: list[int] = array("int32")
+    offline_replicas: list[int] = array("int32", "5+", ignorable=True)
+
+
+class MetadataResponseTopic(Struct):
+    error_code: int = int16()
+    name: str | None = string(nullable="12+")
+    topic_id: Uuid = uuid("10+", ignorable=True)
+    is_internal: bool = bool_("1+", ignorable=True)
+    partitions: list[MetadataResponsePartition] = array(MetadataResponsePartition)
+    topic_authorized_operations: int = int32("8+", default=-2147483648)
+
+
+class MetadataResponse(Message, api_key=3, versions="0-13", flexible="9+"):
+    throttle_time_ms: int = int32("3+", ignorable=True)
+    brokers: list[MetadataResponseBroker] = array(MetadataResponseBroker)
+    cluster_id: str | None = string("2+", nullable="2+", default=None, ignorable=True)
+    controller_id: int = int32("1+", default=-1, ignorable=True)
+    topics: list[MetadataResponseTopic] = array(MetadataResponseTopic)
+    cluster_authorized_operations: int = int32("8-10", default=-2147483648)
+    error_code: int = int16("13+", ignorable=True)

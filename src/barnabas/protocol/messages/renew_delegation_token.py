@@ -1,0 +1,16 @@
+"""RenewDelegationToken (API key 39): renews a delegation token."""
+
+from barnabas.protocol.schema import Message, bytes_, int16, int32, int64
+
+__all__ = ["RenewDelegationTokenRequest", "RenewDelegationTokenResponse"]
+
+
+class RenewDelegationTokenRequest(Message, api_key=39, versions="1-2", flexible="2+"):
+    hmac: bytes = bytes_()
+    renew_period_ms: int = int64()
+
+
+class RenewDelegationTokenResponse(Message, api_key=39, versions="1-2", flexible="2+"):
+    error_code: int = int16()
+    expiry_timestamp_ms: int = int64()
+    throttle_time_ms: int = int32()

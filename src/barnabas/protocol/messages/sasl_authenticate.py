@@ -1,0 +1,16 @@
+"""SaslAuthenticate (API key 36): carries SASL tokens, with errors and session life time."""
+
+from barnabas.protocol.schema import Message, bytes_, int16, int64, string
+
+__all__ = ["SaslAuthenticateRequest", "SaslAuthenticateResponse"]
+
+
+class SaslAuthenticateRequest(Message, api_key=36, versions="0-2", flexible="2+"):
+    auth_bytes: bytes = bytes_()
+
+
+class SaslAuthenticateResponse(Message, api_key=36, versions="0-2", flexible="2+"):
+    error_code: int = int16()
+    error_message: str | None = string(nullable="0+")
+    auth_bytes: bytes = bytes_()
+    session_lifetime_ms: int = int64("1+", ignorable=True)

@@ -1,0 +1,1 @@
+"""Records of the metadata log, of raft, of the coordinators, and other versioned data."""
