@@ -1,0 +1,121 @@
+"""The settings of a node: look one up, find its synonyms, and derive what they mean for topics.
+
+``BROKER_CONFIG_DEF`` has Kafka's settings and ours (``barnabas.*``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from barnabas.common.broker_config_table import BARNABAS_SETTINGS, BROKER_SETTINGS, INTERNAL_BROKER_SETTINGS
+from barnabas.common.config_def import CLUSTER_WIDE, PER_BROKER, ConfigDef, ConfigKey, ConfigRow, ConfigValue
+from barnabas.common.topic_config import TOPIC_CONFIG_DEF, TOPIC_SYNONYMS, TopicConfig
+
+__all__ = [
+    "BROKER_CONFIG_DEF",
+    "DYNAMIC_QUOTA_CONFIG_DEF",
+    "broker_config_key",
+    "broker_synonyms",
+    "listener_base_name",
+    "topic_defaults",
+    "update_mode",
+]
+
+BROKER_CONFIG_DEF = ConfigDef(
+    BROKER_SETTINGS + BARNABAS_SETTINGS,
+    internal=INTERNAL_BROKER_SETTINGS + tuple(row[0] for row in BARNABAS_SETTINGS),
+)
+
+# Dynamic settings that no server.properties knows: described only once somebody has set them.
+_DYNAMIC_QUOTAS: tuple[ConfigRow, ...] = tuple(
+    (name, "LONG", "9223372036854775807", "0..", "MEDIUM", CLUSTER_WIDE)
+    for name in (
+        "leader.replication.throttled.rate",
+        "follower.replication.throttled.rate",
+        "replica.alter.log.dirs.io.max.bytes.per.second",
+    )
+)
+DYNAMIC_QUOTA_CONFIG_DEF = ConfigDef(_DYNAMIC_QUOTAS)
+
+# Settings that say the same in several units or under an older name, the strongest first.
+_SYNONYM_GROUPS: tuple[tuple[str, ...], ...] = tuple(
+    tuple(name for name, _ in group) for group in TOPIC_SYNONYMS.values() if len(group) > 1
+)
+
+# What may follow "listener.name.<listener>.<mechanism>."; everything else follows "listener.name.<listener>." directly.
+_MECHANISM_SETTINGS = (
+    "sasl.jaas.config",
+    "sasl.login.callback.handler.class",
+    "sasl.login.class",
+    "sasl.server.callback.handler.class",
+    "connections.max.reauth.ms",
+)
+_LISTENER_PREFIX = "listener.name."
+
+
+def listener_base_name(name: str) -> str | None:
+    """The setting that ``listener.name.<listener>[.<mechanism>].<setting>`` is a form of; none if it isn't one."""
+    if not name.startswith(_LISTENER_PREFIX):
+        return None
+    for setting in _MECHANISM_SETTINGS:
+        if name.endswith("." + setting):
+            return setting
+    _, dot, setting = name[len(_LISTENER_PREFIX) :].partition(".")
+    return setting if dot and setting else None
+
+
+def broker_config_key(name: str) -> ConfigKey | None:
+    """The definition of a broker setting, of its listener form, or of a quota that is only set dynamically."""
+    return (
+        BROKER_CONFIG_DEF.get(name)
+        or DYNAMIC_QUOTA_CONFIG_DEF.get(name)
+        or BROKER_CONFIG_DEF.get(listener_base_name(name) or "")
+    )
+
+
+def update_mode(name: str) -> str | None:
+    """Where a broker setting may change at run time; none for an unknown name."""
+    key = broker_config_key(name)
+    return None if key is None else key.update_mode
+
+
+def broker_synonyms(name: str, *, match_listener: bool = True) -> tuple[str, ...]:
+    """The names under which a broker setting may be given, the strongest first."""
+    for group in _SYNONYM_GROUPS:
+        if name in group:
+            return group
+    base = listener_base_name(name) if match_listener else None
+    return (name, base) if base is not None else (name,)
+
+
+def is_dynamic(name: str) -> bool:
+    return update_mode(name) in (PER_BROKER, CLUSTER_WIDE)
+
+
+def topic_defaults(values: Mapping[str, ConfigValue]) -> TopicConfig:
+    """What a topic without overrides gets from a node's typed settings (those missing have their defaults).
+
+    Of several units the strongest that is set wins; below zero, any of them means "never".
+    """
+    resolved: dict[str, ConfigValue] = {}
+    for topic_name, synonyms in TOPIC_SYNONYMS.items():
+        for broker_name, factor in synonyms:
+            value = values[broker_name] if broker_name in values else BROKER_CONFIG_DEF[broker_name].default
+            if value is None:
+                continue
+            if factor != 1 and isinstance(value, int):
+                value = value * factor if value >= 0 else -1
+            resolved[topic_name] = value
+            break
+    return TopicConfig(resolved)
+
+
+def topic_default_texts(values: Mapping[str, ConfigValue]) -> dict[str, str]:
+    """``topic_defaults`` as text by topic setting."""
+    config = topic_defaults(values)
+    texts = {}
+    for name in TOPIC_SYNONYMS:
+        text = TOPIC_CONFIG_DEF[name].text_of(getattr(config, name.replace(".", "_")))
+        if text is not None:
+            texts[name] = text
+    return texts
