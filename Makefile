@@ -1,0 +1,123 @@
+# The same names are used by people and by CI. `make help` lists them.
+#
+# Every target does its own set-up. A stamp in .venv says which pinned files it was made from,
+# so that nothing is installed twice and a changed pin is noticed.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+LOCKS := requirements
+ARGS ?=
+
+# uv trusts what the machine trusts, as pip, Maven and Spark do.
+export UV_SYSTEM_CERTS := true
+export UV_NO_PROGRESS := true
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# An activated environment of somebody else must not be the one that is filled.
+unexport VIRTUAL_ENV
+# Without a home to write to, downloads are kept here.
+ifeq ($(shell test -n "$$HOME" -a -w "$$HOME" && echo yes),)
+export UV_CACHE_DIR := $(CURDIR)/.cache/uv
+endif
+
+UV_INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python --build-constraint $(LOCKS)/build.lock.txt
+LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	--no-emit-find-links --no-annotate --custom-compile-command "make lock" $(ARGS)
+PYTEST := $(BIN)/python -m pytest
+# Two workers at least; tests of one group (see tests/conftest.py) stay on one of them.
+WORKERS ?= auto
+PARALLEL := -n $(WORKERS) --dist loadgroup
+
+.PHONY: help env dev run test unit oracles interop spark simulate fuzz check lint types layers format bench lock clean
+
+help: ## this list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
+
+# ---- set-up --------------------------------------------------------------------------------------
+
+env: $(VENV)/.run.stamp ## make .venv with `barnabas` in it and all that `make run` needs
+
+dev: $(VENV)/.dev.stamp ## add what tests, checks and benchmarks need
+
+$(VENV)/.uv.stamp: $(LOCKS)/uv.lock.txt
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "barnabas needs Python 3.11 or later; $(PYTHON) is $$("$(PYTHON)" -V 2>&1). Try: make PYTHON=python3.11 ..." >&2; exit 1; }
+	@test -x $(BIN)/python || { echo "making $(VENV)"; "$(PYTHON)" -m venv $(VENV); }
+	@$(BIN)/python -m pip install --quiet --require-hashes --only-binary :all: -r $<
+	@touch $@
+
+$(VENV)/.run.stamp: $(LOCKS)/run.lock.txt $(LOCKS)/build.lock.txt pyproject.toml $(VENV)/.uv.stamp
+	@echo "installing what barnabas needs (PySpark is 400 MB; the first time takes a minute or two)"
+	@$(UV_INSTALL) --require-hashes -r $(LOCKS)/run.lock.txt
+	@$(UV_INSTALL) --no-deps --editable .
+	@touch $@
+
+$(VENV)/.dev.stamp: $(LOCKS)/dev.lock.txt $(VENV)/.run.stamp
+	@echo "installing what tests and checks need"
+	@$(UV_INSTALL) --require-hashes -r $(LOCKS)/dev.lock.txt
+	@touch $@
+
+lock: $(VENV)/.uv.stamp ## pin and hash again what pyproject.toml asks for (ARGS=--upgrade for newer versions)
+	$(LOCK) $(LOCKS)/uv.in -o $(LOCKS)/uv.lock.txt
+	$(LOCK) $(LOCKS)/build.in -o $(LOCKS)/build.lock.txt
+	$(LOCK) --extra spark --extra uvloop pyproject.toml -o $(LOCKS)/run.lock.txt
+	$(LOCK) -c $(LOCKS)/run.lock.txt --all-extras --group dev pyproject.toml -o $(LOCKS)/dev.lock.txt
+
+# ---- the main job --------------------------------------------------------------------------------
+
+run: env ## start a node, stream real flights into it, read them with Spark (KEEP=1 leaves the node up)
+	@$(BIN)/python -m barnabas.pipelines.flights $(ARGS)
+
+# ---- tests ---------------------------------------------------------------------------------------
+
+test: dev ## every test: unit, oracles, interop, spark (ARGS are passed to pytest)
+	@$(PYTEST) $(PARALLEL) $(ARGS)
+
+unit: dev ## the tests that need neither sockets nor Java
+	@$(PYTEST) $(PARALLEL) tests/unit $(ARGS)
+
+oracles: dev ## answers recorded from a real Kafka; BARNABAS_ORACLES=folder for other ones
+	@$(PYTEST) $(PARALLEL) -m oracle $(ARGS)
+
+interop: dev ## real clients on our node, the real Kafka on our files
+	@$(PYTEST) $(PARALLEL) -m interop $(ARGS)
+
+spark: dev ## the pipelines on a local Spark session
+	@$(PYTEST) -m spark $(ARGS)
+
+simulate: dev ## seeded clusters in one process (ARGS="-p randomly --randomly-seed=N" repeats one)
+	@$(PYTEST) $(PARALLEL) -m simulation $(ARGS)
+
+fuzz: dev ## the property tests with many more examples
+	@$(PYTEST) $(PARALLEL) -m hypothesis --hypothesis-profile=fuzz --timeout=1800 $(ARGS)
+
+# ---- checks --------------------------------------------------------------------------------------
+
+check: lint types layers ## format, lint, strict types, layers
+
+lint: dev
+	@$(BIN)/ruff format --check --quiet . || { $(BIN)/ruff format --diff . 2>&1 | tail -n 1; echo "make format mends this" >&2; exit 1; }
+	@$(BIN)/ruff check .
+
+types: dev
+	@$(BIN)/mypy
+
+layers: dev
+	@$(BIN)/lint-imports
+
+format: dev ## write the format that `check` expects
+	@$(BIN)/ruff check --quiet --fix-only .
+	@$(BIN)/ruff format .
+
+# ---- the rest ------------------------------------------------------------------------------------
+
+bench: dev ## a real Kafka and our node in turn; tables and plots go to docs/benchmarks
+	@$(BIN)/python -m bench $(ARGS)
+
+clean: ## remove what was made here, downloads included
+	rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist

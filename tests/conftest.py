@@ -1,0 +1,62 @@
+"""What all tests share: hypothesis profiles, how they are spread over workers, and the real Kafka as fixtures.
+
+With several workers (``make test``) the tests of one heavy kind stay on one worker: a Spark session or a real
+broker is then started once, and timings are not spoilt by two of them at the same time.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from tests.peers import KafkaNode, require_java, require_maven, require_peer, running_kafka
+
+settings.register_profile("default", deadline=None, print_blob=True)
+settings.register_profile(
+    "fuzz", deadline=None, print_blob=True, max_examples=20_000, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("default")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.get_closest_marker("xdist_group") is not None:
+            continue
+        if item.get_closest_marker("spark") is not None:
+            item.add_marker(pytest.mark.xdist_group("spark"))
+        elif item.get_closest_marker("interop") is not None:
+            item.add_marker(pytest.mark.xdist_group("interop"))
+
+
+def pytest_report_header() -> str:
+    return "a test that lacks Java or Maven " + ("fails (CI is set)" if os.environ.get("CI") else "is skipped")
+
+
+@pytest.fixture(scope="session")
+def java() -> None:
+    """For a test that needs Java."""
+    require_java()
+
+
+@pytest.fixture(scope="session")
+def maven() -> None:
+    """For a test that needs Maven."""
+    require_maven()
+
+
+@pytest.fixture(scope="session")
+def kafka_peer() -> Path:
+    """For a test that runs Kafka's own classes; the folder of its jars."""
+    return require_peer()
+
+
+@pytest.fixture(scope="session")
+def real_kafka(kafka_peer: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
+    """One real Kafka 4.3.1 for all tests that only use it as a cluster: name topics so that they don't collide."""
+    with running_kafka(tmp_path_factory.mktemp("real-kafka")) as node:
+        yield node

@@ -1,0 +1,275 @@
+"""A real Apache Kafka 4.3.1 beside ours: run one of its classes, or a whole node of it.
+
+The jars are fetched by Maven when something first needs them (see ``kafka-run``). ``require_java`` and
+``require_maven`` are how a test says that it can't do without: it is skipped, with the reason, on a
+machine that lacks them, and fails where ``CI`` is set, because there nothing may be skipped silently.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+__all__ = [
+    "CLASSES",
+    "KafkaNode",
+    "free_ports",
+    "kafka_command",
+    "peer_lib",
+    "require_java",
+    "require_maven",
+    "require_peer",
+    "run_class",
+    "running_kafka",
+]
+
+HERE = Path(__file__).resolve().parent
+PROJECT = HERE.parent.parent
+KAFKA_VERSION = "4.3.1"
+OLDEST_JAVA = 17
+READY_LINE = "Kafka Server started"
+
+CLASSES: Mapping[str, str] = {
+    "node": "kafka.Kafka",
+    "storage": "kafka.tools.StorageTool",
+    "topics": "org.apache.kafka.tools.TopicCommand",
+    "configs": "kafka.admin.ConfigCommand",
+    "groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
+    "features": "org.apache.kafka.tools.FeatureCommand",
+    "quorum": "org.apache.kafka.tools.MetadataQuorumCommand",
+    "get-offsets": "org.apache.kafka.tools.GetOffsetShell",
+    "delete-records": "org.apache.kafka.tools.DeleteRecordsCommand",
+    "log-dirs": "org.apache.kafka.tools.LogDirsCommand",
+    "api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
+    "producer-perf": "org.apache.kafka.tools.ProducerPerformance",
+    "consumer-perf": "org.apache.kafka.tools.ConsumerPerformance",
+    "console-producer": "org.apache.kafka.tools.ConsoleProducer",
+    "console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
+    "dump-log": "org.apache.kafka.tools.DumpLogSegments",
+    "metadata-shell": "org.apache.kafka.shell.MetadataShell",
+}
+"""The names under which its own scripts (``kafka-topics.sh`` ...) are known, without prefix and suffix."""
+
+
+def _lacking(what: str) -> NoReturn:
+    if os.environ.get("CI"):
+        pytest.fail(f"{what}; in CI this is an error", pytrace=False)
+    pytest.skip(what)
+
+
+@cache
+def _java_version() -> int | None:
+    java = shutil.which("java")
+    if java is None:
+        return None
+    answer = subprocess.run([java, "-version"], capture_output=True, text=True, check=False, timeout=60).stderr
+    _, _, rest = answer.partition('version "')
+    major = rest.split(".", 1)[0].split('"', 1)[0].split("-", 1)[0]
+    return int(major) if major.isdigit() else None
+
+
+def require_java() -> None:
+    """Go on only where Java 17 or later is installed."""
+    version = _java_version()
+    if version is None:
+        _lacking("needs Java, and there is no `java` on the PATH")
+    if version < OLDEST_JAVA:
+        _lacking(f"needs Java {OLDEST_JAVA} or later, and `java` is {version}")
+
+
+def require_maven() -> None:
+    """Go on only where Maven is installed."""
+    if shutil.which("mvn") is None:
+        _lacking("needs Maven, and there is no `mvn` on the PATH")
+
+
+def require_peer() -> Path:
+    """Go on only where a real Kafka can be run; returns the folder of its jars, fetched if need be."""
+    require_java()
+    if not (_lib() / ".complete").exists():
+        require_maven()
+    return peer_lib()
+
+
+def _lib() -> Path:
+    named = os.environ.get("BARNABAS_PEER_LIB")
+    return Path(named) if named else PROJECT / ".cache" / "peers" / f"kafka-{KAFKA_VERSION}"
+
+
+def peer_lib() -> Path:
+    """The folder of Kafka's jars; the first call on a machine fetches them (about a minute)."""
+    lib = _lib()
+    if not (lib / ".complete").exists():
+        subprocess.run([str(HERE / "kafka-run")], check=True, timeout=600)
+    return lib
+
+
+def kafka_command(name: str, *args: str, jvm: Sequence[str] = ()) -> list[str]:
+    """The command line that runs a class of Kafka's, given by its short name in ``CLASSES`` or in full."""
+    options = [*jvm, "--"] if jvm else []
+    return [str(HERE / "kafka-run"), *options, CLASSES.get(name, name), *args]
+
+
+def run_class(
+    name: str,
+    *args: str,
+    jvm: Sequence[str] = (),
+    stdin: str | None = None,
+    check: bool = True,
+    timeout_s: float = 60,
+    cwd: Path | None = None,
+) -> subprocess.CompletedProcess[str]:
+    """Run a tool of Kafka's to its end. With ``check`` a failure shows everything that it printed."""
+    require_peer()
+    done = subprocess.run(
+        kafka_command(name, *args, jvm=jvm),
+        input="" if stdin is None else stdin,
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+        check=False,
+        cwd=cwd,
+    )
+    if check and done.returncode != 0:
+        raise AssertionError(
+            f"{name} {' '.join(args)} ended with {done.returncode}\n--- out\n{done.stdout}\n--- err\n{done.stderr}"
+        )
+    return done
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that were free a moment ago. All are held at once, so that they differ."""
+    held: list[socket.socket] = []
+    try:
+        for _ in range(count):
+            probe = socket.socket()
+            probe.bind(("127.0.0.1", 0))
+            held.append(probe)
+        return [int(probe.getsockname()[1]) for probe in held]
+    finally:
+        for probe in held:
+            probe.close()
+
+
+class KafkaNode:
+    """A combined broker and controller of the real Kafka, on ports of its own, in a folder of its own.
+
+    ``start`` formats the folder on first use and returns when the node is up, so that ``stop`` and
+    ``start`` make a restart. ``log`` holds everything that it printed.
+    """
+
+    def __init__(self, folder: Path, *, settings: Mapping[str, str] | None = None, jvm: Sequence[str] = ()) -> None:
+        self.folder = folder
+        self.port, self.controller_port = free_ports(2)
+        self.log = folder / "node.log"
+        self._jvm = tuple(jvm) or ("-Xmx768m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
+        self._settings = {
+            "process.roles": "broker,controller",
+            "node.id": "1",
+            "controller.quorum.bootstrap.servers": f"127.0.0.1:{self.controller_port}",
+            "listeners": f"PLAINTEXT://127.0.0.1:{self.port},CONTROLLER://127.0.0.1:{self.controller_port}",
+            "controller.listener.names": "CONTROLLER",
+            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+            "log.dirs": str(folder / "data"),
+            "num.partitions": "1",
+            "offsets.topic.replication.factor": "1",
+            "offsets.topic.num.partitions": "4",
+            "transaction.state.log.replication.factor": "1",
+            "transaction.state.log.min.isr": "1",
+            "transaction.state.log.num.partitions": "4",
+            "share.coordinator.state.topic.replication.factor": "1",
+            "share.coordinator.state.topic.min.isr": "1",
+            "group.initial.rebalance.delay.ms": "0",
+            **(settings or {}),
+        }
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def bootstrap(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None, "the node is not running"
+        return self._process.pid
+
+    @property
+    def properties(self) -> Path:
+        return self.folder / "server.properties"
+
+    def format(self, *options: str) -> None:
+        """Write the settings and format the data folder with Kafka's own tool."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.properties.write_text("".join(f"{key}={value}\n" for key, value in self._settings.items()))
+        cluster_id = run_class("storage", "random-uuid").stdout.split()[-1]
+        run_class(
+            "storage", "format", "--standalone", "-t", cluster_id, "-c", str(self.properties), *options, timeout_s=120
+        )
+
+    def start(self, *, timeout_s: float = 60) -> None:
+        require_peer()
+        if not self.properties.exists():
+            self.format()
+        printed_before = self.log.stat().st_size if self.log.exists() else 0
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                kafka_command("node", str(self.properties), jvm=self._jvm),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                cwd=self.folder,
+            )
+        self._wait_until_ready(printed_before, timeout_s)
+
+    def _wait_until_ready(self, printed_before: int, timeout_s: float) -> None:
+        assert self._process is not None
+        deadline = time.monotonic() + timeout_s
+        while True:
+            printed = self.log.read_bytes()[printed_before:].decode(errors="replace")
+            if READY_LINE in printed:
+                return
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                self.kill()
+                raise AssertionError(f"Kafka was not up after {timeout_s} s:\n{printed[-4000:]}")
+            time.sleep(0.05)
+
+    def stop(self, *, timeout_s: float = 30) -> int:
+        """SIGTERM, and its exit status; killed if that takes too long."""
+        if self._process is None:
+            return 0
+        self._process.terminate()
+        try:
+            return self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            return self._process.wait()
+        finally:
+            self._process = None
+
+    def kill(self) -> None:
+        """SIGKILL: nothing is flushed or said goodbye to."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+
+@contextmanager
+def running_kafka(folder: Path, *, settings: Mapping[str, str] | None = None) -> Iterator[KafkaNode]:
+    """A real Kafka for the length of a ``with`` block."""
+    node = KafkaNode(folder, settings=settings)
+    node.start()
+    try:
+        yield node
+    finally:
+        node.stop()
