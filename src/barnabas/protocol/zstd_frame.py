@@ -1,0 +1,67 @@
+"""Measure zstd frames without decompressing them.
+
+The library's reader neither says that a stream was cut nor how much will come out. Both can be read off the frame
+itself: each block states its size, and no block gives more than 128 KiB.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from barnabas.protocol.errors import InvalidCompressedData
+
+__all__ = ["measure_zstd_frame"]
+
+_MAGIC: Final = b"\x28\xb5\x2f\xfd"
+_SKIPPABLE_MAGIC_TAIL: Final = b"\x2a\x4d\x18"
+_BLOCK_SIZE_MAX: Final = 128 * 1024
+_DICTIONARY_ID_SIZES: Final = (0, 1, 2, 4)
+_CONTENT_SIZE_SIZES: Final = (0, 2, 4, 8)
+_RAW, _RUN_LENGTH, _COMPRESSED = 0, 1, 2
+
+
+def measure_zstd_frame(data: bytes | memoryview, start: int) -> tuple[int, int]:
+    """Return where the frame that begins at ``start`` ends, and how many bytes it gives at most."""
+    magic = data[start : start + 4]
+    if len(magic) < 4:
+        raise InvalidCompressedData("zstd data ends before its frame header")
+    if magic != _MAGIC:
+        if magic[0] & 0xF0 == 0x50 and magic[1:] == _SKIPPABLE_MAGIC_TAIL:
+            return _skip_frame(data, start)
+        raise InvalidCompressedData("zstd data does not begin with a frame")
+    try:
+        descriptor = data[start + 4]
+        is_single_segment = descriptor & 0x20
+        content_size_size = _CONTENT_SIZE_SIZES[descriptor >> 6] or (1 if is_single_segment else 0)
+        position = start + 5 + (0 if is_single_segment else 1) + _DICTIONARY_ID_SIZES[descriptor & 3] + content_size_size
+        size_max = 0
+        is_last = 0
+        while not is_last:
+            header = data[position] | data[position + 1] << 8 | data[position + 2] << 16
+            position += 3
+            is_last, kind, size = header & 1, header >> 1 & 3, header >> 3
+            if kind == _COMPRESSED:
+                size_max += _BLOCK_SIZE_MAX
+                position += size
+            elif kind == _RAW:
+                size_max += size
+                position += size
+            elif kind == _RUN_LENGTH:
+                size_max += size
+                position += 1
+            else:
+                raise InvalidCompressedData("a zstd block is of the reserved type")
+    except IndexError:
+        raise InvalidCompressedData("zstd data ends inside a frame") from None
+    if descriptor & 4:
+        position += 4
+    if position > len(data):
+        raise InvalidCompressedData("zstd data ends inside a frame")
+    return position, size_max
+
+
+def _skip_frame(data: bytes | memoryview, start: int) -> tuple[int, int]:
+    end = start + 8 + int.from_bytes(data[start + 4 : start + 8], "little")
+    if end > len(data):
+        raise InvalidCompressedData("zstd data ends inside a skippable frame")
+    return end, 0
