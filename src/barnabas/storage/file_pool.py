@@ -1,0 +1,93 @@
+"""Open descriptors and loaded indexes, bounded: a node with 20,000 partitions must not need 20,000 of them.
+
+Any file of the pool may be closed at any time and is opened again when it is next used. The one that was not used
+since the last look is closed first (second chance: using a file costs one attribute write, not a list operation).
+
+A pool belongs to one thread, the node's loop. A thread that flushes or compacts opens descriptors of its own: a
+descriptor borrowed from here could be closed, and its number reused, under its hands.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict
+
+from barnabas.storage.index_file import IndexFile
+
+__all__ = ["FilePool", "PooledFile"]
+
+DEFAULT_FILES_MAX = 2048
+# Loaded indexes of full segments take up to 2 MiB each.
+INDEXES_MAX = 32
+
+
+class PooledFile:
+    """A file that is opened for reading and writing when it is first used."""
+
+    __slots__ = ("_fd", "_pool", "_recent", "path")
+
+    def __init__(self, pool: FilePool, path: str) -> None:
+        self.path = path
+        self._pool = pool
+        self._fd = -1
+        self._recent = False
+
+    def fd(self) -> int:
+        """A descriptor that is good until the next call of any file's ``fd`` in this pool."""
+        if self._fd >= 0:
+            self._recent = True
+            return self._fd
+        return self._pool.open(self)
+
+    @property
+    def is_open(self) -> bool:
+        return self._fd >= 0
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            self._pool.close(self)
+
+
+class FilePool:
+    def __init__(self, files_max: int = DEFAULT_FILES_MAX) -> None:
+        if files_max < 1:
+            raise ValueError(f"files_max must be at least 1, not {files_max}")
+        self.files_max = files_max
+        self._open: OrderedDict[PooledFile, None] = OrderedDict()
+        self._loaded_indexes: OrderedDict[IndexFile, None] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def open(self, file: PooledFile) -> int:
+        while len(self._open) >= self.files_max:
+            self._close_one()
+        fd = os.open(file.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        file._fd = fd
+        file._recent = True
+        self._open[file] = None
+        return fd
+
+    def close(self, file: PooledFile) -> None:
+        self._open.pop(file, None)
+        fd, file._fd = file._fd, -1
+        os.close(fd)
+
+    def remember(self, index: IndexFile) -> None:
+        """This index is about to be read into memory: let the one that came first go, if there are too many."""
+        self._loaded_indexes[index] = None
+        if len(self._loaded_indexes) > INDEXES_MAX:
+            self._loaded_indexes.popitem(last=False)[0].release()
+
+    def close_all(self) -> None:
+        for file in list(self._open):
+            self.close(file)
+
+    def _close_one(self) -> None:
+        while True:
+            file, _ = self._open.popitem(last=False)
+            if not file._recent:
+                self.close(file)
+                return
+            file._recent = False
+            self._open[file] = None

@@ -1,0 +1,104 @@
+"""What the offset index and the time index have in common: a sorted run of fixed-size entries beside a segment.
+
+An index is derived data, so it is written when its segment is flushed, rolled or closed, and not entry by entry: a
+process that is killed finds the segment unflushed and rebuilds the index while it recovers it. Entries of the active
+segment stay in memory; those of an older segment are read from the file when they are needed and may be dropped.
+
+Kafka preallocates these files and trims them on close, so one that was left open ends in zeros: they are no entries.
+"""
+
+from __future__ import annotations
+
+import os
+
+from barnabas.storage.errors import CorruptIndexError
+
+__all__ = ["IndexFile"]
+
+
+class IndexFile:
+    __slots__ = ("_entries", "_is_dirty", "_written", "base_offset", "path")
+
+    ENTRY_SIZE = 0
+
+    def __init__(self, path: str, base_offset: int, *, is_new: bool = False) -> None:
+        self.path = path
+        self.base_offset = base_offset
+        self._entries: bytearray | None = bytearray() if is_new else None
+        self._is_dirty = is_new
+        self._written = 0  # How many bytes of the entries the file is known to hold.
+
+    @property
+    def entries(self) -> bytearray:
+        """The raw entries, read from the file on first use. A missing file has none."""
+        if self._entries is None:
+            self._entries = self._read()
+        return self._entries
+
+    @property
+    def count(self) -> int:
+        return len(self.entries) // self.ENTRY_SIZE
+
+    @property
+    def is_loaded(self) -> bool:
+        return self._entries is not None
+
+    def sanity_check(self) -> None:
+        """Raise CorruptIndexError if the file is missing or its entries are not in order."""
+        raise NotImplementedError
+
+    def write(self, *, sync: bool = False) -> None:
+        """Make the file equal to the entries. A crash in between leaves a file that does not pass the sanity check
+        or ends early; both are found when the segment, which is unflushed then, is recovered."""
+        if self._entries is None or not self._is_dirty:
+            return
+        # Cleared first, and a copy is written: the loop may append while another thread flushes.
+        self._is_dirty = False
+        written = self._written
+        tail = bytes(self._entries[written:])
+        fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            os.pwrite(fd, tail, written)
+            os.ftruncate(fd, written + len(tail))
+            if sync:
+                os.fsync(fd)
+        finally:
+            os.close(fd)
+        self._written = written + len(tail)
+
+    def release(self) -> None:
+        """Forget entries that the file holds too."""
+        if not self._is_dirty:
+            self._entries = None
+            self._written = 0
+
+    def clear(self) -> None:
+        self._entries = bytearray()
+        self._written = 0
+        self._is_dirty = True
+
+    def _cut(self, count: int) -> None:
+        if count < self.count:
+            del self.entries[count * self.ENTRY_SIZE :]
+            self._written = min(self._written, count * self.ENTRY_SIZE)
+            self._is_dirty = True
+
+    def _read(self) -> bytearray:
+        try:
+            with open(self.path, "rb") as file:
+                data = file.read()
+        except FileNotFoundError:
+            self._is_dirty = True
+            return bytearray()
+        size = len(data.rstrip(b"\0"))
+        size += -size % self.ENTRY_SIZE
+        if size > len(data):
+            raise CorruptIndexError(self.path, f"its size {len(data)} is no multiple of {self.ENTRY_SIZE}")
+        self._written = size
+        if size < len(data):
+            self._is_dirty = True
+        return bytearray(memoryview(data)[:size])
+
+    def _must_exist(self) -> None:
+        if not self.is_loaded and not os.path.exists(self.path):
+            raise CorruptIndexError(self.path, "the file is missing")

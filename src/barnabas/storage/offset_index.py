@@ -1,0 +1,72 @@
+"""``.index``: offset -> position in the segment, one entry about every ``index.interval.bytes``.
+
+An entry is the last offset of a batch, relative to the segment's base offset, and the position where that batch
+starts, both 32 bits. Positions and offsets grow strictly; no entry points at position 0, where a segment starts anyway.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+
+from barnabas.storage.errors import CorruptIndexError
+from barnabas.storage.index_file import IndexFile
+
+__all__ = ["OffsetIndex"]
+
+_ENTRY = Struct(">ii")
+_unpack = _ENTRY.unpack_from
+
+
+class OffsetIndex(IndexFile):
+    __slots__ = ()
+
+    ENTRY_SIZE = 8
+
+    def append(self, offset: int, position: int) -> None:
+        self.entries.extend(_ENTRY.pack(offset - self.base_offset, position))
+        self._is_dirty = True
+
+    def lookup(self, offset: int) -> int:
+        """The position of the last indexed batch whose last offset is at most ``offset``; 0 if there is none."""
+        slot = self._slot_before(offset - self.base_offset + 1)
+        return int(_unpack(self.entries, slot * 8)[1]) if slot >= 0 else 0
+
+    @property
+    def last_offset(self) -> int:
+        """The last offset that is indexed, or the base offset when nothing is."""
+        entries = self.entries
+        return self.base_offset + int(_unpack(entries, len(entries) - 8)[0]) if entries else self.base_offset
+
+    def truncate_to_position(self, position: int) -> None:
+        """Drop the entries of batches that start at ``position`` or after it."""
+        entries = self.entries
+        low, high = 0, len(entries) // 8
+        while low < high:
+            middle = (low + high) // 2
+            if _unpack(entries, middle * 8)[1] < position:
+                low = middle + 1
+            else:
+                high = middle
+        self._cut(low)
+
+    def sanity_check(self) -> None:
+        self._must_exist()
+        last_offset, last_position = -1, 0
+        for offset, position in _ENTRY.iter_unpack(self.entries):
+            if offset <= last_offset or position <= last_position:
+                raise CorruptIndexError(
+                    self.path, f"entry ({offset}, {position}) after ({last_offset}, {last_position})"
+                )
+            last_offset, last_position = offset, position
+
+    def _slot_before(self, relative_offset: int) -> int:
+        """The last entry below ``relative_offset``, or -1."""
+        entries = self.entries
+        low, high = 0, len(entries) // 8
+        while low < high:
+            middle = (low + high) // 2
+            if _unpack(entries, middle * 8)[0] < relative_offset:
+                low = middle + 1
+            else:
+                high = middle
+        return low - 1

@@ -1,0 +1,46 @@
+"""``partition.metadata``: the id of the topic whose partition lives in this directory.
+
+After a topic was deleted and created again under the same name, this file tells that the directory is the old one's.
+"""
+
+from __future__ import annotations
+
+import os
+
+from barnabas.common.uuid import Uuid
+from barnabas.storage.errors import CorruptFileError
+
+__all__ = ["PARTITION_METADATA", "read_partition_metadata", "write_partition_metadata"]
+
+PARTITION_METADATA = "partition.metadata"
+VERSION = 0
+
+
+def write_partition_metadata(directory: str, topic_id: Uuid) -> None:
+    """Written without fsync: ten thousand topics are created by ten thousand of these.
+
+    What a power loss may leave is an empty file, and that reads as no file.
+    """
+    fd = os.open(f"{directory}/{PARTITION_METADATA}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+    try:
+        os.write(fd, b"version: %d\ntopic_id: %s" % (VERSION, str(topic_id).encode()))
+    finally:
+        os.close(fd)
+
+
+def read_partition_metadata(directory: str) -> Uuid | None:
+    path = f"{directory}/{PARTITION_METADATA}"
+    try:
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+    except FileNotFoundError:
+        return None
+    if not text:
+        return None
+    fields = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
+    if fields.get("version") != str(VERSION):
+        raise CorruptFileError(path, f"version {fields.get('version')!r} is not {VERSION}")
+    try:
+        return Uuid.from_string(fields["topic_id"])
+    except (KeyError, ValueError) as error:
+        raise CorruptFileError(path, f"no topic id in {text!r}") from error

@@ -1,0 +1,410 @@
+"""One segment of a log: ``<base offset>.log`` with whole record batches, and the indexes beside it.
+
+A segment knows positions and headers; what batches mean (producers, epochs, retention) is its log's business, so that
+partition logs and the metadata log share it. Three things are unlike Kafka's segment, none of them visible once closed:
+
+- Files come to be when there is something to put into them. A partition that was never written to has none.
+- Indexes are written when the segment is flushed, rolled or closed. Before that, a kill loses them, and recovery, which
+  reads an unflushed segment anyway, makes them again.
+- A large read is a private mapping of just that range. It stays valid for as long as somebody holds it, also when the
+  segment is compacted away or deleted meanwhile, and truncation writes a new file instead of cutting one that may be
+  mapped (touching a mapping behind the end of its file kills the process).
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections.abc import Iterator, Sequence
+from struct import Struct
+
+from barnabas.storage.batch_header import BATCH_OVERHEAD, HEADER_SIZE, Buffer
+from barnabas.storage.errors import CorruptSegmentError, StorageError
+from barnabas.storage.file_pool import FilePool, PooledFile
+from barnabas.storage.index_file import IndexFile
+from barnabas.storage.offset_index import OffsetIndex
+from barnabas.storage.time_index import NO_TIMESTAMP, TimeIndex
+from barnabas.storage.transaction_index import TransactionIndex
+
+__all__ = ["CLEANED_SUFFIX", "DELETED_SUFFIX", "SWAP_SUFFIX", "Segment", "segment_path"]
+
+CLEANED_SUFFIX = ".cleaned"
+SWAP_SUFFIX = ".swap"
+DELETED_SUFFIX = ".deleted"
+
+SIZE_MAX = 2**31 - 1
+RELATIVE_OFFSET_MAX = 2**31 - 1
+
+# base_offset, batch_length, last_offset_delta: enough to walk from batch to batch.
+_WALK = Struct(">qi11xi")
+_WALK_CHUNK = 4096
+# Below this a copy is cheaper than a mapping.
+_MAP_BYTES_MIN = 128 * 1024
+_PAGE = mmap.ALLOCATIONGRANULARITY
+
+_EXTENSIONS = (".log", ".index", ".timeindex", ".txnindex")
+
+
+def segment_path(directory: str, base_offset: int, extension: str, suffix: str = "") -> str:
+    return f"{directory}/{base_offset:020d}{extension}{suffix}"
+
+
+class Segment:
+    __slots__ = (
+        "_first_timestamp",
+        "_max_timestamp",
+        "_max_timestamp_offset",
+        "_offset_index",
+        "_pool",
+        "_time_index",
+        "_transaction_index",
+        "base_offset",
+        "bytes_since_index_entry",
+        "created_ms",
+        "directory",
+        "file",
+        "is_flushed",
+        "size",
+        "suffix",
+    )
+
+    def __init__(
+        self, directory: str, base_offset: int, pool: FilePool, *, size: int = 0, created_ms: int = 0, suffix: str = ""
+    ) -> None:
+        """A segment of ``size`` bytes; nothing is opened. An empty one counts ``segment.ms`` from ``created_ms``."""
+        self.directory = directory
+        self.base_offset = base_offset
+        self.suffix = suffix
+        self.size = size
+        self.created_ms = created_ms
+        self.bytes_since_index_entry = 0
+        self.is_flushed = size == 0
+        self.file = PooledFile(pool, segment_path(directory, base_offset, ".log", suffix))
+        self._pool = pool
+        self._offset_index: OffsetIndex | None = None
+        self._time_index: TimeIndex | None = None
+        self._transaction_index: TransactionIndex | None = None
+        self._max_timestamp: int | None = None if size else NO_TIMESTAMP
+        self._max_timestamp_offset = base_offset
+        self._first_timestamp: int | None = None
+
+    def __repr__(self) -> str:
+        return f"Segment({self.path!r}, size={self.size})"
+
+    # Parts
+
+    @property
+    def path(self) -> str:
+        return self.file.path
+
+    @property
+    def offset_index(self) -> OffsetIndex:
+        if self._offset_index is None:
+            self._offset_index = OffsetIndex(self._path(".index"), self.base_offset, is_new=self.size == 0)
+        return self._offset_index
+
+    @property
+    def time_index(self) -> TimeIndex:
+        if self._time_index is None:
+            self._time_index = TimeIndex(self._path(".timeindex"), self.base_offset, is_new=self.size == 0)
+        return self._time_index
+
+    @property
+    def transaction_index(self) -> TransactionIndex:
+        if self._transaction_index is None:
+            self._transaction_index = TransactionIndex(self._path(".txnindex"))
+        return self._transaction_index
+
+    @property
+    def max_timestamp(self) -> int:
+        """The greatest timestamp of any batch, -1 when there is none."""
+        if self._max_timestamp is None:
+            self._max_timestamp, self._max_timestamp_offset = self.time_index.last_entry
+        return self._max_timestamp
+
+    @property
+    def max_timestamp_offset(self) -> int:
+        """The last offset of the first batch that has the greatest timestamp."""
+        return self._max_timestamp_offset if self.max_timestamp >= 0 else self.base_offset
+
+    @property
+    def largest_timestamp(self) -> int:
+        """What time-based retention goes by: the greatest timestamp, or else when the file was last written."""
+        if self.max_timestamp >= 0:
+            return self.max_timestamp
+        try:
+            return os.stat(self.path).st_mtime_ns // 1_000_000
+        except FileNotFoundError:
+            return self.created_ms
+
+    @property
+    def first_timestamp(self) -> int | None:
+        """The first batch's greatest timestamp: what ``segment.ms`` counts from once there is data."""
+        if self._first_timestamp is None and self.size:
+            self._first_timestamp = int.from_bytes(self.read(35, 8), "big", signed=True)
+        return self._first_timestamp
+
+    def fits(self, size: int, last_offset: int) -> bool:
+        """Whether positions and relative offsets still fit into 32 bits after ``size`` more bytes."""
+        return self.size + size <= SIZE_MAX and last_offset - self.base_offset <= RELATIVE_OFFSET_MAX
+
+    # Writing
+
+    def append(
+        self,
+        buffers: Sequence[Buffer],
+        size: int,
+        *,
+        last_offset: int,
+        max_timestamp: int,
+        index_interval_bytes: int,
+    ) -> int:
+        """Write one batch, given in pieces that are ``size`` bytes together, at the end; return its position.
+
+        All of it is written or nothing: a write that fails is cut off again before the error goes up.
+        """
+        position = self.size
+        try:
+            if os.pwritev(self.file.fd(), buffers, position) != size:
+                self._write_rest(buffers, size, position)
+        except OSError as error:
+            self._cut_failed_write(position)
+            raise StorageError(f"{self.path}: cannot write {size} bytes at {position}: {error}") from error
+        self.is_flushed = False
+        if max_timestamp > (self.max_timestamp if self._max_timestamp is None else self._max_timestamp):
+            self._max_timestamp = max_timestamp
+            self._max_timestamp_offset = last_offset
+        if position == 0:
+            self._first_timestamp = max_timestamp
+        if self.bytes_since_index_entry > index_interval_bytes:
+            self.offset_index.append(last_offset, position)
+            self.time_index.maybe_append(self.max_timestamp, self._max_timestamp_offset)
+            self.bytes_since_index_entry = 0
+        self.size = position + size
+        self.bytes_since_index_entry += size
+        return position
+
+    def create_file(self) -> None:
+        """Make the (empty) ``.log``, when its name alone says something: the log's next offset."""
+        os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644))
+        self.is_flushed = False
+
+    def flush(self) -> None:
+        """Make everything that was appended durable, the indexes included. Uses descriptors of its own."""
+        if self.is_flushed:
+            return
+        self.is_flushed = True
+        try:
+            self._write_indexes(sync=True)
+            for path in (self.path, self.directory):
+                fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+                try:
+                    os.fsync(fd)
+                finally:
+                    os.close(fd)
+        except OSError as error:
+            self.is_flushed = False
+            raise StorageError(f"{self.path}: cannot flush: {error}") from error
+
+    def become_inactive(self) -> None:
+        """The log has rolled: complete the time index, write the indexes and let go of what can be read again."""
+        self.complete_indexes()
+        self.release()
+
+    def complete_indexes(self) -> None:
+        """Write both indexes, the last time index entry being the segment's greatest timestamp."""
+        if self.max_timestamp >= 0:
+            self.time_index.maybe_append(self.max_timestamp, self._max_timestamp_offset)
+        self._write_indexes(sync=False)
+
+    def release(self) -> None:
+        """Drop index entries that are in the files too, and the descriptor."""
+        for index in self._indexes():
+            index.release()
+        self.file.close()
+
+    def close(self) -> None:
+        """Leave the directory as Kafka would: the log and both indexes exist, trimmed."""
+        if self.size or os.path.exists(self.path):
+            self.offset_index.write()
+            self.complete_indexes()
+        self.release()
+
+    def _write_rest(self, buffers: Sequence[Buffer], size: int, position: int) -> None:
+        """The kernel took only a part: write everything again, in one piece, until it is all there."""
+        data = memoryview(b"".join(buffers))
+        if len(data) != size:
+            raise ValueError(f"{len(data)} bytes were to be written, not {size}")
+        done = 0
+        while done < size:
+            done += os.pwrite(self.file.fd(), data[done:], position + done)
+
+    def _cut_failed_write(self, position: int) -> None:
+        try:
+            os.ftruncate(self.file.fd(), position)
+        except OSError as error:
+            raise StorageError(f"{self.path}: cannot cut off a failed write at {position}: {error}") from error
+
+    # Reading
+
+    def read(self, position: int, size: int) -> bytes | memoryview:
+        """The bytes [position, position + size), as many of them as there are."""
+        size = min(size, self.size - position)
+        if size <= 0:
+            return b""
+        fd = self.file.fd()
+        if size < _MAP_BYTES_MIN:
+            return os.pread(fd, size, position)
+        start = position % _PAGE
+        view = memoryview(mmap.mmap(fd, start + size, prot=mmap.PROT_READ, offset=position - start))
+        return view[start:]
+
+    def find(self, offset: int) -> tuple[int, int, int, int] | None:
+        """The first batch that ends at or after ``offset``: (position, size, base offset, last offset).
+
+        None when every batch ends before it. In a compacted segment the batch may also start after it.
+        """
+        start = self._position_before(offset) if self.size > _WALK_CHUNK else 0
+        for position, size, base_offset, last_offset in self.walk(start):
+            if last_offset >= offset:
+                return position, size, base_offset, last_offset
+        return None
+
+    def walk(self, position: int = 0) -> Iterator[tuple[int, int, int, int]]:
+        """(position, size, base offset, last offset) of each batch from ``position`` on, from the headers alone."""
+        end = self.size
+        chunk: bytes | memoryview = b""
+        chunk_start = position
+        while position < end:
+            at = position - chunk_start
+            if at + _WALK.size > len(chunk):
+                if position + HEADER_SIZE > end:
+                    raise CorruptSegmentError(self.path, position, "the segment ends inside a batch header")
+                chunk = self.read(position, _WALK_CHUNK)
+                chunk_start, at = position, 0
+            base_offset, batch_length, last_offset_delta = _WALK.unpack_from(chunk, at)
+            size = batch_length + BATCH_OVERHEAD
+            if size < HEADER_SIZE or last_offset_delta < 0 or position + size > end:
+                raise CorruptSegmentError(self.path, position, f"no batch: length {batch_length}, offset {base_offset}")
+            yield position, size, base_offset, base_offset + last_offset_delta
+            position += size
+
+    def map(self) -> memoryview:
+        """The whole segment, for somebody who reads all of it, through a descriptor of its own."""
+        if not self.size:
+            return memoryview(b"")
+        fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            return memoryview(mmap.mmap(fd, self.size, prot=mmap.PROT_READ))
+        finally:
+            os.close(fd)
+
+    def read_next_offset(self) -> int:
+        """The offset after the last batch: the base offset if there is none."""
+        next_offset = self.base_offset
+        start = self.offset_index.lookup(RELATIVE_OFFSET_MAX + self.base_offset)
+        for _, _, _, last_offset in self.walk(start):
+            next_offset = last_offset + 1
+        return next_offset
+
+    def _position_before(self, offset: int) -> int:
+        index = self.offset_index
+        if not index.is_loaded:
+            self._pool.remember(index)
+        return index.lookup(offset)
+
+    # Shrinking, renaming, removing
+
+    def truncate_to(self, offset: int) -> int:
+        """Remove the batches that end at or after ``offset``; return how many bytes went."""
+        found = self.find(offset)
+        if found is None:
+            return 0
+        position = found[0]
+        removed = self.size - position
+        self._replace_with_prefix(position)
+        self.offset_index.truncate_to_position(position)
+        self.time_index.truncate_to_offset(offset)
+        self.transaction_index.truncate_to(offset)
+        self._max_timestamp = None if position else NO_TIMESTAMP
+        if position:
+            self._recompute_max_timestamp()
+        else:
+            self.offset_index.clear()
+            self.time_index.clear()
+            self._first_timestamp = None
+        self.bytes_since_index_entry = 0
+        self.is_flushed = False
+        return removed
+
+    def rename_suffix(self, suffix: str) -> None:
+        """Give all files of the segment another suffix; the ``.log``, whose presence decides, goes last."""
+        for extension in reversed(_EXTENSIONS):
+            try:
+                os.rename(self._path(extension), segment_path(self.directory, self.base_offset, extension, suffix))
+            except FileNotFoundError:
+                continue
+        self._move(self.directory, suffix)
+
+    def move_to(self, directory: str) -> None:
+        """The directory was renamed under the segment."""
+        self._move(directory, self.suffix)
+
+    def delete(self) -> None:
+        self.file.close()
+        for extension in _EXTENSIONS:
+            try:
+                os.unlink(self._path(extension))
+            except FileNotFoundError:
+                continue
+
+    def _replace_with_prefix(self, position: int) -> None:
+        """Keep the first ``position`` bytes, in a new file: the old one may be mapped by a reader."""
+        temporary = segment_path(self.directory, self.base_offset, ".log", CLEANED_SUFFIX)
+        target = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        try:
+            done = 0
+            while done < position:
+                done += os.sendfile(target, self.file.fd(), done, position - done)
+        finally:
+            os.close(target)
+        os.rename(temporary, self.path)
+        self.file.close()
+        self.size = position
+
+    def _recompute_max_timestamp(self) -> None:
+        """After a truncation: the time index covers the batches up to its last entry, the rest is read."""
+        timestamp, offset = self.time_index.last_entry
+        start = self.offset_index.lookup(offset) if timestamp >= 0 else 0
+        for position, _, _, last_offset in self.walk(start):
+            batch_timestamp = int.from_bytes(self.read(position + 35, 8), "big", signed=True)
+            if batch_timestamp > timestamp:
+                timestamp, offset = batch_timestamp, last_offset
+        self._max_timestamp, self._max_timestamp_offset = timestamp, offset
+
+    def _move(self, directory: str, suffix: str) -> None:
+        self.directory = directory
+        self.suffix = suffix
+        self.file.path = self._path(".log")
+        if self._offset_index is not None:
+            self._offset_index.path = self._path(".index")
+        if self._time_index is not None:
+            self._time_index.path = self._path(".timeindex")
+        if self._transaction_index is not None:
+            self._transaction_index.path = self._path(".txnindex")
+
+    def _path(self, extension: str) -> str:
+        return segment_path(self.directory, self.base_offset, extension, self.suffix)
+
+    def _indexes(self) -> Iterator[IndexFile]:
+        if self._offset_index is not None:
+            yield self._offset_index
+        if self._time_index is not None:
+            yield self._time_index
+
+    def _write_indexes(self, *, sync: bool) -> None:
+        if self.size:
+            for index in (self.offset_index, self.time_index):
+                index.write(sync=sync)
+        if self._transaction_index is not None and sync:
+            self._transaction_index.sync()

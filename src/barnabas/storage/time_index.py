@@ -1,0 +1,71 @@
+"""``.timeindex``: the greatest timestamp so far -> the last offset of the batch that has it.
+
+An entry says that no batch up to its offset has a greater timestamp. Timestamps grow strictly, 64 bits, offsets are
+relative to the segment's base offset, 32 bits. The last entry of a segment that is no longer written to holds the
+segment's greatest timestamp: retention needs only that one.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+
+from barnabas.storage.errors import CorruptIndexError
+from barnabas.storage.index_file import IndexFile
+
+__all__ = ["NO_TIMESTAMP", "TimeIndex"]
+
+_ENTRY = Struct(">qi")
+_unpack = _ENTRY.unpack_from
+
+NO_TIMESTAMP = -1
+
+
+class TimeIndex(IndexFile):
+    __slots__ = ()
+
+    ENTRY_SIZE = 12
+
+    def maybe_append(self, timestamp: int, offset: int) -> None:
+        """Add an entry unless the last one already covers the timestamp."""
+        if timestamp > self.last_entry[0]:
+            self.entries.extend(_ENTRY.pack(timestamp, offset - self.base_offset))
+            self._is_dirty = True
+
+    @property
+    def last_entry(self) -> tuple[int, int]:
+        """(greatest timestamp, its offset); (-1, base offset) when there is no entry."""
+        entries = self.entries
+        if not entries:
+            return NO_TIMESTAMP, self.base_offset
+        timestamp, relative_offset = _unpack(entries, len(entries) - 12)
+        return timestamp, self.base_offset + relative_offset
+
+    def lookup(self, timestamp: int) -> int:
+        """An offset at or before the first batch that may hold ``timestamp`` or later."""
+        entries = self.entries
+        low, high = 0, len(entries) // 12
+        while low < high:
+            middle = (low + high) // 2
+            if _unpack(entries, middle * 12)[0] <= timestamp:
+                low = middle + 1
+            else:
+                high = middle
+        return self.base_offset + int(_unpack(entries, (low - 1) * 12)[1]) if low else self.base_offset
+
+    def truncate_to_offset(self, offset: int) -> None:
+        """Drop the entries whose offset is ``offset`` or after it."""
+        entries = self.entries
+        count = len(entries) // 12
+        while count and _unpack(entries, (count - 1) * 12)[1] >= offset - self.base_offset:
+            count -= 1
+        self._cut(count)
+
+    def sanity_check(self) -> None:
+        self._must_exist()
+        last_timestamp, last_offset = NO_TIMESTAMP, -1
+        for timestamp, offset in _ENTRY.iter_unpack(self.entries):
+            if timestamp <= last_timestamp or offset < last_offset or offset < 0:
+                raise CorruptIndexError(
+                    self.path, f"entry ({timestamp}, {offset}) after ({last_timestamp}, {last_offset})"
+                )
+            last_timestamp, last_offset = timestamp, offset

@@ -1,0 +1,107 @@
+"""``.txnindex``: the aborted transactions whose end lies in a segment, in the order of their end markers.
+
+A consumer with isolation level read_committed gets them with the records and skips what they cover. The file exists
+only where a transaction was aborted. Entries are 34 bytes: version 0, producer id, first offset, last offset (that of
+the marker), and the last stable offset at that moment, which tells a reader when it has seen enough.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from struct import Struct
+from typing import NamedTuple
+
+from barnabas.storage.errors import CorruptIndexError
+
+__all__ = ["AbortedTransaction", "TransactionIndex"]
+
+_ENTRY = Struct(">hqqqq")
+
+
+class AbortedTransaction(NamedTuple):
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    last_stable_offset: int
+
+
+class TransactionIndex:
+    __slots__ = ("_transactions", "path")
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._transactions: list[AbortedTransaction] | None = None
+
+    @property
+    def transactions(self) -> list[AbortedTransaction]:
+        if self._transactions is None:
+            self._transactions = list(self._read())
+        return self._transactions
+
+    def append(self, transaction: AbortedTransaction) -> None:
+        """Written at once: markers of aborted transactions are rare, and nothing else remembers them."""
+        transactions = self.transactions
+        if transactions and transactions[-1].last_offset >= transaction.last_offset:
+            raise ValueError(f"{transaction} ends before the last one of {self.path}, {transactions[-1]}")
+        fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            os.pwrite(fd, _ENTRY.pack(0, *transaction), len(transactions) * _ENTRY.size)
+        finally:
+            os.close(fd)
+        transactions.append(transaction)
+
+    def collect(self, fetch_offset: int, upper_bound_offset: int) -> tuple[list[AbortedTransaction], bool]:
+        """Those that overlap [fetch_offset, upper_bound_offset), and whether later segments can hold no more."""
+        found: list[AbortedTransaction] = []
+        for transaction in self.transactions:
+            if transaction.last_offset >= fetch_offset and transaction.first_offset < upper_bound_offset:
+                found.append(transaction)
+            if transaction.last_stable_offset >= upper_bound_offset:
+                return found, True
+        return found, False
+
+    def truncate_to(self, offset: int) -> None:
+        """Forget the transactions that end at ``offset`` or after it."""
+        kept = [transaction for transaction in self.transactions if transaction.last_offset < offset]
+        if len(kept) < len(self.transactions):
+            os.truncate(self.path, len(kept) * _ENTRY.size)
+            self._transactions = kept
+
+    def clear(self) -> None:
+        """Remove everything, the file too."""
+        self._transactions = []
+        with suppress(FileNotFoundError):
+            os.unlink(self.path)
+
+    def sync(self) -> None:
+        try:
+            fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def sanity_check(self, base_offset: int) -> None:
+        """Raise CorruptIndexError unless the entries are whole and end in order inside the segment."""
+        last_offset = base_offset - 1
+        for transaction in self.transactions:
+            if transaction.last_offset <= last_offset or transaction.first_offset > transaction.last_offset:
+                raise CorruptIndexError(self.path, f"{transaction} is out of order")
+            last_offset = transaction.last_offset
+
+    def _read(self) -> Iterator[AbortedTransaction]:
+        try:
+            with open(self.path, "rb") as file:
+                data = file.read()
+        except FileNotFoundError:
+            return
+        if len(data) % _ENTRY.size:
+            raise CorruptIndexError(self.path, f"its size {len(data)} is no multiple of {_ENTRY.size}")
+        for version, *fields in _ENTRY.iter_unpack(data):
+            if version != 0:
+                raise CorruptIndexError(self.path, f"version {version} of an entry is not 0")
+            yield AbortedTransaction(*fields)
