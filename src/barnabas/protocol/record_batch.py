@@ -21,7 +21,6 @@ from barnabas.protocol.compression import DECOMPRESSED_SIZE_MAX, Compression, de
 from barnabas.protocol.errors import (
     BufferUnderflow,
     CorruptRecordError,
-    InvalidLength,
     InvalidRecordError,
     InvalidVarint,
     UnsupportedCompression,
@@ -57,6 +56,7 @@ __all__ = [
     "increment_sequence",
     "iter_batches",
     "parse_records",
+    "set_max_timestamp",
     "stamp_in_place",
 ]
 
@@ -472,9 +472,7 @@ def _wrong_magic(magic: int) -> UnsupportedMagic | CorruptRecordError:
     return CorruptRecordError(f"invalid magic found in record batch: {magic}")
 
 
-def _wrong_length(length: int) -> InvalidLength | CorruptRecordError:
-    if length < 0:
-        return InvalidLength(f"a record batch has the negative length {length}")
+def _wrong_length(length: int) -> CorruptRecordError:
     return CorruptRecordError(f"a record batch has the impossible length {length}")
 
 

@@ -1,0 +1,130 @@
+"""Find the oracle corpora, hand out their lines, and say which lines are passed over and why.
+
+A corpus is every file ``<corpus>-<anything>.jsonl.gz`` (``wire-public``, ``wire-mutated-public``, ...) anywhere below the
+folder that ``BARNABAS_ORACLES`` names; without it the copies that lie next to this module. Each line is an answer that
+a real Kafka 4.3.1 gave. A line may be passed over only when it belongs to something that is not built: share groups and
+streams groups, and a few families of small functions that are named here.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from collections import Counter
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+__all__ = ["CORPORA", "Line", "check_all", "checked_lines", "grouped", "passed_over", "passed_over_counts", "root"]
+
+CORPORA = ("wire", "headers", "wire-mutated", "envelope", "records", "batches", "vectors")
+"""The corpora that tests of this folder read. The others (authorizer, connect, ...) belong to what is not built yet."""
+
+_UNBUILT_FAMILIES = {
+    "scram-derive": "SCRAM",
+    "scram-exchange": "SCRAM",
+    "scram-server-first": "SCRAM",
+    "scram-server-final": "SCRAM",
+    "scram-name": "SCRAM",
+    "scram-unname": "SCRAM",
+    "scram-credential-parse": "SCRAM",
+    "token-hmac": "delegation tokens",
+    "token-lifecycle": "delegation tokens",
+    "principal-serde": "principals",
+    "principal-bad": "principals",
+    "principal-parse": "principals",
+    "ssl-mapping": "TLS principals",
+    "authorized-operations": "authorized operations",
+}
+_FAILURES_SHOWN = 5
+
+
+class Line(NamedTuple):
+    """One answer of Kafka and where it stands."""
+
+    file: str
+    number: int
+    data: dict[str, Any]
+
+    def __str__(self) -> str:
+        named = {key: self.data[key] for key in ("family", "type", "api", "kind", "version", "variant", "name", "how") if key in self.data}
+        return f"{self.file}:{self.number} {named}"
+
+
+def root() -> Path:
+    """The folder that is searched for corpora."""
+    return Path(os.environ.get("BARNABAS_ORACLES") or Path(__file__).parent / "data")
+
+
+@lru_cache(maxsize=None)
+def checked_lines(corpus: str) -> tuple[Line, ...]:
+    """Every line of a corpus that concerns what is built."""
+    return tuple(line for line in _all_lines(corpus) if passed_over(line.data) is None)
+
+
+def grouped(corpus: str, key: Callable[[dict[str, Any]], str]) -> dict[str, list[Line]]:
+    """The lines of a corpus by a name, so that a failing test says what it was about."""
+    groups: dict[str, list[Line]] = {}
+    for line in checked_lines(corpus):
+        groups.setdefault(key(line.data), []).append(line)
+    return groups
+
+
+def check_all(lines: Iterable[Line], check: Callable[[dict[str, Any]], None]) -> None:
+    """Run a check on every line and fail with the first few that do not hold and the number of all of them."""
+    failures: list[str] = []
+    total = 0
+    for line in lines:
+        total += 1
+        try:
+            check(line.data)
+        except Exception as error:
+            failures.append(f"{line}\n      {type(error).__name__}: {str(error)[:600]}")
+    if failures:
+        shown = "\n  ".join(failures[:_FAILURES_SHOWN])
+        raise AssertionError(f"{len(failures)} of {total} lines differ from Kafka:\n  {shown}")
+
+
+def passed_over(data: dict[str, Any]) -> str | None:
+    """Why a line is not checked, or None when it is."""
+    for key in ("api", "type", "keyType", "family"):
+        name = str(data.get(key, ""))
+        if "Share" in name or name.startswith("share-"):
+            return "share groups"
+        if "StreamsGroup" in name or name.startswith("STREAMS_GROUP"):
+            return "streams groups"
+        if "SHARE" in name and key == "type":
+            return "share groups"
+    return _UNBUILT_FAMILIES.get(str(data.get("family")))
+
+
+def passed_over_counts() -> dict[tuple[str, str, str], int]:
+    """How many lines are passed over, by corpus, reason and name of what they are about."""
+    counts: Counter[tuple[str, str, str]] = Counter()
+    for corpus in CORPORA:
+        for line in _all_lines(corpus):
+            reason = passed_over(line.data)
+            if reason is not None:
+                name = str(line.data.get("api") or line.data.get("keyType") or line.data.get("type") or line.data["family"])
+                counts[corpus, reason, name] += 1
+    return dict(counts)
+
+
+@lru_cache(maxsize=None)
+def _all_lines(corpus: str) -> tuple[Line, ...]:
+    lines: list[Line] = []
+    for path in sorted(root().rglob("*.jsonl.gz")):
+        if _corpus_of(path.name) == corpus:
+            with gzip.open(path, "rt", encoding="utf-8", newline="\n") as file:
+                lines += (Line(path.name, number, json.loads(text)) for number, text in enumerate(file, 1) if text.strip())
+    return tuple(lines)
+
+
+def _corpus_of(file_name: str) -> str | None:
+    stem = file_name.removesuffix(".jsonl.gz")
+    matches = [corpus for corpus in CORPORA if stem == corpus or stem.startswith(f"{corpus}-")]
+    return max(matches, key=len, default=None)
