@@ -1,0 +1,131 @@
+"""Collects the leader's records into batches until it is time to write them.
+
+Offsets are fixed when records arrive: the layer above needs them before the records are durable. A set that must
+be atomic never spans two batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from barnabas.protocol.record_batch_builder import RecordBatchBuilder
+from barnabas.raft.control_records import ControlRecord, build_control_batch
+from barnabas.raft.errors import RecordBatchTooLargeException
+from barnabas.raft.ports import RecordSerde
+from barnabas.raft.ready import AppendedBatch
+
+__all__ = ["BatchAccumulator"]
+
+_BATCH_OVERHEAD = 61
+_RECORD_OVERHEAD_MAX = 21
+"""Upper bound of what a record takes beside its value: lengths, deltas, null key, no headers."""
+
+
+class _OpenBatch:
+    __slots__ = ("base_offset", "records", "size", "timestamp_ms", "values")
+
+    def __init__(self, base_offset: int, timestamp_ms: int) -> None:
+        self.base_offset = base_offset
+        self.timestamp_ms = timestamp_ms
+        self.records: list[Any] = []
+        self.values: list[bytes] = []
+        self.size = _BATCH_OVERHEAD
+
+
+class BatchAccumulator:
+    def __init__(
+        self, *, epoch: int, base_offset: int, serde: RecordSerde, batch_max_bytes: int, batch_max_records: int
+    ) -> None:
+        self.next_offset = base_offset
+        """The offset that the next record will get."""
+        self._epoch = epoch
+        self._serde = serde
+        self._batch_max_bytes = batch_max_bytes
+        self._batch_max_records = batch_max_records
+        self._open: _OpenBatch | None = None
+        self._complete: list[AppendedBatch] = []
+        self.first_append_ms: int | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        return self._open is None and not self._complete
+
+    @property
+    def has_complete_batch(self) -> bool:
+        return bool(self._complete)
+
+    def append(self, records: Sequence[Any], now_ms: int, *, is_atomic: bool) -> int:
+        """Take the records and give the offset of the last; nothing is taken when they don't fit."""
+        values = [self._serde.encode(record) for record in records]
+        sizes = [len(value) + _RECORD_OVERHEAD_MAX for value in values]
+        self._check_size(sum(sizes) if is_atomic else max(sizes, default=0))
+        if is_atomic:
+            self._append_together(records, values, sum(sizes), now_ms)
+        else:
+            for record, value, size in zip(records, values, sizes, strict=True):
+                if self._open is not None and len(self._open.values) >= self._batch_max_records:
+                    self._complete_open_batch()
+                self._append_together((record,), (value,), size, now_ms)
+        return self.next_offset - 1
+
+    def append_control(self, records: Sequence[ControlRecord], now_ms: int) -> AppendedBatch:
+        """Close the open batch and put a control batch of its own behind it."""
+        self._complete_open_batch()
+        base_offset = self.next_offset
+        self.next_offset += len(records)
+        batch = AppendedBatch(
+            base_offset=base_offset,
+            last_offset=self.next_offset - 1,
+            epoch=self._epoch,
+            timestamp_ms=now_ms,
+            data=build_control_batch(records, base_offset=base_offset, leader_epoch=self._epoch, timestamp_ms=now_ms),
+            is_control=True,
+        )
+        self._complete.append(batch)
+        return batch
+
+    def drain(self) -> list[AppendedBatch]:
+        self._complete_open_batch()
+        batches, self._complete = self._complete, []
+        self.first_append_ms = None
+        return batches
+
+    def _check_size(self, needed: int) -> None:
+        if needed + _BATCH_OVERHEAD > self._batch_max_bytes:
+            raise RecordBatchTooLargeException(
+                f"The total record(s) size of {needed} exceeds the maximum allowed batch size of "
+                f"{self._batch_max_bytes}"
+            )
+
+    def _append_together(self, records: Sequence[Any], values: Sequence[bytes], size: int, now_ms: int) -> None:
+        if self._open is not None and self._open.size + size > self._batch_max_bytes:
+            self._complete_open_batch()
+        if self._open is None:
+            self._open = _OpenBatch(self.next_offset, now_ms)
+            if self.first_append_ms is None:
+                self.first_append_ms = now_ms
+        self._open.records.extend(records)
+        self._open.values.extend(values)
+        self._open.size += size
+        self.next_offset += len(records)
+
+    def _complete_open_batch(self) -> None:
+        opened, self._open = self._open, None
+        if opened is None:
+            return
+        builder = RecordBatchBuilder(base_offset=opened.base_offset, leader_epoch=self._epoch)
+        for index, value in enumerate(opened.values):
+            builder.append(opened.base_offset + index, opened.timestamp_ms, None, value)
+        data = builder.build()
+        self._complete.append(
+            AppendedBatch(
+                base_offset=opened.base_offset,
+                last_offset=opened.base_offset + len(opened.values) - 1,
+                epoch=self._epoch,
+                timestamp_ms=opened.timestamp_ms,
+                data=data,
+                is_control=False,
+                records=opened.records,
+            )
+        )

@@ -1,0 +1,109 @@
+"""The voter set and the kraft.version at every offset, from the control records of snapshot and log.
+
+Both are in force as soon as they are appended, long before they commit: a majority is always counted in the
+newest set. Truncating the log brings the earlier ones back.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import Generic, TypeVar
+
+from barnabas.common.errors import invariant
+from barnabas.raft.voter_set import VoterSet
+
+__all__ = ["BOOTSTRAP_OFFSET", "ControlRecordStateMachine", "History"]
+
+BOOTSTRAP_OFFSET = -1
+"""Where the records of the 0-0 checkpoint stand: before the log."""
+
+T = TypeVar("T")
+
+
+class History(Generic[T]):
+    """Values by the offset that set them."""
+
+    def __init__(self) -> None:
+        self._offsets: list[int] = []
+        self._values: list[T] = []
+
+    def add(self, offset: int, value: T) -> None:
+        invariant(not self._offsets or offset > self._offsets[-1], f"offset {offset} is not after {self._offsets[-1:]}")
+        self._offsets.append(offset)
+        self._values.append(value)
+
+    def at_or_before(self, offset: int) -> T | None:
+        index = bisect_right(self._offsets, offset) - 1
+        return self._values[index] if index >= 0 else None
+
+    @property
+    def last(self) -> T | None:
+        return self._values[-1] if self._values else None
+
+    @property
+    def last_offset(self) -> int | None:
+        return self._offsets[-1] if self._offsets else None
+
+    def truncate_new_entries(self, end_offset: int) -> None:
+        while self._offsets and self._offsets[-1] >= end_offset:
+            self._offsets.pop()
+            self._values.pop()
+
+    def truncate_old_entries(self, start_offset: int) -> None:
+        """Forget what no reader at or after ``start_offset`` can ask for."""
+        keep = bisect_right(self._offsets, start_offset) - 1
+        if keep > 0:
+            del self._offsets[:keep]
+            del self._values[:keep]
+
+    def clear(self) -> None:
+        self._offsets.clear()
+        self._values.clear()
+
+
+class ControlRecordStateMachine:
+    """The voters that were configured, unless the log or a snapshot says otherwise."""
+
+    def __init__(self, static_voters: VoterSet | None = None) -> None:
+        self._static_voters = static_voters or VoterSet()
+        self.voters: History[VoterSet] = History()
+        self.kraft_versions: History[int] = History()
+
+    @property
+    def last_voter_set(self) -> VoterSet:
+        last = self.voters.last
+        return self._static_voters if last is None else last
+
+    @property
+    def last_voter_set_offset(self) -> int | None:
+        """None while the voters come from the configuration."""
+        return self.voters.last_offset
+
+    @property
+    def last_kraft_version(self) -> int:
+        return self.kraft_versions.last or 0
+
+    def voter_set_at(self, offset: int) -> VoterSet | None:
+        """The set to write into a snapshot that ends after ``offset``; None if none was ever written."""
+        return self.voters.at_or_before(offset)
+
+    def kraft_version_at(self, offset: int) -> int:
+        return self.kraft_versions.at_or_before(offset) or 0
+
+    def replay_voters(self, offset: int, voters: VoterSet) -> None:
+        self.voters.add(offset, voters)
+
+    def replay_kraft_version(self, offset: int, level: int) -> None:
+        self.kraft_versions.add(offset, level)
+
+    def truncate_new_entries(self, end_offset: int) -> None:
+        self.voters.truncate_new_entries(end_offset)
+        self.kraft_versions.truncate_new_entries(end_offset)
+
+    def truncate_old_entries(self, start_offset: int) -> None:
+        self.voters.truncate_old_entries(start_offset)
+        self.kraft_versions.truncate_old_entries(start_offset)
+
+    def clear(self) -> None:
+        self.voters.clear()
+        self.kraft_versions.clear()

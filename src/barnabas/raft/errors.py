@@ -1,0 +1,21 @@
+"""What a caller of the raft node can get wrong, or must cope with."""
+
+from __future__ import annotations
+
+from barnabas.common.errors import ApiException, ErrorCode
+
+__all__ = ["NotLeaderException", "RecordBatchTooLargeException"]
+
+
+class NotLeaderException(ApiException):
+    """An append was asked of a replica that is not (or no longer) the leader."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(ErrorCode.NOT_LEADER_OR_FOLLOWER, message)
+
+
+class RecordBatchTooLargeException(ApiException):
+    """Records that must stay together do not fit into one batch."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(ErrorCode.RECORD_LIST_TOO_LARGE, message)

@@ -1,0 +1,19 @@
+"""What the raft node needs from outside, as types."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+__all__ = ["RandomBelow", "RecordSerde"]
+
+RandomBelow = Callable[[int], int]
+"""A uniform integer in [0, n); the driver hands in real randomness, tests and the simulator a seed."""
+
+
+class RecordSerde(Protocol):
+    """How the layer above turns its records into the value bytes of the log's data records, and back."""
+
+    def encode(self, record: Any) -> bytes: ...
+
+    def decode(self, value: bytes | memoryview) -> Any: ...

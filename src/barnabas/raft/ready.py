@@ -1,0 +1,176 @@
+"""What the raft node asks its owner to do.
+
+The owner works through a ``Ready`` in this order:
+
+1. ``election_state``: write it and fsync. Nothing of this or a later Ready may leave the process before.
+2. ``truncate_to`` or ``restart_at``, then ``appends``: change the log, in this order. No fsync yet.
+3. ``responses`` and ``requests``: send. Neither ever tells of an append that is not durable: where one would
+   (a voter's next Fetch, the leader's own vote for the high watermark) the node holds it back until ``log_flushed``.
+4. If there were appends: fsync the log and call ``log_flushed(end_offset)``. Several may share one fsync.
+5. ``committed``: hand on to the layer above, after an earlier Ready's. ``high_watermark`` says how far the log is
+   committed; what lies below it and was not handed out here was in the log before this process started, or came
+   with a snapshot, and is read from disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from barnabas.protocol.schema import Message
+from barnabas.raft.election_state import ElectionState
+from barnabas.raft.replica_key import OffsetAndEpoch
+from barnabas.raft.voter_set import Endpoint
+
+__all__ = [
+    "AppendedBatch",
+    "LeaderAndEpoch",
+    "LogSlice",
+    "OutboundRequest",
+    "OutboundResponse",
+    "Ready",
+    "SnapshotChunk",
+]
+
+
+class AppendedBatch:
+    """One batch on its way into the log: its bytes and, when this node made it as leader, its records as objects."""
+
+    __slots__ = ("base_offset", "data", "epoch", "is_control", "last_offset", "records", "timestamp_ms")
+
+    def __init__(
+        self,
+        *,
+        base_offset: int,
+        last_offset: int,
+        epoch: int,
+        timestamp_ms: int,
+        data: bytes | memoryview,
+        is_control: bool,
+        records: Sequence[Any] | None = None,
+    ) -> None:
+        self.base_offset = base_offset
+        self.last_offset = last_offset
+        self.epoch = epoch
+        self.timestamp_ms = timestamp_ms
+        self.data = data
+        self.is_control = is_control
+        self.records = records
+
+    def __repr__(self) -> str:
+        kind = "control" if self.is_control else "data"
+        return f"AppendedBatch({self.base_offset}..{self.last_offset} epoch {self.epoch} {kind})"
+
+
+class LeaderAndEpoch:
+    """The leader of an epoch, or None while it has none that this replica knows."""
+
+    __slots__ = ("epoch", "leader_id")
+
+    def __init__(self, leader_id: int | None, epoch: int) -> None:
+        self.leader_id = leader_id
+        self.epoch = epoch
+
+    def is_leader(self, node_id: int) -> bool:
+        return self.leader_id == node_id
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, LeaderAndEpoch) and (self.leader_id, self.epoch) == (other.leader_id, other.epoch)
+
+    def __hash__(self) -> int:
+        return hash((self.leader_id, self.epoch))
+
+    def __repr__(self) -> str:
+        return f"LeaderAndEpoch({self.leader_id}, {self.epoch})"
+
+
+class LogSlice:
+    """Records that a response is to be filled with when it is sent: from an offset, whole batches, one at least."""
+
+    __slots__ = ("max_bytes", "start_offset")
+
+    def __init__(self, start_offset: int, max_bytes: int) -> None:
+        self.start_offset = start_offset
+        self.max_bytes = max_bytes
+
+
+class SnapshotChunk:
+    """Bytes of a snapshot file that a response is to be filled with when it is sent."""
+
+    __slots__ = ("max_bytes", "position", "snapshot_id")
+
+    def __init__(self, snapshot_id: OffsetAndEpoch, position: int, max_bytes: int) -> None:
+        self.snapshot_id = snapshot_id
+        self.position = position
+        self.max_bytes = max_bytes
+
+
+class OutboundRequest:
+    """A request for another replica; its answer comes back under the same correlation id."""
+
+    __slots__ = ("body", "correlation_id", "destination_id", "endpoint", "timeout_ms")
+
+    def __init__(
+        self, *, correlation_id: int, destination_id: int, endpoint: Endpoint, body: Message, timeout_ms: int
+    ) -> None:
+        self.correlation_id = correlation_id
+        self.destination_id = destination_id
+        self.endpoint = endpoint
+        self.body = body
+        self.timeout_ms = timeout_ms
+
+    def __repr__(self) -> str:
+        return f"OutboundRequest({type(self.body).__name__} #{self.correlation_id} -> {self.destination_id})"
+
+
+class OutboundResponse:
+    """The answer to the request that came in under this correlation id."""
+
+    __slots__ = ("body", "correlation_id", "fill")
+
+    def __init__(self, correlation_id: int, body: Message, fill: LogSlice | SnapshotChunk | None = None) -> None:
+        self.correlation_id = correlation_id
+        self.body = body
+        self.fill = fill
+
+    def __repr__(self) -> str:
+        return f"OutboundResponse({type(self.body).__name__} #{self.correlation_id})"
+
+
+class Ready:
+    """See the module's text for what to do with each field, and when."""
+
+    __slots__ = (
+        "appends",
+        "committed",
+        "election_state",
+        "fetch_snapshot",
+        "high_watermark",
+        "last_offset",
+        "leader_and_epoch",
+        "requests",
+        "responses",
+        "restart_at",
+        "truncate_to",
+    )
+
+    def __init__(self) -> None:
+        self.election_state: ElectionState | None = None
+        self.truncate_to: int | None = None
+        self.restart_at: OffsetAndEpoch | None = None
+        """Drop the whole log and go on after this snapshot."""
+        self.appends: list[AppendedBatch] = []
+        self.last_offset: int | None = None
+        """Answer to ``append``: the offset that the last of its records has or will have."""
+        self.requests: list[OutboundRequest] = []
+        self.responses: list[OutboundResponse] = []
+        self.fetch_snapshot: list[tuple[OffsetAndEpoch, int, bytes | memoryview]] = []
+        """Chunks of a snapshot that is being fetched: id, position, bytes."""
+        self.high_watermark: int | None = None
+        self.committed: list[AppendedBatch] = []
+        self.leader_and_epoch: LeaderAndEpoch | None = None
+        """Set when the leader or the epoch has changed, as the layers above should see it."""
+
+    def __bool__(self) -> bool:
+        """False when there is nothing to do."""
+        return any(getattr(self, name) not in (None, []) for name in self.__slots__)

@@ -1,0 +1,31 @@
+"""Has started an epoch, voted for itself in it and asks the others for theirs."""
+
+from __future__ import annotations
+
+from barnabas.raft.replica_key import ReplicaKey
+from barnabas.raft.states.epoch_state import EpochState
+from barnabas.raft.states.vote_tally import VoteTally
+from barnabas.raft.voter_set import VoterSet
+
+__all__ = ["CandidateState"]
+
+
+class CandidateState(EpochState):
+    name = "Candidate"
+
+    def __init__(self, epoch: int, *, key: ReplicaKey, voters: VoterSet, election_deadline_ms: int) -> None:
+        super().__init__(epoch)
+        self._key = key
+        self._election_deadline_ms = election_deadline_ms
+        self.votes = VoteTally(voters, granted_by=[key.id])
+
+    @property
+    def voted_key(self) -> ReplicaKey | None:
+        return self._key
+
+    @property
+    def deadline_ms(self) -> int:
+        return self._election_deadline_ms
+
+    def can_grant_vote(self, candidate: ReplicaKey, *, is_log_up_to_date: bool, is_pre_vote: bool) -> bool:
+        return is_pre_vote and is_log_up_to_date

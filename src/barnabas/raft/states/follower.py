@@ -1,0 +1,54 @@
+"""Fetches from the leader of the epoch, and gets ready for an election when the leader falls silent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from barnabas.raft.replica_key import OffsetAndEpoch, ReplicaKey
+from barnabas.raft.states.epoch_state import EpochState
+from barnabas.raft.voter_set import Endpoint
+
+__all__ = ["FollowerState"]
+
+
+class FollowerState(EpochState):
+    name = "Follower"
+
+    def __init__(
+        self,
+        epoch: int,
+        *,
+        leader_id: int,
+        leader_endpoints: Mapping[str, Endpoint],
+        voted_key: ReplicaKey | None,
+        fetch_deadline_ms: int,
+    ) -> None:
+        super().__init__(epoch)
+        self._leader_id = leader_id
+        self._voted_key = voted_key
+        self.leader_endpoints = leader_endpoints
+        self.fetch_deadline_ms = fetch_deadline_ms
+        self.has_fetched_from_leader = False
+        self.fetching_snapshot: OffsetAndEpoch | None = None
+        self.snapshot_position = 0
+        self.update_voter_deadline_ms = 0
+
+    @property
+    def leader_id(self) -> int:
+        return self._leader_id
+
+    @property
+    def voted_key(self) -> ReplicaKey | None:
+        return self._voted_key
+
+    @property
+    def deadline_ms(self) -> int:
+        return self.fetch_deadline_ms
+
+    def start_fetching_snapshot(self, snapshot_id: OffsetAndEpoch | None) -> None:
+        self.fetching_snapshot = snapshot_id
+        self.snapshot_position = 0
+
+    def can_grant_vote(self, candidate: ReplicaKey, *, is_log_up_to_date: bool, is_pre_vote: bool) -> bool:
+        """A follower that has heard from its leader refuses even a pre-vote: the leader is alive."""
+        return is_pre_vote and is_log_up_to_date and not self.has_fetched_from_leader

@@ -1,0 +1,48 @@
+"""Who has answered a vote request, and what that adds up to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from barnabas.raft.replica_key import ReplicaKey
+from barnabas.raft.voter_set import VoterSet
+
+__all__ = ["VoteTally"]
+
+
+class VoteTally:
+    """The votes of one round. A voter that has answered can't take its answer back."""
+
+    def __init__(self, voters: VoterSet, granted_by: Iterable[int] = ()) -> None:
+        self.voters = voters
+        self._answers: dict[int, bool | None] = dict.fromkeys(voters.ids)
+        for voter_id in granted_by:
+            self.record(voter_id, granted=True)
+
+    def record(self, voter_id: int, *, granted: bool) -> bool:
+        """Note an answer; False when it came from no voter or contradicts an earlier one."""
+        if voter_id not in self._answers:
+            return False
+        earlier = self._answers[voter_id]
+        if earlier is not None and earlier is not granted:
+            return False
+        self._answers[voter_id] = granted
+        return True
+
+    @property
+    def unanswered(self) -> list[int]:
+        return [voter_id for voter_id, answer in self._answers.items() if answer is None]
+
+    @property
+    def granting(self) -> list[ReplicaKey]:
+        return [voter.key for voter in self.voters if self._answers[voter.key.id]]
+
+    @property
+    def is_granted(self) -> bool:
+        return sum(answer is True for answer in self._answers.values()) >= self.voters.majority
+
+    @property
+    def is_rejected(self) -> bool:
+        """A majority can't be reached any more."""
+        possible = sum(answer is not False for answer in self._answers.values())
+        return possible < self.voters.majority
