@@ -31,7 +31,7 @@ def compact_string_length(value: int) -> bytes:
     return compact_length(value)
 
 
-def read_unsigned_varint(buffer: bytes | memoryview, position: int) -> tuple[int, int]:
+def read_unsigned_varint(buffer: bytes | bytearray | memoryview, position: int) -> tuple[int, int]:
     """A 32-bit varint as Kafka reads it: overlong forms are taken, bit 31 makes it negative."""
     value = shift = 0
     while True:

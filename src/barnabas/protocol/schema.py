@@ -304,7 +304,7 @@ class Message(Struct):
         return version >= cls.FLEXIBLE_SINCE
 
     @classmethod
-    def read(cls, buffer: bytes | memoryview, offset: int, version: int) -> tuple[Self, int]:
+    def read(cls, buffer: bytes | bytearray | memoryview, offset: int, version: int) -> tuple[Self, int]:
         """The message that starts at ``offset`` and the offset after it."""
         reader = cls._readers.get(version)
         if reader is None:
@@ -314,7 +314,7 @@ class Message(Struct):
         return reader(buffer, offset)  # type: ignore[no-any-return]
 
     @classmethod
-    def decode(cls, buffer: bytes | memoryview, version: int, offset: int = 0) -> Self:
+    def decode(cls, buffer: bytes | bytearray | memoryview, version: int, offset: int = 0) -> Self:
         """The message at ``offset``; bytes after it are tolerated, as Kafka does."""
         reader = cls._readers.get(version)
         if reader is None:

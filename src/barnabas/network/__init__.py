@@ -1,0 +1,1 @@
+"""Sockets, frames and the way of a request from its bytes to its handler and back."""

@@ -1,0 +1,233 @@
+"""One client connection: frames in, answers out in request order.
+
+Requests of a connection are handled one after the other, as Kafka does: while one waits (a long poll, a join),
+the next ones stay queued and the socket is not read. Handlers run inline; only one that really waits becomes
+a task. A client that does not read its answers is not read either.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable
+from struct import Struct
+from typing import TYPE_CHECKING, Protocol, cast
+
+from barnabas.network.framing import FrameReader, InvalidFrameSize
+from barnabas.security.principal import ANONYMOUS, Principal
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["Answer", "CloseConnection", "Connection", "ConnectionOwner", "RequestProcessor"]
+
+log = logging.getLogger(__name__)
+
+_SIZE = Struct(">i")
+_QUEUED_FRAMES_MAX = 8
+_WRITE_BUFFER_HIGH = 4 * 1024 * 1024
+
+Answer = list[bytes | memoryview] | None
+"""Header and body of a response in pieces, or None when the request has no answer (acks=0)."""
+
+
+class CloseConnection(Exception):
+    """The peer broke the protocol: the reason is logged with the peer's name and the connection closes."""
+
+
+class RequestProcessor(Protocol):
+    def process(self, connection: Connection, frame: bytearray) -> Answer | Awaitable[Answer]:
+        """Answer one request; raises CloseConnection when the peer cannot be answered."""
+        ...
+
+
+class ConnectionOwner(Protocol):
+    """Who accepted the connection; told when it opens and ends."""
+
+    name: str
+    request_bytes_max: int
+    processor: RequestProcessor
+
+    def opened(self, connection: Connection) -> bool:
+        """False refuses the connection."""
+        ...
+
+    def closed(self, connection: Connection) -> None: ...
+
+
+class Connection(asyncio.BufferedProtocol):
+    __slots__ = (
+        "_busy",
+        "_closing",
+        "_frames",
+        "_loop",
+        "_owner",
+        "_reader",
+        "_reading_paused",
+        "_transport",
+        "_writing_paused",
+        "client_software_name",
+        "client_software_version",
+        "connection_id",
+        "last_active",
+        "peer_host",
+        "peer_port",
+        "principal",
+    )
+
+    def __init__(self, owner: ConnectionOwner, loop: asyncio.AbstractEventLoop, connection_id: str) -> None:
+        self._owner = owner
+        self._loop = loop
+        self._reader = FrameReader(owner.request_bytes_max)
+        self._frames: deque[bytearray] = deque()
+        self._busy: asyncio.Task[None] | bool = False
+        self._closing = False
+        self._reading_paused = False
+        self._writing_paused = False
+        self._transport: asyncio.Transport | None = None
+        self.connection_id = connection_id
+        self.principal: Principal = ANONYMOUS
+        self.peer_host = ""
+        self.peer_port = 0
+        self.client_software_name = "unknown"
+        self.client_software_version = "unknown"
+        self.last_active = loop.time()
+
+    @property
+    def listener_name(self) -> str:
+        return self._owner.name
+
+    @property
+    def peer(self) -> str:
+        return f"{self.peer_host}:{self.peer_port}"
+
+    @property
+    def is_waiting(self) -> bool:
+        """True while a request is being answered."""
+        return bool(self._busy)
+
+    # --- asyncio's callbacks
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        address = transport.get_extra_info("peername")
+        if address:
+            self.peer_host, self.peer_port = address[0], address[1]
+        self._transport.set_write_buffer_limits(high=_WRITE_BUFFER_HIGH)
+        if not self._owner.opened(self):
+            self.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._closing = True
+        self._frames.clear()
+        if isinstance(self._busy, asyncio.Task):
+            self._busy.cancel()
+        self._transport = None
+        self._owner.closed(self)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._reader.next_buffer()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self.last_active = self._loop.time()
+        try:
+            for frame in self._reader.received(nbytes):
+                if self._closing:
+                    return
+                if self._busy or self._writing_paused or self._frames:
+                    self._frames.append(frame)
+                else:
+                    self._handle(frame)
+        except InvalidFrameSize as error:
+            self._refuse(str(error))
+            return
+        if len(self._frames) >= _QUEUED_FRAMES_MAX and not self._reading_paused and self._transport is not None:
+            self._reading_paused = True
+            self._transport.pause_reading()
+
+    def pause_writing(self) -> None:
+        self._writing_paused = True
+
+    def resume_writing(self) -> None:
+        self._writing_paused = False
+        self._continue()
+
+    # --- requests
+
+    def _handle(self, frame: bytearray) -> None:
+        try:
+            answer = self._owner.processor.process(self, frame)
+        except CloseConnection as error:
+            self._refuse(str(error))
+        except Exception:
+            log.exception("request from %s failed in a way that it should not; closing the connection", self.peer)
+            self.abort()
+        else:
+            if isinstance(answer, Awaitable):
+                self._busy = self._loop.create_task(self._wait_for(answer))
+            elif answer is not None:
+                self.send(answer)
+
+    async def _wait_for(self, awaitable: Awaitable[Answer]) -> None:
+        try:
+            answer = await awaitable
+        except asyncio.CancelledError:
+            return
+        except CloseConnection as error:
+            self._refuse(str(error))
+            return
+        except Exception:
+            log.exception("request from %s failed in a way that it should not; closing the connection", self.peer)
+            self.abort()
+            return
+        self._busy = False
+        self.last_active = self._loop.time()
+        if answer is not None:
+            self.send(answer)
+        self._continue()
+
+    def _continue(self) -> None:
+        while self._frames and not (self._busy or self._writing_paused or self._closing):
+            self._handle(self._frames.popleft())
+        if self._reading_paused and len(self._frames) < _QUEUED_FRAMES_MAX and self._transport is not None:
+            self._reading_paused = False
+            self._transport.resume_reading()
+
+    def send(self, parts: Sequence[bytes | memoryview]) -> None:
+        """Write one frame; large parts are handed to the transport without being copied."""
+        transport = self._transport
+        if transport is None or self._closing:
+            return
+        if len(parts) == 1:
+            transport.write(_SIZE.pack(len(parts[0])) + parts[0])
+            return
+        total = sum(map(len, parts))
+        small: list[bytes | memoryview] = [_SIZE.pack(total)]
+        for part in parts:
+            if len(part) < 65536:
+                small.append(part)
+            else:
+                if small:
+                    transport.write(b"".join(small))
+                    small = []
+                transport.write(part)
+        if small:
+            transport.write(b"".join(small))
+
+    # --- endings
+
+    def _refuse(self, reason: str) -> None:
+        log.warning("closing the connection of %s on listener %s: %s", self.peer, self._owner.name, reason)
+        self.close()
+
+    def close(self) -> None:
+        """Close after what was written has left."""
+        self._closing = True
+        if self._transport is not None:
+            self._transport.close()
+
+    def abort(self) -> None:
+        self._closing = True
+        if self._transport is not None:
+            self._transport.abort()

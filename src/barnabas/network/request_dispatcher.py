@@ -1,0 +1,211 @@
+"""From a frame to its answer: header, version, body, access, handler, encoding.
+
+What Kafka does with a request that it cannot read is done here: an unknown API or version and an unreadable body
+close the connection, except ApiVersions of an unknown version, which is answered in version 0 with error 35, so
+that newer clients can come down.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable
+from struct import Struct
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.network.api_handler import Access
+from barnabas.network.api_stats import ApiStats
+from barnabas.network.connection import CloseConnection
+from barnabas.protocol.api_keys import API_TABLE, ApiKey
+from barnabas.protocol.compiler_runtime import read_unsigned_varint
+from barnabas.protocol.errors import DecodeError, EncodeError
+from barnabas.security.request_context import RequestContext
+
+if TYPE_CHECKING:
+    from barnabas.network.api_handler import ApiHandler, HandlerTable
+    from barnabas.network.connection import Answer, Connection
+    from barnabas.protocol.schema import Message
+    from barnabas.security.authorizer.authorizer import Authorizer
+
+__all__ = ["RequestDispatcher"]
+
+log = logging.getLogger(__name__)
+
+_HEADER = Struct(">hhih")
+_CORRELATION = Struct(">i")
+_FLEXIBLE_CORRELATION = Struct(">ix")
+_LOWEST_REAL_PRODUCE = 3
+
+
+class _Route:
+    """One served API: everything about it that does not change between requests."""
+
+    __slots__ = ("api_key", "handler", "high", "low", "request_flexible_since", "response_flexible_since", "stats")
+
+    def __init__(self, api_key: ApiKey, versions: tuple[int, int], stats: ApiStats) -> None:
+        info = API_TABLE[api_key]
+        self.api_key = api_key
+        self.low, self.high = versions
+        if api_key is ApiKey.PRODUCE:
+            self.low = _LOWEST_REAL_PRODUCE  # Versions 0-2 are advertised for old librdkafka, and not served (F-27).
+        self.request_flexible_since = info.request_flexible_since
+        self.response_flexible_since = 32767 if api_key is ApiKey.API_VERSIONS else info.response_flexible_since
+        self.handler: ApiHandler | None = None
+        self.stats = stats
+
+
+class RequestDispatcher:
+    """Answers the requests of one listener with the handlers of one server (a broker or a controller)."""
+
+    def __init__(
+        self,
+        *,
+        server: Any,
+        handlers: HandlerTable,
+        authorizer: Authorizer,
+        stats: dict[ApiKey, ApiStats],
+        is_privileged: bool = False,
+    ) -> None:
+        self._server = server
+        self._handlers = handlers
+        self._authorizer = authorizer
+        self._is_privileged = is_privileged
+        self._routes = {
+            int(key): _Route(key, versions, stats.setdefault(key, ApiStats()))
+            for key, versions in handlers.served.items()
+        }
+
+    def process(self, connection: Connection, frame: bytearray) -> Answer | Awaitable[Answer]:
+        started = perf_counter()
+        if len(frame) < _HEADER.size:
+            raise CloseConnection(f"a frame of {len(frame)} bytes cannot hold a request header")
+        key, version, correlation_id, id_length = _HEADER.unpack_from(frame)
+        route = self._routes.get(key)
+        if route is None:
+            raise CloseConnection(f"API key {key} is not served on listener {connection.listener_name}")
+        if not route.low <= version <= route.high:
+            if route.api_key is ApiKey.API_VERSIONS:
+                return self._unsupported_api_versions(route, correlation_id)
+            raise CloseConnection(
+                f"{API_TABLE[route.api_key].name} version {version} is not served: {route.low} to {route.high} are"
+            )
+        try:
+            position = _HEADER.size
+            client_id: str | None = None
+            if id_length >= 0:
+                if position + id_length > len(frame):
+                    raise CloseConnection("the client id is longer than the frame")
+                client_id = str(frame[position : position + id_length], "utf-8", "replace")
+                position += id_length
+            if version >= route.request_flexible_since:
+                position = _skip_tagged_fields(frame, position)
+            handler = route.handler
+            if handler is None:
+                handler = route.handler = self._handlers.handler(route.api_key)
+            request, _ = handler.request_type.read(frame, position, version)
+        except (DecodeError, IndexError) as error:
+            raise CloseConnection(
+                f"{API_TABLE[route.api_key].name} version {version} cannot be read: {error}"
+            ) from error
+        context = RequestContext(
+            api_key=route.api_key,
+            api_version=version,
+            correlation_id=correlation_id,
+            client_id=client_id,
+            principal=connection.principal,
+            client_host=connection.peer_host,
+            listener_name=connection.listener_name,
+            connection_id=connection.connection_id,
+            from_privileged_listener=self._is_privileged,
+        )
+        if route.api_key is ApiKey.API_VERSIONS and version >= 3:
+            connection.client_software_name = getattr(request, "client_software_name", "unknown")
+            connection.client_software_version = getattr(request, "client_software_version", "unknown")
+        response = self.call(handler, request, context)
+        if isinstance(response, Awaitable):
+            return self._answer_later(route, handler, request, context, response, started, len(frame))
+        return self._answer(route, context, response, started, len(frame))
+
+    def call(self, handler: ApiHandler, request: Message, context: RequestContext) -> Any:
+        """The handler's response, or its awaitable; an ApiException becomes the API's error response."""
+        try:
+            return handler.function(self._server, request, Access(self._authorizer, context, handler.acl))
+        except ApiException as error:
+            return handler.on_error(request, error)
+        except CloseConnection:
+            raise
+        except Exception:
+            return handler.on_error(request, self._unexpected(context))
+
+    async def _answer_later(
+        self,
+        route: _Route,
+        handler: ApiHandler,
+        request: Message,
+        context: RequestContext,
+        waiting: Awaitable[Any],
+        started: float,
+        request_bytes: int,
+    ) -> Answer:
+        try:
+            response = await waiting
+        except ApiException as error:
+            response = handler.on_error(request, error)
+        except CloseConnection:
+            raise
+        except Exception:
+            response = handler.on_error(request, self._unexpected(context))
+        return self._answer(route, context, response, started, request_bytes)
+
+    def _unexpected(self, context: RequestContext) -> ApiException:
+        """The cause goes to our log; the client sees only that it was our fault."""
+        log.exception("%s version %d from %s failed", context.api_key.name, context.api_version, context.client_host)
+        return ApiException(
+            ErrorCode.UNKNOWN_SERVER_ERROR, "The server experienced an unexpected error when processing the request."
+        )
+
+    def _answer(
+        self, route: _Route, context: RequestContext, response: Message | None, started: float, request_bytes: int
+    ) -> Answer:
+        version = context.api_version
+        if response is None:
+            route.stats.answered(version, perf_counter() - started, request_bytes, 0)
+            return None
+        header = _FLEXIBLE_CORRELATION if version >= route.response_flexible_since else _CORRELATION
+        chunks = [header.pack(context.correlation_id)]
+        try:
+            response.write(version, chunks)
+        except EncodeError as error:
+            log.exception("%s version %d: the response cannot be written", context.api_key.name, version)
+            raise CloseConnection(f"no answer could be written to {context.api_key.name}") from error
+        size = sum(map(len, chunks))
+        error_code = getattr(response, "error_code", 0)
+        if error_code:
+            route.stats.failed(error_code)
+        route.stats.answered(version, perf_counter() - started, request_bytes, size)
+        if size < 65536:
+            return [b"".join(chunks)]
+        return list(chunks)
+
+    def _unsupported_api_versions(self, route: _Route, correlation_id: int) -> Answer:
+        handler = route.handler = route.handler or self._handlers.handler(route.api_key)
+        context = RequestContext(api_key=route.api_key, api_version=0, correlation_id=correlation_id)
+        response = self.call(handler, handler.request_type(), context)
+        response.error_code = int(ErrorCode.UNSUPPORTED_VERSION)
+        route.stats.failed(response.error_code)
+        return [_CORRELATION.pack(correlation_id) + response.encode(0)]
+
+
+def _skip_tagged_fields(frame: bytearray, position: int) -> int:
+    if not frame[position]:
+        return position + 1
+    view = memoryview(frame)
+    count, position = read_unsigned_varint(view, position)
+    for _ in range(count):
+        _, position = read_unsigned_varint(view, position)
+        size, position = read_unsigned_varint(view, position)
+        if not 0 <= size <= len(frame) - position:
+            raise CloseConnection("a tagged field of the request header is longer than the frame")
+        position += size
+    return position

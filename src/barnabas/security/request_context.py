@@ -1,0 +1,54 @@
+"""Everything about a request that is not in its body: who sent what, from where, over which listener."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.security.principal import ANONYMOUS, Principal
+
+if TYPE_CHECKING:
+    from barnabas.protocol.api_keys import ApiKey
+
+__all__ = ["RequestContext"]
+
+
+class RequestContext:
+    """One request's circumstances. ``forwarding_principal`` is set when a broker passed the request on."""
+
+    __slots__ = (
+        "api_key",
+        "api_version",
+        "client_host",
+        "client_id",
+        "connection_id",
+        "correlation_id",
+        "forwarding_principal",
+        "from_privileged_listener",
+        "listener_name",
+        "principal",
+    )
+
+    def __init__(
+        self,
+        *,
+        api_key: ApiKey,
+        api_version: int,
+        correlation_id: int = 0,
+        client_id: str | None = None,
+        principal: Principal = ANONYMOUS,
+        client_host: str = "127.0.0.1",
+        listener_name: str = "",
+        connection_id: str = "",
+        from_privileged_listener: bool = False,
+        forwarding_principal: Principal | None = None,
+    ) -> None:
+        self.api_key = api_key
+        self.api_version = api_version
+        self.correlation_id = correlation_id
+        self.client_id = client_id
+        self.principal = principal
+        self.client_host = client_host
+        self.listener_name = listener_name
+        self.connection_id = connection_id
+        self.from_privileged_listener = from_privileged_listener
+        self.forwarding_principal = forwarding_principal
