@@ -1,0 +1,35 @@
+"""The files of the repository: what git tracks or would track."""
+
+from __future__ import annotations
+
+import subprocess
+from functools import cache
+from pathlib import Path
+
+__all__ = ["PROJECT", "markdown_files", "text_files", "tracked_files"]
+
+PROJECT = Path(__file__).resolve().parents[2]
+
+
+@cache
+def tracked_files() -> tuple[Path, ...]:
+    """Everything that is committed or not ignored."""
+    command = ["git", "-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=True).stdout
+    return tuple(PROJECT / name for name in listed.split("\0") if name and (PROJECT / name).is_file())
+
+
+@cache
+def text_files() -> tuple[tuple[Path, str], ...]:
+    """Path and text of each file that is text."""
+    found = []
+    for path in tracked_files():
+        raw = path.read_bytes()
+        if b"\0" not in raw[:8192]:
+            found.append((path.relative_to(PROJECT), raw.decode(errors="replace")))
+    return tuple(found)
+
+
+@cache
+def markdown_files() -> tuple[tuple[Path, str], ...]:
+    return tuple((path, text) for path, text in text_files() if path.suffix == ".md")
