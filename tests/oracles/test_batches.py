@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from barnabas.protocol.errors import CorruptRecordError, DecodeError, UnsupportedMagic
-from barnabas.protocol.record_batch import BATCH_HEADER_SIZE, BatchView, Record, TimestampType, increment_sequence, iter_batches
+from barnabas.protocol.control_record import ControlRecord, decode_control_record
+from barnabas.protocol.errors import DecodeError, UnsupportedMagic
+from barnabas.protocol.record_batch import BatchView, Record, TimestampType, increment_sequence, iter_batches
 from barnabas.protocol.record_batch_builder import build_batch, empty_batch
+from barnabas.protocol.records.end_txn_marker import EndTxnMarker
 
 from tests.oracles.corpus import check_all, grouped
 
@@ -113,7 +115,7 @@ def record_as_json(batch: BatchView, record: Record) -> dict[str, Any]:
     sequence = -1
     if batch.base_sequence >= 0:
         sequence = increment_sequence(batch.base_sequence, record.offset - batch.base_offset)
-    return {
+    json: dict[str, Any] = {
         "offset": record.offset,
         "sequence": sequence,
         "timestamp": record.timestamp,
@@ -121,3 +123,13 @@ def record_as_json(batch: BatchView, record: Record) -> dict[str, Any]:
         "value": None if record.value is None else record.value.hex(),
         "headers": [[key, None if value is None else value.hex()] for key, value in record.headers],
     }
+    if batch.is_control:
+        json["control"] = control_as_json(decode_control_record(record.key, record.value))
+    return json
+
+
+def control_as_json(control: ControlRecord) -> dict[str, Any]:
+    json: dict[str, Any] = {"type": control.type.name, "typeId": control.type.value}
+    if isinstance(control.message, EndTxnMarker):
+        return json | {"coordinatorEpoch": control.message.coordinator_epoch}
+    return json | {"version": control.version, "json": control.message.to_json(control.version)}
