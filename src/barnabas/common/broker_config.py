@@ -7,7 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from barnabas.common.broker_config_table import BARNABAS_SETTINGS, BROKER_SETTINGS, INTERNAL_BROKER_SETTINGS
+from barnabas.common.broker_config_table import (
+    AUTHORIZER_SETTINGS,
+    BARNABAS_SETTINGS,
+    BROKER_SETTINGS,
+    INTERNAL_BROKER_SETTINGS,
+)
 from barnabas.common.config_def import CLUSTER_WIDE, PER_BROKER, ConfigDef, ConfigKey, ConfigRow, ConfigValue
 from barnabas.common.topic_config import TOPIC_CONFIG_DEF, TOPIC_SYNONYMS, TopicConfig
 
@@ -22,8 +27,8 @@ __all__ = [
 ]
 
 BROKER_CONFIG_DEF = ConfigDef(
-    BROKER_SETTINGS + BARNABAS_SETTINGS,
-    internal=INTERNAL_BROKER_SETTINGS + tuple(row[0] for row in BARNABAS_SETTINGS),
+    BROKER_SETTINGS + AUTHORIZER_SETTINGS + BARNABAS_SETTINGS,
+    internal=INTERNAL_BROKER_SETTINGS + tuple(row[0] for row in AUTHORIZER_SETTINGS + BARNABAS_SETTINGS),
 )
 
 # Dynamic settings that no server.properties knows: described only once somebody has set them.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from barnabas.common.config_def import CLUSTER_WIDE, NO_DEFAULT, PER_BROKER, READ_ONLY, ConfigRow
 
-__all__ = ["BARNABAS_SETTINGS", "BROKER_SETTINGS", "INTERNAL_BROKER_SETTINGS"]
+__all__ = ["AUTHORIZER_SETTINGS", "BARNABAS_SETTINGS", "BROKER_SETTINGS", "INTERNAL_BROKER_SETTINGS"]
 
 # Settings of barnabas's own. Kafka's tools never see them in a describe answer.
 BARNABAS_SETTINGS: tuple[ConfigRow, ...] = (
@@ -17,6 +17,12 @@ BARNABAS_SETTINGS: tuple[ConfigRow, ...] = (
     ("barnabas.log.level", "STRING", "INFO", "i:DEBUG|INFO|WARN|ERROR", "LOW", READ_ONLY),
     ("barnabas.max.open.files", "INT", "-1", "-1..", "MEDIUM", READ_ONLY),
     ("barnabas.metrics.listener", "STRING", "", "", "MEDIUM", READ_ONLY),
+)
+
+# Kafka leaves these to its authorizer and hides their values like those of unknown settings. Operators should see them.
+AUTHORIZER_SETTINGS: tuple[ConfigRow, ...] = (
+    ("allow.everyone.if.no.acl.found", "BOOLEAN", "false", "", "MEDIUM", READ_ONLY),
+    ("super.users", "STRING", "", "", "MEDIUM", READ_ONLY),
 )
 
 BROKER_SETTINGS: tuple[ConfigRow, ...] = (

@@ -1,0 +1,255 @@
+"""What a node is told by its ``server.properties`` and ``--override``s, checked as a whole before anything is written.
+
+``load_node_config`` gives a NodeConfig or raises InvalidSettings with *every* setting that can't be used: its name and
+value, where it stands, what is wrong, what is allowed and what to do. Unknown names are refused too: a typo that is
+silently ignored costs more than a start that fails. Without a file there are defaults for one node on localhost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from barnabas.common.broker_config import BROKER_CONFIG_DEF, broker_config_key, topic_defaults
+from barnabas.common.config_def import ConfigException, ConfigKey, ConfigValue
+from barnabas.common.properties_file import MalformedProperties, read_properties_file
+from barnabas.common.topic_config import TopicConfig
+from barnabas.server.listeners import Endpoint, QuorumVoter
+from barnabas.server.node_config_rules import check_rules, derive
+from barnabas.server.setting_problem import Given, InvalidSettings, Problem
+from barnabas.server.setting_support import SupportState, removed_setting, support_of
+
+__all__ = [
+    "FILELESS_SETTINGS",
+    "Given",
+    "InvalidSettings",
+    "NodeConfig",
+    "Problem",
+    "load_node_config",
+    "node_config_of",
+]
+
+# A node that was given no file: broker and controller on this machine, with data below the current folder.
+FILELESS_SETTINGS = {
+    "process.roles": "broker,controller",
+    "node.id": "1",
+    "listeners": "PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093",
+    "controller.listener.names": "CONTROLLER",
+    "controller.quorum.bootstrap.servers": "localhost:9093",
+    "log.dirs": "barnabas-data",
+    "offsets.topic.replication.factor": "1",
+    "group.initial.rebalance.delay.ms": "0",
+    "barnabas.auto.format": "true",
+}
+
+
+class PlainSettings:
+    """The settings that work and are used as they are: an attribute is a name with underscores for dots."""
+
+    auto_create_topics_enable: bool
+    barnabas_auto_format: bool
+    barnabas_log_format: str
+    barnabas_log_level: str
+    barnabas_max_open_files: int
+    broker_heartbeat_interval_ms: int
+    broker_rack: str | None
+    broker_session_timeout_ms: int
+    connections_max_idle_ms: int
+    controller_quorum_election_backoff_max_ms: int
+    controller_quorum_election_timeout_ms: int
+    controller_quorum_fetch_timeout_ms: int
+    default_replication_factor: int
+    delete_topic_enable: bool
+    fetch_max_bytes: int
+    group_initial_rebalance_delay_ms: int
+    group_max_session_timeout_ms: int
+    group_max_size: int
+    group_min_session_timeout_ms: int
+    log_cleaner_backoff_ms: int
+    log_cleaner_dedupe_buffer_size: int
+    log_cleaner_enable: bool
+    log_flush_offset_checkpoint_interval_ms: int
+    log_flush_scheduler_interval_ms: int
+    log_flush_start_offset_checkpoint_interval_ms: int
+    log_retention_check_interval_ms: int
+    max_incremental_fetch_session_cache_slots: int
+    max_request_partition_size_limit: int
+    metadata_log_max_record_bytes_between_snapshots: int
+    metadata_log_max_snapshot_interval_ms: int
+    metadata_log_segment_bytes: int
+    metadata_log_segment_ms: int
+    metadata_max_idle_interval_ms: int
+    metadata_max_retention_bytes: int
+    metadata_max_retention_ms: int
+    min_insync_replicas: int
+    num_partitions: int
+    offset_metadata_max_bytes: int
+    offsets_commit_timeout_ms: int
+    offsets_retention_check_interval_ms: int
+    offsets_retention_minutes: int
+    offsets_topic_num_partitions: int
+    offsets_topic_replication_factor: int
+    offsets_topic_segment_bytes: int
+    producer_id_expiration_check_interval_ms: int
+    producer_id_expiration_ms: int
+    replica_high_watermark_checkpoint_interval_ms: int
+    socket_listen_backlog_size: int
+    socket_receive_buffer_bytes: int
+    socket_request_max_bytes: int
+    socket_send_buffer_bytes: int
+
+
+PLAIN_SETTINGS = tuple(name.replace("_", ".") for name in PlainSettings.__annotations__)
+
+
+class NodeConfig(PlainSettings):
+    """A node's settings, typed. ``value`` gives any setting; what is declared here follows from several."""
+
+    source: str | None
+    """The file; none for a run without one."""
+    static: dict[str, str]
+    """The text of every setting that was given: what describe calls show as the static broker config."""
+    warnings: list[str]
+    """What the operator should read in the log, a line each."""
+    values: dict[str, ConfigValue]
+    """The typed value of every setting that was given."""
+    node_id: int
+    process_roles: tuple[str, ...]
+    broker_listeners: list[Endpoint]
+    controller_listeners: list[Endpoint]
+    advertised_broker_listeners: list[Endpoint]
+    """What clients are told. A host may be empty when the listener's is: then the machine's own name is meant."""
+    advertised_controller_listeners: list[Endpoint]
+    inter_broker_listener_name: str
+    quorum_voters: list[QuorumVoter]
+    quorum_bootstrap_servers: list[QuorumVoter]
+    log_dirs: list[str]
+    metadata_log_dir: str
+    metrics_endpoint: tuple[str, int] | None
+    topic_defaults: TopicConfig
+
+    @property
+    def is_broker(self) -> bool:
+        return "broker" in self.process_roles
+
+    @property
+    def is_controller(self) -> bool:
+        return "controller" in self.process_roles
+
+    def value(self, name: str) -> ConfigValue:
+        """The typed value of any known setting: the one given, else its default."""
+        return self.values[name] if name in self.values else BROKER_CONFIG_DEF[name].default
+
+
+def load_node_config(path: str | None, overrides: Sequence[str] = ()) -> NodeConfig:
+    """Read the file (if any), put ``key=value`` overrides on top, and check everything.
+
+    Raises InvalidSettings, or OSError when the file can't be read.
+    """
+    given: dict[str, Given] = {}
+    problems: list[Problem] = []
+    warnings: list[str] = []
+    if path is None:
+        given.update((name, Given(text, "default without a file")) for name, text in FILELESS_SETTINGS.items())
+    else:
+        try:
+            properties = read_properties_file(path)
+        except MalformedProperties as error:
+            raise InvalidSettings([Problem(path, None, str(error))]) from None
+        warnings += [f"{path}: {warning}" for warning in properties.warnings]
+        for name, text in properties.values.items():
+            given[name] = Given(text, f"{path} line {properties.lines[name]}")
+    for override in overrides:
+        name, equals, text = override.partition("=")
+        if not equals or not name.strip():
+            problems.append(Problem(override, None, "is not of the form key=value", "write --override key=value"))
+            continue
+        given[name.strip()] = Given(text.strip(), "--override")
+    if path is None and given["listeners"].where == "--override" and _untouched(given):
+        del given["controller.quorum.bootstrap.servers"]  # It would name the default's port; the listener knows better.
+    return node_config_of(given, source=path, warnings=warnings, problems=problems)
+
+
+def node_config_of(
+    given: Mapping[str, Given],
+    *,
+    source: str | None = None,
+    warnings: Sequence[str] = (),
+    problems: Sequence[Problem] = (),
+) -> NodeConfig:
+    """Check settings that were read already; raises InvalidSettings with all that is wrong."""
+    found = list(problems)
+    notes = list(warnings)
+    values: dict[str, ConfigValue] = {}
+    bad: set[str] = set()
+    for name, each in given.items():
+        problem = _check_one(name, each, values, notes)
+        if problem is not None:
+            found.append(problem)
+            bad.add(name)
+    found += check_rules(values, given, bad, fileless=source is None)
+    if found:
+        raise InvalidSettings(found)
+    config = NodeConfig()
+    config.source = source
+    config.static = {name: each.text for name, each in given.items()}
+    config.values = values
+    config.warnings = notes
+    for name in PLAIN_SETTINGS:
+        setattr(config, name.replace(".", "_"), config.value(name))
+    config.topic_defaults = topic_defaults(values)
+    derive(config)
+    return config
+
+
+def _untouched(given: Mapping[str, Given]) -> bool:
+    servers = given.get("controller.quorum.bootstrap.servers")
+    return servers is not None and servers.where != "--override"
+
+
+def _check_one(name: str, given: Given, values: dict[str, ConfigValue], notes: list[str]) -> Problem | None:
+    """Put the setting's value into ``values``, or say what is wrong with it."""
+    key = broker_config_key(name)
+    if key is None or (name not in BROKER_CONFIG_DEF and not name.startswith("listener.name.")):
+        return _unknown(name, given)
+    support = support_of(name)
+    try:
+        value = key.parse(given.text)
+    except ConfigException as error:
+        reason = error.reason or "is not allowed"
+        allowed = str(key.validator) if key.validator is not None else ""
+        return Problem(name, given, reason, f"its type is {key.type.name}" + (allowed and f", allowed: {allowed}"))
+    if support.state is SupportState.REFUSED and not _is_allowed(key, value, support.also_allowed, name):
+        default = "no value" if key.default in (None, "", []) else f"{key.default_text}"
+        allowed = " or ".join(f"'{text}'" for text in support.also_allowed)
+        return Problem(
+            name,
+            given,
+            support.reason,
+            f"remove it; allowed is its default ({default})" + (allowed and f", or {allowed}"),
+        )
+    if support.state is SupportState.NO_EFFECT and value != key.default:
+        notes.append(f"{name} has no effect here. {support.reason}")
+    values[name] = value
+    return None
+
+
+def _is_allowed(key: ConfigKey, value: ConfigValue, also_allowed: Sequence[str], name: str) -> bool:
+    if name != key.name:
+        return False  # The form for one listener is never a default.
+    return value == key.default or any(value == key.parse(text) for text in also_allowed)
+
+
+def _unknown(name: str, given: Given) -> Problem:
+    removed = removed_setting(name)
+    if removed is not None:
+        what, _, advice = removed.partition("; ")
+        return Problem(name, given, what, advice)
+    nearest = BROKER_CONFIG_DEF.nearest_name(name)
+    advice = f"did you mean {nearest}?" if nearest else "remove it; docs/reference/configs.md lists what there is"
+    return Problem(name, given, "there is no such setting", advice)
+
+
+def attribute_types() -> dict[str, Any]:
+    """The annotated type of each plain setting's attribute, for the tests that hold it against the definition."""
+    return {name: PlainSettings.__annotations__[name.replace(".", "_")] for name in PLAIN_SETTINGS}

@@ -1,0 +1,376 @@
+"""What must hold between a node's settings, and what follows from several of them.
+
+A rule names the settings that it looks at, and is skipped when one of them is bad by itself: the operator hears of
+each mistake once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from barnabas.common.broker_config import BROKER_CONFIG_DEF
+from barnabas.common.config_def import ConfigValue
+from barnabas.server.listeners import (
+    Endpoint,
+    QuorumVoter,
+    listener_protocols,
+    parse_endpoint,
+    parse_protocol_map,
+    parse_voter,
+)
+from barnabas.server.setting_problem import Given, Problem
+
+if TYPE_CHECKING:
+    from barnabas.server.node_config import NodeConfig
+
+__all__ = ["check_rules", "derive"]
+
+_MIN_DEDUPE_BYTES_PER_THREAD = 1024 * 1024
+_META_ADDRESS = "0.0.0.0"
+
+
+class Settings:
+    """The given values with defaults behind them, for the rules to read."""
+
+    def __init__(
+        self, values: Mapping[str, ConfigValue], given: Mapping[str, Given], *, fileless: bool = False
+    ) -> None:
+        self._values = values
+        self._given = given
+        self.fileless = fileless
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._values
+
+    @property
+    def given(self) -> set[str]:
+        return set(self._values)
+
+    def number(self, name: str) -> float:
+        value = self._value(name)
+        return value if isinstance(value, int | float) else 0
+
+    def text(self, name: str) -> str:
+        value = self._value(name)
+        return value if isinstance(value, str) else ""
+
+    def texts(self, name: str) -> list[str]:
+        value = self._value(name)
+        return [str(item) for item in value] if isinstance(value, list) else []
+
+    def problem(self, name: str, what: str, advice: str = "") -> Problem:
+        return Problem(name, self._given.get(name), what, advice)
+
+    def _value(self, name: str) -> ConfigValue:
+        return self._values[name] if name in self._values else BROKER_CONFIG_DEF[name].default
+
+
+Rule = Callable[[Settings], Iterator[Problem]]
+_RULES: list[tuple[tuple[str, ...], Rule]] = []
+
+
+def rule(*names: str) -> Callable[[Rule], Rule]:
+    """Register a rule about these settings."""
+
+    def register(function: Rule) -> Rule:
+        _RULES.append((names, function))
+        return function
+
+    return register
+
+
+def check_rules(
+    values: Mapping[str, ConfigValue], given: Mapping[str, Given], bad: Iterable[str], *, fileless: bool = False
+) -> list[Problem]:
+    """The problems of all rules; what a rule complains about is bad for the rules after it."""
+    settings = Settings(values, given, fileless=fileless)
+    known_bad = set(bad)
+    problems: list[Problem] = []
+    for names, check in _RULES:
+        if known_bad.isdisjoint(names):
+            found = list(check(settings))
+            problems += found
+            known_bad.update(problem.name for problem in found)
+    return problems
+
+
+def derive(config: NodeConfig) -> None:
+    """Fill the attributes of a checked config that follow from several settings."""
+    settings = Settings(config.values, {})
+    config.node_id = int(settings.number("node.id" if "node.id" in settings else "broker.id"))
+    config.process_roles = tuple(settings.texts("process.roles"))
+    protocols = _protocols(settings)
+    controller_names = _controller_names(settings)
+    bound = [_secured(parse_endpoint(text), protocols) for text in settings.texts("listeners")]
+    advertised = [_secured(endpoint, protocols) for endpoint in _advertised(settings)]
+    config.broker_listeners = [each for each in bound if each.listener not in controller_names]
+    config.controller_listeners = [each for each in bound if each.listener in controller_names]
+    config.advertised_broker_listeners = [each for each in advertised if each.listener not in controller_names]
+    by_name = {each.listener: each for each in advertised}
+    config.advertised_controller_listeners = [by_name.get(each.listener, each) for each in config.controller_listeners]
+    config.inter_broker_listener_name = _inter_broker_listener(settings)
+    config.quorum_voters = [parse_voter(text) for text in settings.texts("controller.quorum.voters")]
+    config.quorum_bootstrap_servers = _bootstrap_servers(settings, config.controller_listeners)
+    config.log_dirs = _log_dirs(settings)
+    config.metadata_log_dir = settings.text("metadata.log.dir") or config.log_dirs[0]
+    config.metrics_endpoint = _metrics_endpoint(settings)
+    if settings.number("offsets.topic.replication.factor") > 1:
+        config.warnings.append(
+            "offsets.topic.replication.factor is above 1 and this cluster is one node: consumer groups can't be used; "
+            "set it to 1"
+        )
+
+
+@rule("node.id", "broker.id")
+def _node_has_an_id(settings: Settings) -> Iterator[Problem]:
+    if "node.id" not in settings and settings.number("broker.id") < 0:
+        yield settings.problem("node.id", "is required and has no default", "add node.id=1")
+    elif {"node.id", "broker.id"} <= settings.given and settings.number("node.id") != settings.number("broker.id"):
+        yield settings.problem("broker.id", "differs from node.id", "remove broker.id: node.id is enough")
+
+
+@rule("process.roles")
+def _node_is_combined(settings: Settings) -> Iterator[Problem]:
+    if "process.roles" not in settings:
+        yield settings.problem("process.roles", "is required and has no default", "add process.roles=broker,controller")
+    elif set(settings.texts("process.roles")) != {"broker", "controller"}:
+        yield settings.problem(
+            "process.roles", "this release runs combined nodes only", "set process.roles=broker,controller"
+        )
+
+
+@rule("listeners")
+def _listeners_are_well_formed(settings: Settings) -> Iterator[Problem]:
+    yield from _well_formed(settings, "listeners")
+
+
+@rule("listeners")
+def _listeners_differ(settings: Settings) -> Iterator[Problem]:
+    endpoints = _endpoints(settings, "listeners")
+    names = [each.listener for each in endpoints]
+    ports = [each.port for each in endpoints if each.port]
+    if len(set(names)) < len(names):
+        yield settings.problem("listeners", "each listener must have a different name")
+    elif len(set(ports)) < len(ports):
+        yield settings.problem("listeners", "each listener must have a different port")
+
+
+@rule("controller.listener.names", "listeners")
+def _controller_listeners_are_listeners(settings: Settings) -> Iterator[Problem]:
+    names = _controller_names(settings)
+    bound = [each.listener for each in _endpoints(settings, "listeners")]
+    if not names:
+        yield settings.problem(
+            "controller.listener.names", "is required and has no default",
+            "add controller.listener.names=CONTROLLER, and a CONTROLLER:// listener to listeners",
+        )  # fmt: skip
+    for name in names:
+        if name not in bound:
+            yield settings.problem(
+                "controller.listener.names", f"{name} is not one of the listeners ({', '.join(bound)})",
+                f"add {name}://localhost:9093 to listeners",
+            )  # fmt: skip
+    if bound and set(bound) <= set(names):
+        yield settings.problem(
+            "listeners", "all of them are controller listeners: a broker needs one for clients",
+            "add PLAINTEXT://localhost:9092",
+        )  # fmt: skip
+
+
+@rule("listener.security.protocol.map")
+def _protocol_map_is_well_formed(settings: Settings) -> Iterator[Problem]:
+    try:
+        parse_protocol_map(settings.text("listener.security.protocol.map"))
+    except ValueError as error:
+        yield settings.problem("listener.security.protocol.map", str(error))
+
+
+@rule("listener.security.protocol.map", "listeners", "controller.listener.names")
+def _listeners_are_plaintext(settings: Settings) -> Iterator[Problem]:
+    protocols = _protocols(settings)
+    for endpoint in _endpoints(settings, "listeners"):
+        protocol = protocols.get(endpoint.listener)
+        if protocol is None:
+            yield settings.problem(
+                "listeners", f"no security protocol is defined for listener {endpoint.listener}",
+                f"add {endpoint.listener}:PLAINTEXT to listener.security.protocol.map",
+            )  # fmt: skip
+        elif protocol != "PLAINTEXT":
+            yield settings.problem(
+                "listeners", f"listener {endpoint.listener} is {protocol}, which is not there yet",
+                f"use a PLAINTEXT listener, or map {endpoint.listener}:PLAINTEXT in listener.security.protocol.map",
+            )  # fmt: skip
+
+
+@rule("advertised.listeners")
+def _advertised_are_well_formed(settings: Settings) -> Iterator[Problem]:
+    yield from _well_formed(settings, "advertised.listeners")
+
+
+@rule("advertised.listeners", "listeners", "controller.listener.names")
+def _advertised_can_be_reached(settings: Settings) -> Iterator[Problem]:
+    name = "advertised.listeners" if "advertised.listeners" in settings else "listeners"
+    advertised = _advertised(settings)
+    bound = [each.listener for each in _endpoints(settings, "listeners")]
+    names = [each.listener for each in advertised]
+    controller_names = _controller_names(settings)
+    if len(set(names)) < len(names):
+        yield settings.problem(name, "each advertised listener must have a different name")
+    for endpoint in advertised:
+        if endpoint.listener not in bound:
+            yield settings.problem(
+                name, f"{endpoint.listener} is not one of the listeners ({', '.join(bound)})", "add it to listeners"
+            )
+        elif endpoint.host == _META_ADDRESS and endpoint.listener not in controller_names:
+            yield settings.problem(
+                name, f"clients can't connect to {_META_ADDRESS}",
+                f"set advertised.listeners={endpoint.listener}://<a name that clients resolve>:{endpoint.port}",
+            )  # fmt: skip
+    if names and set(names) <= set(controller_names):
+        yield settings.problem(name, "no broker listener is advertised", "advertise one that clients use")
+
+
+@rule("inter.broker.listener.name", "security.inter.broker.protocol", "advertised.listeners", "listeners")
+def _brokers_have_a_listener(settings: Settings) -> Iterator[Problem]:
+    if "inter.broker.listener.name" in settings and "security.inter.broker.protocol" in settings:
+        yield settings.problem(
+            "security.inter.broker.protocol", "only one of it and inter.broker.listener.name may be set", "remove it"
+        )
+    controller_names = _controller_names(settings)
+    names = [each.listener for each in _advertised(settings) if each.listener not in controller_names]
+    if _inter_broker_listener(settings) not in names:
+        yield settings.problem(
+            "inter.broker.listener.name",
+            f"{_inter_broker_listener(settings)} is not an advertised broker listener",
+            f"set it to one of {', '.join(names)}",
+        )
+
+
+@rule("controller.quorum.voters", "controller.quorum.bootstrap.servers", "node.id", "broker.id", "listeners")
+def _the_quorum_is_this_node(settings: Settings) -> Iterator[Problem]:
+    voters = settings.texts("controller.quorum.voters")
+    servers = settings.texts("controller.quorum.bootstrap.servers")
+    for name, texts in (("controller.quorum.voters", voters), ("controller.quorum.bootstrap.servers", servers)):
+        try:
+            parsed = [parse_voter(text) for text in texts]
+        except ValueError as error:
+            yield settings.problem(name, str(error))
+            return
+        if len(parsed) > 1:
+            yield settings.problem(name, "a quorum of several controllers is not there yet", "name this node only")
+            return
+    own_id = settings.number("node.id" if "node.id" in settings else "broker.id")
+    if voters and parse_voter(voters[0]).id != own_id:
+        yield settings.problem(
+            "controller.quorum.voters", f"does not name this node, whose id is {own_id}", "correct the id before the @"
+        )
+    if not voters and not servers and not settings.fileless:
+        yield settings.problem(
+            "controller.quorum.bootstrap.servers", "it or controller.quorum.voters is required",
+            "set it to host:port of the controller listener",
+        )  # fmt: skip
+
+
+@rule("log.dirs", "log.dir")
+def _there_are_log_dirs(settings: Settings) -> Iterator[Problem]:
+    directories = _log_dirs(settings)
+    if not directories or not all(directories):
+        yield settings.problem("log.dirs", "at least one log directory is needed", "set log.dirs=/var/lib/barnabas")
+
+
+@rule("log.roll.ms", "log.roll.jitter.ms", "log.retention.ms", "log.retention.minutes", "log.retention.hours")
+def _times_are_positive(settings: Settings) -> Iterator[Problem]:
+    for name, least in (("log.roll.ms", 1), ("log.roll.jitter.ms", 0)):
+        if name in settings and settings.number(name) < least:
+            yield settings.problem(name, f"must be at least {least}")
+    for name in ("log.retention.ms", "log.retention.minutes", "log.retention.hours"):
+        if name in settings and settings.number(name) == 0:
+            yield settings.problem(name, "must be at least 1, or negative to keep records for ever")
+
+
+@rule("log.cleaner.dedupe.buffer.size", "log.cleaner.threads")
+def _cleaner_has_memory(settings: Settings) -> Iterator[Problem]:
+    threads = max(settings.number("log.cleaner.threads"), 1)
+    if settings.number("log.cleaner.dedupe.buffer.size") / threads <= _MIN_DEDUPE_BYTES_PER_THREAD:
+        yield settings.problem("log.cleaner.dedupe.buffer.size", "must be above 1 MiB for each of log.cleaner.threads")
+
+
+# The first must not be above the second.
+_ORDERED = (
+    ("group.min.session.timeout.ms", "group.max.session.timeout.ms"),
+    ("broker.heartbeat.interval.ms", "broker.session.timeout.ms"),
+    ("log.cleaner.min.compaction.lag.ms", "log.cleaner.max.compaction.lag.ms"),
+    ("replica.fetch.wait.max.ms", "replica.socket.timeout.ms"),
+    ("replica.fetch.wait.max.ms", "replica.lag.time.max.ms"),
+)
+
+
+@rule(*(name for pair in _ORDERED for name in pair))
+def _pairs_are_in_order(settings: Settings) -> Iterator[Problem]:
+    for smaller, larger in _ORDERED:
+        if settings.number(smaller) > settings.number(larger):
+            limit = int(settings.number(larger))
+            yield settings.problem(smaller, f"must not be above {larger}, which is {limit}")
+
+
+@rule("barnabas.metrics.listener")
+def _metrics_listener_is_an_address(settings: Settings) -> Iterator[Problem]:
+    try:
+        _metrics_endpoint(settings)
+    except ValueError as error:
+        yield settings.problem("barnabas.metrics.listener", str(error), "write host:port, or nothing for no endpoint")
+
+
+def _well_formed(settings: Settings, name: str) -> Iterator[Problem]:
+    for text in settings.texts(name):
+        try:
+            parse_endpoint(text)
+        except ValueError as error:
+            yield settings.problem(name, str(error), "write it as NAME://host:port, separated by commas")
+
+
+def _endpoints(settings: Settings, name: str) -> list[Endpoint]:
+    return [parse_endpoint(text) for text in settings.texts(name)]
+
+
+def _advertised(settings: Settings) -> list[Endpoint]:
+    return _endpoints(settings, "advertised.listeners" if settings.texts("advertised.listeners") else "listeners")
+
+
+def _controller_names(settings: Settings) -> list[str]:
+    return [name.upper() for name in settings.texts("controller.listener.names")]
+
+
+def _protocols(settings: Settings) -> dict[str, str]:
+    return listener_protocols(
+        parse_protocol_map(settings.text("listener.security.protocol.map")),
+        _controller_names(settings),
+        [each.listener for each in _endpoints(settings, "listeners")],
+        given="listener.security.protocol.map" in settings,
+    )
+
+
+def _secured(endpoint: Endpoint, protocols: Mapping[str, str]) -> Endpoint:
+    return endpoint._replace(security_protocol=protocols[endpoint.listener])
+
+
+def _inter_broker_listener(settings: Settings) -> str:
+    return (settings.text("inter.broker.listener.name") or settings.text("security.inter.broker.protocol")).upper()
+
+
+def _bootstrap_servers(settings: Settings, controllers: list[Endpoint]) -> list[QuorumVoter]:
+    servers = [parse_voter(text) for text in settings.texts("controller.quorum.bootstrap.servers")]
+    return servers or [QuorumVoter(-1, each.host, each.port) for each in controllers]
+
+
+def _log_dirs(settings: Settings) -> list[str]:
+    return settings.texts("log.dirs") or settings.texts("log.dir")
+
+
+def _metrics_endpoint(settings: Settings) -> tuple[str, int] | None:
+    text = settings.text("barnabas.metrics.listener")
+    if not text:
+        return None
+    address = parse_voter(text)
+    return address.host, address.port

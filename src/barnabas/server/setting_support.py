@@ -1,0 +1,254 @@
+"""Which of Kafka's settings this release supports: one table, the source of ``docs/reference/configs.md``.
+
+A setting is in one of three states. ``WORKS``: its value is used. ``NO_EFFECT``: any allowed value is taken and nothing
+depends on it, because what it would tune does not exist here; nobody who sets it gets less than was asked for.
+``REFUSED``: only the default (or one of the values listed) is taken, because anything else asks for something that
+would silently not happen. What a node reads by another way than ``NodeConfig``'s attributes is said in the reason.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from functools import cache
+from typing import NamedTuple
+
+from barnabas.common.broker_config import BROKER_CONFIG_DEF, listener_base_name
+from barnabas.common.topic_config import TOPIC_SYNONYMS
+
+__all__ = ["REMOVED_SETTINGS", "Support", "SupportState", "removed_setting", "support_of"]
+
+
+class SupportState(Enum):
+    WORKS = "works"
+    NO_EFFECT = "accepted, no effect"
+    REFUSED = "refused unless default"
+
+
+class Support(NamedTuple):
+    state: SupportState
+    reason: str = ""
+    also_allowed: tuple[str, ...] = ()
+    """Texts that a refused setting may have beside its default."""
+
+
+WORKS = Support(SupportState.WORKS)
+
+# Beside the broker's defaults for topics, which all work but those of tiered storage.
+_WORKING = (
+    "advertised.listeners",
+    "auto.create.topics.enable",
+    "broker.heartbeat.interval.ms",
+    "broker.id",
+    "broker.rack",
+    "broker.session.timeout.ms",
+    "connections.max.idle.ms",
+    "controller.listener.names",
+    "controller.quorum.bootstrap.servers",
+    "controller.quorum.election.backoff.max.ms",
+    "controller.quorum.election.timeout.ms",
+    "controller.quorum.fetch.timeout.ms",
+    "controller.quorum.voters",
+    "default.replication.factor",
+    "delete.topic.enable",
+    "fetch.max.bytes",
+    "group.initial.rebalance.delay.ms",
+    "group.max.session.timeout.ms",
+    "group.max.size",
+    "group.min.session.timeout.ms",
+    "inter.broker.listener.name",
+    "listener.security.protocol.map",
+    "listeners",
+    "log.cleaner.backoff.ms",
+    "log.cleaner.dedupe.buffer.size",
+    "log.cleaner.enable",
+    "log.dir",
+    "log.dirs",
+    "log.flush.offset.checkpoint.interval.ms",
+    "log.flush.start.offset.checkpoint.interval.ms",
+    "log.retention.check.interval.ms",
+    "max.incremental.fetch.session.cache.slots",
+    "max.request.partition.size.limit",
+    "metadata.log.dir",
+    "metadata.log.max.record.bytes.between.snapshots",
+    "metadata.log.max.snapshot.interval.ms",
+    "metadata.log.segment.bytes",
+    "metadata.log.segment.ms",
+    "metadata.max.idle.interval.ms",
+    "metadata.max.retention.bytes",
+    "metadata.max.retention.ms",
+    "node.id",
+    "num.partitions",
+    "offset.metadata.max.bytes",
+    "offsets.commit.timeout.ms",
+    "offsets.retention.check.interval.ms",
+    "offsets.retention.minutes",
+    "offsets.topic.num.partitions",
+    "offsets.topic.replication.factor",
+    "offsets.topic.segment.bytes",
+    "process.roles",
+    "producer.id.expiration.check.interval.ms",
+    "producer.id.expiration.ms",
+    "replica.high.watermark.checkpoint.interval.ms",
+    "socket.listen.backlog.size",
+    "socket.receive.buffer.bytes",
+    "socket.request.max.bytes",
+    "socket.send.buffer.bytes",
+    "barnabas.auto.format",
+    "barnabas.log.format",
+    "barnabas.log.level",
+    "barnabas.max.open.files",
+    "barnabas.metrics.listener",
+)
+
+# A reason and the names that it holds for, "*" standing for any beginning or end. The first row that fits decides.
+_WITHOUT_EFFECT: tuple[tuple[str, str], ...] = (
+    (
+        "One event loop does this work: there is no pool or queue to size.",
+        "num.io.threads num.network.threads num.recovery.threads.per.data.dir num.replica.* background.threads"
+        " group.coordinator.threads group.coordinator.background.threads queued.max.requests log.cleaner.threads",
+    ),
+    (
+        "Requests that wait are forgotten as soon as they complete: there is nothing to purge.",
+        "*.purgatory.purge.interval.requests",
+    ),
+    (
+        "A cluster is one node in this release: there is no replica to copy to, to move or to elect.",
+        "replica.fetch.* replica.lag.* replica.socket.* auto.leader.rebalance.enable leader.imbalance.*"
+        " controller.socket.* controlled.shutdown.enable initial.broker.registration.timeout.ms"
+        " unclean.leader.election.interval.ms controller.quorum.fetch.max.bytes controller.quorum.fetch.snapshot.*"
+        " controller.quorum.request.* controller.quorum.retry.* controller.quorum.append.linger.ms"
+        " socket.connection.setup.* request.timeout.ms log.dir.failure.timeout.ms",
+    ),
+    (
+        "Buffers grow with what they hold, up to the limits of other settings.",
+        "log.cleaner.io.buffer.* offsets.load.buffer.size group.coordinator.cached.buffer.max.bytes",
+    ),
+    ("Records are appended when they are decided: nothing lingers.", "group.coordinator.append.linger.ms"),
+    (
+        "Metrics are read from the Prometheus endpoint, as counters without sampling windows.",
+        "metrics.num.samples metrics.sample.window.ms metrics.recording.level kafka.metrics.polling.interval.secs"
+        " controller.performance.*",
+    ),
+    (
+        "No quota is enforced yet, so its windows have nothing to measure.",
+        "quota.window.* controller.quota.window.* replication.quota.window.* alter.log.dirs.replication.quota.window.*",
+    ),
+    (
+        "Nobody authenticates on a PLAINTEXT listener, so no authentication fails.",
+        "connection.failed.authentication.delay.ms early.start.listeners",
+    ),
+    (
+        "Stock files set it for a topic that this release does not create: who asks for transactions or for a share"
+        " group is told that they are not there.",
+        "transaction.state.log.replication.factor transaction.state.log.min.isr transaction.state.log.num.partitions"
+        " share.coordinator.state.topic.replication.factor share.coordinator.state.topic.min.isr"
+        " share.coordinator.state.topic.num.partitions",
+    ),
+    ("A node starts in well under a second.", "server.max.startup.time.ms log.initial.task.delay.ms"),
+)
+
+_NOT_ALLOWED: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    ("TLS listeners are not there yet: use PLAINTEXT listeners.", "ssl.* security.providers", ()),
+    (
+        "SASL is not there yet: use PLAINTEXT listeners.",
+        "sasl.* connections.max.reauth.ms principal.builder.class",
+        (),
+    ),
+    ("Only PLAINTEXT is there yet.", "security.inter.broker.protocol", ()),
+    (
+        "Authorizers are not there yet, every request is allowed: leave it out.",
+        "authorizer.class.name super.users allow.everyone.if.no.acl.found",
+        (),
+    ),
+    ("Delegation tokens are not there yet.", "delegation.token.*", ()),
+    ("Policies are not there yet.", "alter.config.policy.* create.topic.policy.*", ()),
+    ("Quotas are not there yet.", "client.quota.*", ()),
+    ("Connection limits are not there yet.", "max.connection* queued.max.request.bytes", ()),
+    ("Config providers are not there yet: write the value itself.", "config.providers", ()),
+    (
+        "Metrics are read from the Prometheus endpoint (barnabas.metrics.listener): there are no reporter plug-ins.",
+        "kafka.metrics.reporters metric.reporters",
+        ("",),
+    ),
+    ("Client telemetry is not collected.", "telemetry.*", ()),
+    (
+        "Tiered storage is not there yet.",
+        "remote.* follower.fetch.last.tiered.offset.enable log.local.retention.*",
+        (),
+    ),
+    ("Reads from a follower need a second broker, which is not there yet.", "replica.selector.class", ()),
+    ("Joining a quorum is not there yet: a cluster is one node.", "controller.quorum.auto.join.enable", ()),
+    ("Log directories can't be cordoned yet.", "cordoned.log.dirs", ()),
+    (
+        "Transactions are not there yet: a transactional id is refused.",
+        "transaction.* transactional.* add.partitions.to.txn.*",
+        (),
+    ),
+    ("Only classic groups are there yet.", "group.coordinator.rebalance.protocols", ("classic",)),
+    ("Groups of the consumer protocol are not there yet.", "group.consumer.*", ()),
+    ("Share groups are not there.", "group.share.* share.*", ()),
+    ("Streams groups are not there.", "group.streams.*", ()),
+    ("Offsets are written uncompressed.", "offsets.topic.compression.codec", ()),
+    ("The cleaner is not throttled yet.", "log.cleaner.io.max.bytes.per.second", ()),
+    ("It is for the development of Kafka itself.", "unstable.* internal.*", ()),
+)
+
+# What Kafka 4 no longer has, with what to do about it.
+REMOVED_SETTINGS: tuple[tuple[str, str], ...] = (
+    ("zookeeper.*", "ZooKeeper is gone since Kafka 4.0; remove it, and set process.roles and node.id"),
+    ("inter.broker.protocol.version", "metadata.version took its place; remove it, and see 'barnabas storage format'"),
+    (
+        "log.message.timestamp.difference.max.ms",
+        "it was split in two; use log.message.timestamp.before.max.ms and log.message.timestamp.after.max.ms",
+    ),
+    ("broker.id.generation.enable reserved.broker.max.id", "ids are not generated any more; set node.id"),
+    ("control.plane.listener.name", "it went with ZooKeeper; use controller.listener.names"),
+    (
+        "log.message.format.version log.message.downconversion.enable auto.include.jmx.reporter"
+        " offsets.commit.required.acks producer.quota.default consumer.quota.default delegation.token.master.key"
+        " port host.name advertised.port advertised.host.name",
+        "it is gone since Kafka 4.0; remove it",
+    ),
+)
+
+
+@cache
+def _exact() -> dict[str, Support]:
+    table = dict.fromkeys(_WORKING, WORKS)
+    for synonyms in TOPIC_SYNONYMS.values():
+        table.update(dict.fromkeys((name for name, _ in synonyms if not name.startswith("log.local.")), WORKS))
+    return table
+
+
+def support_of(name: str) -> Support:
+    """The state of a known setting, or of its listener form. Raises KeyError for an unknown name."""
+    base = listener_base_name(name)
+    if base is not None:
+        of_base = support_of(base)
+        if of_base.state is not SupportState.WORKS:
+            return of_base
+        return Support(SupportState.REFUSED, f"It can't be set for one listener: set {base} for all of them.")
+    if name not in BROKER_CONFIG_DEF:
+        raise KeyError(name)
+    if name in _exact():
+        return _exact()[name]
+    for reason, names in _WITHOUT_EFFECT:
+        if _fits(name, names):
+            return Support(SupportState.NO_EFFECT, reason)
+    for reason, names, also_allowed in _NOT_ALLOWED:
+        if _fits(name, names):
+            return Support(SupportState.REFUSED, reason, also_allowed)
+    # A setting that nobody has thought about is not one that works.
+    return Support(SupportState.REFUSED, "It is not there yet.")
+
+
+def removed_setting(name: str) -> str | None:
+    """What became of a setting of older Kafkas, and what to do; none if ``name`` isn't one."""
+    return next((advice for names, advice in REMOVED_SETTINGS if _fits(name, names)), None)
+
+
+def _fits(name: str, names: str) -> bool:
+    return any(
+        name.startswith(each[:-1]) if each[-1] == "*" else name.endswith(each[1:]) if each[0] == "*" else name == each
+        for each in names.split()
+    )
