@@ -22,7 +22,7 @@ INDEXES_MAX = 32
 
 
 class PooledFile:
-    """A file that is opened for reading and writing when it is first used."""
+    """A file that exists and is opened for reading and writing when it is first used."""
 
     __slots__ = ("_fd", "_pool", "_recent", "path")
 
@@ -62,7 +62,7 @@ class FilePool:
     def open(self, file: PooledFile) -> int:
         while len(self._open) >= self.files_max:
             self._close_one()
-        fd = os.open(file.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        fd = os.open(file.path, os.O_RDWR | os.O_CLOEXEC)
         file._fd = fd
         file._recent = True
         self._open[file] = None

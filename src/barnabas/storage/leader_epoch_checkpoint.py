@@ -3,13 +3,15 @@
 A replica that was away asks where the epoch it last wrote in ended (OffsetForLeaderEpoch) and cuts its log there.
 Epochs and start offsets both grow strictly; a new entry removes those that contradict it.
 
-The file is written when the log has data in a new epoch, is flushed or is closed, not when a leader is elected: ten thousand new
-partitions would be ten thousand files. Until an epoch has data, the cluster's metadata knows it as well as we do.
+The file is written when the log is rolled, flushed or closed, not when a leader is elected: ten thousand new partitions
+would be ten thousand files. Until an epoch has data, the cluster's metadata knows it as well as we do; afterwards
+recovery finds it in the batches.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
+from itertools import pairwise
 
 from barnabas.storage.checkpoint_file import read_checkpoint, write_checkpoint
 from barnabas.storage.errors import CorruptFileError
@@ -108,7 +110,7 @@ def _read(path: str) -> list[tuple[int, int]]:
         entries = [(int(epoch), int(start)) for epoch, start in read_checkpoint(path, 2)]
     except ValueError as error:
         raise CorruptFileError(path, str(error)) from error
-    for before, after in zip(entries, entries[1:], strict=False):
+    for before, after in pairwise(entries):
         if after[0] <= before[0] or after[1] < before[1]:
             raise CorruptFileError(path, f"epoch {after} after {before}")
     return entries

@@ -38,4 +38,6 @@ def read_offsets(path: str) -> dict[TopicPartition, int]:
 
 
 def write_offsets(path: str, offsets: Mapping[TopicPartition, int], *, sync: bool = True) -> None:
-    write_checkpoint(path, [f"{topic} {partition} {offset}" for (topic, partition), offset in offsets.items()], sync=sync)
+    write_checkpoint(
+        path, [f"{topic} {partition} {offset}" for (topic, partition), offset in offsets.items()], sync=sync
+    )

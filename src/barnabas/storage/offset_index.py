@@ -31,6 +31,11 @@ class OffsetIndex(IndexFile):
         slot = self._slot_before(offset - self.base_offset + 1)
         return int(_unpack(self.entries, slot * 8)[1]) if slot >= 0 else 0
 
+    def offset_after(self, position: int) -> int | None:
+        """An offset that no batch before ``position`` reaches, from the first entry there or behind it."""
+        slot = self._first_at(position)
+        return self.base_offset + int(_unpack(self.entries, slot * 8)[0]) + 1 if slot < self.count else None
+
     @property
     def last_offset(self) -> int:
         """The last offset that is indexed, or the base offset when nothing is."""
@@ -39,6 +44,9 @@ class OffsetIndex(IndexFile):
 
     def truncate_to_position(self, position: int) -> None:
         """Drop the entries of batches that start at ``position`` or after it."""
+        self._cut(self._first_at(position))
+
+    def _first_at(self, position: int) -> int:
         entries = self.entries
         low, high = 0, len(entries) // 8
         while low < high:
@@ -47,7 +55,7 @@ class OffsetIndex(IndexFile):
                 low = middle + 1
             else:
                 high = middle
-        self._cut(low)
+        return low
 
     def sanity_check(self) -> None:
         self._must_exist()

@@ -1,4 +1,4 @@
-"""``<offset>.snapshot``: what a log knew about its producers at that offset, so that start-up need not read it all again.
+"""``<offset>.snapshot``: what a log knew about its producers at that offset, so that start-up need not read it all.
 
 Version i16 = 1, CRC-32C of everything behind it, count i32, then 46 bytes per producer. Only the last batch of each
 producer is kept here: after a restart an older duplicate is told by its sequence number alone, as in Kafka.

@@ -1,13 +1,14 @@
 """What a partition knows about the producers that write to it: idempotence, fencing and open transactions.
 
-A batch with a producer id is accepted if its epoch is not older than the known one and its first sequence number follows the last one;
-the last five batches of a producer are remembered, and one that comes again is answered with the offsets it has already.
-A new epoch starts at sequence 0. A producer that is not known may start anywhere: its records may have been deleted.
+A batch with a producer id is accepted if its epoch is not older than the known one and its first sequence number
+follows the last one; the last five batches of a producer are remembered, and one that comes again is answered with the
+offsets it has already. A new epoch starts at sequence 0. A producer that is not known may start anywhere: its records
+may have been deleted.
 
 A transaction is open from its first batch until the coordinator's marker. The offset of the oldest one that is open,
 or ended above the high watermark, is the first unstable offset: readers of committed records stop before it.
 
-Nothing here reads a clock or a log: the log hands over headers, in order, after it wrote them or while it recovers them.
+Nothing here reads a clock or a log: the log hands over headers, in order, after writing or while recovering them.
 """
 
 from __future__ import annotations
@@ -173,8 +174,8 @@ class ProducerState:
             if base_sequence != 0 and entry.epoch != NO_PRODUCER_EPOCH:
                 raise ApiException(
                     ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-                    f"Invalid sequence number for new epoch of producer {producer_id} in {what}: {epoch} (request epoch), "
-                    f"{base_sequence} (seq. number), {entry.epoch} (current producer epoch)",
+                    f"Invalid sequence number for new epoch of producer {producer_id} in {what}: {epoch} "
+                    f"(request epoch), {base_sequence} (seq. number), {entry.epoch} (current producer epoch)",
                 )
         elif not _follows(entry.last_sequence, base_sequence):
             raise ApiException(
@@ -248,9 +249,7 @@ class ProducerState:
     def high_watermark_advanced(self, high_watermark: int) -> None:
         """Transactions whose marker is below the high watermark are no longer unstable."""
         if self._unreplicated:
-            self._unreplicated = {
-                first: last for first, last in self._unreplicated.items() if last >= high_watermark
-            }
+            self._unreplicated = {first: last for first, last in self._unreplicated.items() if last >= high_watermark}
 
     def remove_expired(self, now_ms: int, expiration_ms: int) -> int:
         """Forget producers without an open transaction that were silent for that long."""

@@ -165,6 +165,8 @@ class Segment:
         """
         position = self.size
         try:
+            if position == 0 and not self.file.is_open:
+                self.create_file()
             if os.pwritev(self.file.fd(), buffers, position) != size:
                 self._write_rest(buffers, size, position)
         except OSError as error:
@@ -314,6 +316,12 @@ class Segment:
         return index.lookup(offset)
 
     # Shrinking, renaming, removing
+
+    def restore_timestamps(self, max_timestamp: int, max_timestamp_offset: int) -> None:
+        """What recovery found out while it read the segment."""
+        self._max_timestamp = max_timestamp
+        self._max_timestamp_offset = max_timestamp_offset
+        self._first_timestamp = None
 
     def truncate_to(self, offset: int) -> int:
         """Remove the batches that end at or after ``offset``; return how many bytes went."""

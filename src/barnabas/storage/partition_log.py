@@ -1,0 +1,644 @@
+"""The log of one partition: segments in order, and what a leader needs to append to them and read from them.
+
+Offsets: records exist in [``log_start_offset``, ``log_end_offset``); clients may read below ``high_watermark``, those
+that want committed transactions only below ``last_stable_offset``; what lies below ``recovery_point`` is durable. The
+high watermark is set from outside (``maybe_advance_high_watermark``): it is known to whoever knows the replicas.
+
+An append is in the file when ``append_as_leader`` returns, so that a killed process loses nothing; it is durable after
+``flush``, which runs by itself only as often as ``flush.messages`` says, as in Kafka.
+
+One thread, the node's loop, appends and reads. The cleaner's thread replaces segments, and only through
+``replace_segments``. Time is handed in; the log never asks for it.
+"""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_right
+from collections.abc import Sequence
+from threading import Lock
+from typing import NamedTuple
+
+from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.common.topic_config import TopicConfig
+from barnabas.common.topic_partition import TopicPartition
+from barnabas.common.uuid import Uuid
+from barnabas.storage.batch_header import (
+    BATCH_OVERHEAD,
+    CONTROL_FLAG,
+    PREFIX,
+    TRANSACTIONAL_FLAG,
+    Buffer,
+)
+from barnabas.storage.errors import CorruptSegmentError
+from barnabas.storage.file_pool import FilePool
+from barnabas.storage.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT, LeaderEpochCheckpoint
+from barnabas.storage.partition_metadata import write_partition_metadata
+from barnabas.storage.produced_batch import AppendOrigin, ProducedBatch, read_produced_batch
+from barnabas.storage.producer_recovery import rebuild_producers
+from barnabas.storage.producer_snapshot import delete_snapshot, list_snapshots, write_snapshot
+from barnabas.storage.producer_state import ProducerBatch, ProducerState
+from barnabas.storage.segment import DELETED_SUFFIX, SWAP_SUFFIX, Segment
+from barnabas.storage.transaction_index import AbortedTransaction
+
+__all__ = ["AppendInfo", "FetchedRecords", "PartitionLog"]
+
+NO_TIMESTAMP = -1
+
+
+class AppendInfo(NamedTuple):
+    """What the producer is told. Of a ``duplicate`` nothing was written: these are the offsets of the first time."""
+
+    first_offset: int
+    last_offset: int
+    log_append_time_ms: int
+    log_start_offset: int
+    duplicate: bool = False
+
+
+class FetchedRecords(NamedTuple):
+    """Batches as they are in the file. The first one is whole; the last one may be cut, as consumers expect."""
+
+    records: bytes | memoryview
+    aborted_transactions: list[AbortedTransaction] | None = None
+    """Only for committed readers: the aborted transactions that overlap the records."""
+
+
+class PartitionLog:
+    __slots__ = (
+        "_deleted_segments",
+        "_epochs",
+        "_lock",
+        "_pool",
+        "_producers",
+        "_snapshot_offset",
+        "config",
+        "directory",
+        "high_watermark",
+        "is_deleted",
+        "last_flush_ms",
+        "log_end_offset",
+        "log_start_offset",
+        "recovery_point",
+        "roll_jitter_ms",
+        "segments",
+        "topic_id",
+        "topic_partition",
+    )
+
+    def __init__(
+        self,
+        directory: str,
+        topic_partition: TopicPartition,
+        *,
+        topic_id: Uuid | None,
+        config: TopicConfig,
+        pool: FilePool,
+        segments: Sequence[Segment],
+        log_start_offset: int,
+        log_end_offset: int,
+        recovery_point: int,
+        epochs: LeaderEpochCheckpoint | None = None,
+        producers: ProducerState | None = None,
+        snapshot_offset: int = -1,
+        now_ms: int,
+    ) -> None:
+        """A log whose parts are known. See ``create`` for a new one, ``log_recovery.load_log`` for one on disk."""
+        self.directory = directory
+        self.topic_partition = topic_partition
+        self.topic_id = topic_id
+        self.config = config
+        self.segments: tuple[Segment, ...] = tuple(segments)
+        self.log_start_offset = log_start_offset
+        self.log_end_offset = log_end_offset
+        self.high_watermark = log_start_offset
+        self.recovery_point = recovery_point
+        self.last_flush_ms = now_ms
+        # Segments of many partitions that began together shall not end together; the manager draws it.
+        self.roll_jitter_ms = 0
+        self.is_deleted = False
+        self._pool = pool
+        self._epochs = epochs
+        self._producers = producers
+        self._snapshot_offset = snapshot_offset
+        self._deleted_segments: list[tuple[int, Segment]] = []
+        self._lock = Lock()
+
+    @classmethod
+    def create(
+        cls,
+        directory: str,
+        topic_partition: TopicPartition,
+        *,
+        topic_id: Uuid | None,
+        config: TopicConfig,
+        pool: FilePool,
+        now_ms: int,
+    ) -> PartitionLog:
+        """Make the directory of a new partition; its files come with the first record."""
+        os.mkdir(directory)
+        if topic_id is not None:
+            write_partition_metadata(directory, topic_id)
+        return cls(
+            directory,
+            topic_partition,
+            topic_id=topic_id,
+            config=config,
+            pool=pool,
+            segments=[Segment(directory, 0, pool, created_ms=now_ms)],
+            log_start_offset=0,
+            log_end_offset=0,
+            recovery_point=0,
+            epochs=LeaderEpochCheckpoint(f"{directory}/{LEADER_EPOCH_CHECKPOINT}", is_new=True),
+            now_ms=now_ms,
+        )
+
+    def __repr__(self) -> str:
+        return f"PartitionLog({self.topic_partition}, {self.log_start_offset}..{self.log_end_offset})"
+
+    # What is known
+
+    @property
+    def active_segment(self) -> Segment:
+        return self.segments[-1]
+
+    @property
+    def epochs(self) -> LeaderEpochCheckpoint:
+        if self._epochs is None:
+            self._epochs = LeaderEpochCheckpoint(f"{self.directory}/{LEADER_EPOCH_CHECKPOINT}")
+        return self._epochs
+
+    @property
+    def producers(self) -> ProducerState:
+        if self._producers is None:
+            self._producers = ProducerState()
+        return self._producers
+
+    @property
+    def has_producers(self) -> bool:
+        return self._producers is not None and bool(self._producers.producers)
+
+    @property
+    def last_stable_offset(self) -> int:
+        """The high watermark, or the first offset of the oldest transaction that is not over."""
+        if self._producers is None:
+            return self.high_watermark
+        first_unstable = self._producers.first_unstable_offset
+        return self.high_watermark if first_unstable is None else min(first_unstable, self.high_watermark)
+
+    @property
+    def latest_epoch(self) -> int:
+        return self.epochs.latest_epoch
+
+    def size_bytes(self) -> int:
+        return sum(segment.size for segment in self.segments)
+
+    def segment_of(self, offset: int) -> int:
+        """The position in ``segments`` of the last one that starts at or before ``offset`` (the first, at least)."""
+        segments = self.segments
+        if offset >= segments[-1].base_offset:
+            return len(segments) - 1
+        return max(bisect_right(segments, offset, key=_base_offset) - 1, 0)
+
+    def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
+        """(the greatest epoch up to ``epoch`` that is known, the offset after its last record), or (-1, -1)."""
+        return self.epochs.end_offset_for(epoch, self.log_end_offset)
+
+    def assign_epoch_start(self, leader_epoch: int) -> None:
+        """We lead from here on: the epoch starts at the log's end."""
+        self.epochs.assign(leader_epoch, self.log_end_offset)
+
+    def maybe_advance_high_watermark(self, offset: int) -> bool:
+        """Move the high watermark up to ``offset``, never down and never beyond the log's end."""
+        offset = min(offset, self.log_end_offset)
+        if offset <= self.high_watermark:
+            return False
+        self.high_watermark = offset
+        if self._producers is not None:
+            self._producers.high_watermark_advanced(offset)
+        return True
+
+    # Appending
+
+    def append_as_leader(
+        self,
+        records: Buffer,
+        *,
+        leader_epoch: int,
+        now_ms: int,
+        origin: AppendOrigin = AppendOrigin.CLIENT,
+    ) -> AppendInfo:
+        """Give one batch its offsets and write it. Raises ApiException for a batch that the log does not take."""
+        batch = read_produced_batch(records, self.config, now_ms=now_ms, origin=origin, partition=self.topic_partition)
+        if batch.producer_id >= 0:
+            duplicate = self._check_producer(batch)
+            if duplicate is not None:
+                return AppendInfo(
+                    duplicate.first_offset,
+                    duplicate.last_offset,
+                    duplicate.timestamp if batch.log_append_time else NO_TIMESTAMP,
+                    self.log_start_offset,
+                    True,
+                )
+        first_offset = self.log_end_offset
+        last_offset = first_offset + batch.last_offset_delta
+        segment = self._roll_if_needed(batch.size, batch.max_timestamp, last_offset, now_ms)
+        segment.append(
+            (PREFIX.pack(first_offset, batch.size - BATCH_OVERHEAD, leader_epoch), batch.rest),
+            batch.size,
+            last_offset=last_offset,
+            max_timestamp=batch.max_timestamp,
+            index_interval_bytes=self.config.index_interval_bytes,
+        )
+        epochs = self._epochs
+        if epochs is None or leader_epoch > epochs.latest_epoch:
+            self.epochs.assign(leader_epoch, first_offset)
+        self.log_end_offset = last_offset + 1
+        if batch.producer_id >= 0:
+            self._apply_to_producers(batch, last_offset)
+        if last_offset + 1 - self.recovery_point >= self.config.flush_messages:
+            self.flush(now_ms)
+        return AppendInfo(
+            first_offset, last_offset, now_ms if batch.log_append_time else NO_TIMESTAMP, self.log_start_offset
+        )
+
+    def append_as_follower(self, records: Buffer, *, now_ms: int) -> None:
+        """Write batches that have their offsets and epochs from a leader. They must start at the log's end."""
+        view = memoryview(records)
+        while len(view):
+            batch = read_produced_batch(
+                view, self.config, now_ms=now_ms, origin=AppendOrigin.REPLICATION, partition=self.topic_partition
+            )
+            base_offset, _, leader_epoch = PREFIX.unpack_from(view)
+            if base_offset < self.log_end_offset:
+                raise ApiException(
+                    ErrorCode.UNKNOWN_SERVER_ERROR,
+                    f"Batch at offset {base_offset} is below the end {self.log_end_offset} of {self.topic_partition}",
+                )
+            last_offset = base_offset + batch.last_offset_delta
+            segment = self._roll_if_needed(batch.size, batch.max_timestamp, last_offset, now_ms)
+            segment.append(
+                (view[: batch.size],),
+                batch.size,
+                last_offset=last_offset,
+                max_timestamp=batch.max_timestamp,
+                index_interval_bytes=self.config.index_interval_bytes,
+            )
+            if leader_epoch > self.epochs.latest_epoch:
+                self.epochs.assign(leader_epoch, base_offset)
+            self.log_end_offset = last_offset + 1
+            if batch.producer_id >= 0:
+                self._apply_to_producers(batch, last_offset)
+            view = view[batch.size :]
+
+    def _check_producer(self, batch: ProducedBatch) -> ProducerBatch | None:
+        """Raise unless the producer may write this now; return the batch that it is a duplicate of."""
+        what = str(self.topic_partition)
+        if batch.marker is not None:
+            self.producers.validate_marker(batch.producer_id, batch.producer_epoch, batch.marker, what=what)
+            return None
+        if batch.origin is not AppendOrigin.CLIENT:
+            return None
+        duplicate = self.producers.find_duplicate(
+            batch.producer_id, batch.producer_epoch, batch.base_sequence, batch.last_offset_delta + 1
+        )
+        if duplicate is None:
+            self.producers.validate_data_batch(
+                batch.producer_id,
+                batch.producer_epoch,
+                batch.base_sequence,
+                is_transactional=bool(batch.attributes & TRANSACTIONAL_FLAG),
+                what=what,
+            )
+        return duplicate
+
+    def _apply_to_producers(self, batch: ProducedBatch, last_offset: int) -> None:
+        producers = self.producers
+        if batch.marker is None:
+            if not batch.attributes & CONTROL_FLAG:
+                producers.append_data_batch(
+                    batch.producer_id,
+                    batch.producer_epoch,
+                    batch.base_sequence,
+                    last_offset=last_offset,
+                    offset_delta=batch.last_offset_delta,
+                    timestamp=batch.max_timestamp,
+                    is_transactional=bool(batch.attributes & TRANSACTIONAL_FLAG),
+                )
+            return
+        completed = producers.append_marker(
+            batch.producer_id, batch.producer_epoch, batch.marker, offset=last_offset, timestamp=batch.max_timestamp
+        )
+        if completed is not None and completed.is_abort:
+            self.active_segment.transaction_index.append(
+                AbortedTransaction(
+                    completed.producer_id,
+                    completed.first_offset,
+                    completed.last_offset,
+                    producers.last_stable_offset_after(completed),
+                )
+            )
+
+    # Rolling
+
+    def _roll_if_needed(self, size: int, max_timestamp: int, last_offset: int, now_ms: int) -> Segment:
+        """The active segment, or a new one when the batch does not fit into it any more."""
+        segment = self.segments[-1]
+        config = self.config
+        if segment.size == 0:
+            fits = segment.fits(size, last_offset)
+        else:
+            first_timestamp = segment.first_timestamp
+            waited = (
+                max_timestamp - first_timestamp
+                if first_timestamp is not None and first_timestamp >= 0 and max_timestamp >= 0
+                else now_ms - segment.created_ms
+            )
+            segment_ms = min(config.segment_ms, config.max_compaction_lag_ms) if config.compact else config.segment_ms
+            fits = (
+                segment.size + size <= config.segment_size
+                and waited <= segment_ms - self.roll_jitter_ms
+                and not self._indexes_are_full(segment)
+                and segment.fits(size, last_offset)
+            )
+        return segment if fits else self.roll(now_ms)
+
+    def _indexes_are_full(self, segment: Segment) -> bool:
+        """An estimate from the size suffices: an entry is made at most every ``index.interval.bytes``."""
+        config = self.config
+        entries_max = config.segment_index_bytes // 12
+        if segment.size <= entries_max * config.index_interval_bytes:
+            return False
+        return segment.time_index.count >= entries_max or segment.offset_index.count >= config.segment_index_bytes // 8
+
+    def roll(self, now_ms: int) -> Segment:
+        """Close the active segment for writing and start a new one at the log's end."""
+        active = self.segments[-1]
+        if active.base_offset == self.log_end_offset and active.size == 0:
+            return active
+        active.become_inactive()
+        segment = Segment(self.directory, self.log_end_offset, self._pool, created_ms=now_ms)
+        # Its name is all that remembers the end of a log whose records are deleted.
+        segment.create_file()
+        with self._lock:
+            self.segments = (*self.segments, segment)
+        self.take_producer_snapshot()
+        self.epochs.flush()
+        return segment
+
+    # Reading
+
+    def read(
+        self,
+        fetch_offset: int,
+        max_bytes: int,
+        *,
+        max_offset: int | None = None,
+        min_one_message: bool = False,
+        committed_only: bool = False,
+    ) -> FetchedRecords:
+        """Batches from the one that holds ``fetch_offset`` on, below ``max_offset`` (default: the log's end).
+
+        Nothing when the first batch is larger than ``max_bytes``, unless ``min_one_message``: then that batch.
+        Raises OFFSET_OUT_OF_RANGE outside of the log. The records stay valid whatever happens to the log afterwards.
+        """
+        end_offset = self.log_end_offset
+        if not self.log_start_offset <= fetch_offset <= end_offset:
+            raise ApiException(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"Received request for offset {fetch_offset} for partition {self.topic_partition}, "
+                f"but we only have log segments in the range {self.log_start_offset} to {end_offset}.",
+            )
+        if max_offset is None or max_offset > end_offset:
+            max_offset = end_offset
+        nothing: list[AbortedTransaction] | None = [] if committed_only else None
+        if fetch_offset >= max_offset:
+            return FetchedRecords(b"", nothing)
+        try:
+            return self._read_segments(fetch_offset, max_bytes, max_offset, min_one_message, committed_only)
+        except FileNotFoundError:
+            # The cleaner replaced the segment between our look at the list and the opening of the file.
+            return self._read_segments(fetch_offset, max_bytes, max_offset, min_one_message, committed_only)
+        except CorruptSegmentError as error:
+            raise ApiException(ErrorCode.CORRUPT_MESSAGE, f"The log of {self.topic_partition} is damaged") from error
+
+    def _read_segments(
+        self, fetch_offset: int, max_bytes: int, max_offset: int, min_one_message: bool, committed_only: bool
+    ) -> FetchedRecords:
+        segments = self.segments
+        for index in range(self.segment_of(fetch_offset), len(segments)):
+            segment = segments[index]
+            found = segment.find(fetch_offset)
+            if found is None:
+                continue
+            position, size, base_offset, _ = found
+            if base_offset >= max_offset:
+                break
+            end = segment.size
+            if max_offset < self.log_end_offset and (
+                index + 1 == len(segments) or segments[index + 1].base_offset > max_offset
+            ):
+                first_hidden = segment.find(max_offset)
+                end = end if first_hidden is None else first_hidden[0]
+            length = min(max_bytes, end - position)
+            if length < size:
+                if not min_one_message:
+                    break
+                length = size
+            aborted = (
+                self._aborted_transactions(segments, index, fetch_offset, position + length, max_offset)
+                if committed_only
+                else None
+            )
+            return FetchedRecords(segment.read(position, length), aborted)
+        return FetchedRecords(b"", [] if committed_only else None)
+
+    def _aborted_transactions(
+        self, segments: tuple[Segment, ...], index: int, fetch_offset: int, end_position: int, max_offset: int
+    ) -> list[AbortedTransaction]:
+        """Those that overlap the records up to ``end_position``; a few more do no harm."""
+        upper_bound = min(segments[index].offset_index.offset_after(end_position) or max_offset, max_offset)
+        aborted: list[AbortedTransaction] = []
+        for segment in segments[index:]:
+            found, is_complete = segment.transaction_index.collect(fetch_offset, upper_bound)
+            aborted += found
+            if is_complete:
+                break
+        return aborted
+
+    # Removing
+
+    def delete_records_before(self, offset: int, *, now_ms: int) -> int:
+        """Move the log's start up to ``offset`` (-1: the high watermark) and drop the segments below it.
+
+        Returns the new start. Raises OFFSET_OUT_OF_RANGE above the high watermark, POLICY_VIOLATION for a log
+        that is compacted only.
+        """
+        if not self.config.delete:
+            raise ApiException(
+                ErrorCode.POLICY_VIOLATION,
+                f"Records of partition {self.topic_partition} can not be deleted due to the configured policy",
+            )
+        offset = self.high_watermark if offset == -1 else offset
+        if not 0 <= offset <= self.high_watermark:
+            raise ApiException(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"The specified offset {offset} is out of range: "
+                f"the high watermark of {self.topic_partition} is {self.high_watermark}",
+            )
+        self.maybe_increment_log_start(offset)
+        count = 0
+        while count + 1 < len(self.segments) and self.segments[count + 1].base_offset <= self.log_start_offset:
+            count += 1
+        self.delete_oldest_segments(count, now_ms=now_ms)
+        return self.log_start_offset
+
+    def maybe_increment_log_start(self, offset: int) -> bool:
+        if offset <= self.log_start_offset:
+            return False
+        self.log_start_offset = offset
+        self.high_watermark = max(self.high_watermark, offset)
+        self.recovery_point = max(self.recovery_point, offset)
+        self.epochs.truncate_from_start(offset)
+        return True
+
+    def delete_oldest_segments(self, count: int, *, now_ms: int) -> None:
+        """Retire the first ``count`` segments; the log starts at the next one then. At least one segment stays."""
+        if count <= 0:
+            return
+        if count >= len(self.segments):
+            self.roll(now_ms)
+        with self._lock:
+            gone, self.segments = self.segments[:count], self.segments[count:]
+        self.maybe_increment_log_start(self.segments[0].base_offset)
+        self._retire(gone, now_ms)
+        for offset in list_snapshots(self.directory):
+            if offset < self.log_start_offset and offset != self._snapshot_offset:
+                delete_snapshot(self.directory, offset)
+
+    def replace_segments(self, old: Sequence[Segment], new: Sequence[Segment], *, now_ms: int) -> bool:
+        """Put cleaned segments in the place of those they were made from, all at once for every reader.
+
+        False if one of the old ones has gone meanwhile (retention, deletion, truncation): the new ones are worthless
+        then. Whatever step a crash comes after, start-up finds the old segments or the new ones: before the
+        first file is called ``.swap`` it drops the cleaned ones, from then on it drops the old ones.
+        """
+        with self._lock:
+            if self.is_deleted or not set(old) <= set(self.segments):
+                return False
+            for segment in reversed(new):
+                segment.rename_suffix(SWAP_SUFFIX)
+            for segment in old:
+                segment.rename_suffix(DELETED_SUFFIX)
+            for segment in new:
+                segment.rename_suffix("")
+            kept = [segment for segment in self.segments if segment not in old]
+            self.segments = tuple(sorted([*kept, *new], key=_base_offset))
+            self._deleted_segments += [(now_ms + self.config.file_delete_delay_ms, segment) for segment in old]
+        return True
+
+    def truncate_to(self, offset: int, *, now_ms: int) -> None:
+        """Remove everything from ``offset`` on (whole batches: one that reaches over it goes)."""
+        if offset >= self.log_end_offset:
+            return
+        if offset <= self.segments[0].base_offset:
+            self.truncate_fully_and_start_at(offset, now_ms=now_ms)
+            return
+        with self._lock:
+            index = self.segment_of(offset)
+            gone, self.segments = self.segments[index + 1 :], self.segments[: index + 1]
+            self.active_segment.truncate_to(offset)
+        self._retire(gone, now_ms)
+        self.log_end_offset = min(offset, self.active_segment.read_next_offset())
+        self.log_end_offset = max(self.log_end_offset, self.log_start_offset)
+        self._after_truncation()
+
+    def truncate_fully_and_start_at(self, offset: int, *, now_ms: int) -> None:
+        """Remove every record; the log starts and ends at ``offset``."""
+        with self._lock:
+            gone = self.segments
+            self._retire(gone, now_ms)
+            segment = Segment(self.directory, offset, self._pool, created_ms=now_ms)
+            segment.create_file()
+            self.segments = (segment,)
+        self.log_start_offset = self.log_end_offset = offset
+        self._after_truncation()
+
+    def _after_truncation(self) -> None:
+        end = self.log_end_offset
+        self.recovery_point = min(self.recovery_point, end)
+        self.high_watermark = min(self.high_watermark, end)
+        self.epochs.truncate_from_end(end)
+        self.epochs.flush(sync=True)
+        for offset in list_snapshots(self.directory):
+            if offset > end:
+                delete_snapshot(self.directory, offset)
+        self.restore_producers(*rebuild_producers(self.directory, self.segments, self.log_start_offset, end))
+
+    def restore_producers(self, producers: ProducerState, snapshot_offset: int) -> None:
+        """What the log knows about its producers, as it was found on disk."""
+        self._producers = producers
+        self._snapshot_offset = snapshot_offset
+
+    def _retire(self, segments: Sequence[Segment], now_ms: int) -> None:
+        """Rename to ``.deleted``: out of the log at once, off the disk after ``file.delete.delay.ms``."""
+        for segment in segments:
+            if segment.size == 0:
+                segment.delete()
+                continue
+            segment.rename_suffix(DELETED_SUFFIX)
+            segment.file.close()
+            self._deleted_segments.append((now_ms + self.config.file_delete_delay_ms, segment))
+
+    def remove_deleted_files(self, now_ms: int, *, all_of_them: bool = False) -> int:
+        """Unlink the files of segments that were retired long enough ago; return how many segments."""
+        due = [item for item in self._deleted_segments if all_of_them or item[0] <= now_ms]
+        for item in due:
+            item[1].delete()
+            self._deleted_segments.remove(item)
+        return len(due)
+
+    # Durability
+
+    def flush(self, now_ms: int) -> int:
+        """Make everything up to the log's end durable; return that offset, the new recovery point."""
+        end = self.log_end_offset
+        if end > self.recovery_point:
+            for segment in self.segments[self.segment_of(self.recovery_point) :]:
+                segment.flush()
+            self.epochs.flush(sync=True)
+            self.recovery_point = max(self.recovery_point, end)
+        self.last_flush_ms = now_ms
+        return end
+
+    def take_producer_snapshot(self, *, sync: bool = False) -> None:
+        """Write what is known of the producers, unless the last snapshot is of this offset."""
+        if self.log_end_offset > self._snapshot_offset:
+            entries = self._producers.to_snapshot() if self._producers is not None else []
+            write_snapshot(self.directory, self.log_end_offset, entries, sync=sync)
+            self._snapshot_offset = self.log_end_offset
+
+    def close(self, now_ms: int) -> None:
+        """Flush and leave the directory as a clean shutdown leaves it; the log can not be used afterwards."""
+        if self.log_end_offset > 0 or self.segments[0].size:
+            self.flush(now_ms)
+            self.take_producer_snapshot()
+            for segment in self.segments:
+                segment.close()
+        self.epochs.flush()
+        self.remove_deleted_files(now_ms, all_of_them=True)
+
+    def move_to(self, directory: str) -> None:
+        """Rename the log's directory (to mark it deleted, say) and everything that knows its name."""
+        with self._lock:
+            os.rename(self.directory, directory)
+            self.directory = directory
+            for segment in self.segments:
+                segment.move_to(directory)
+            for _, segment in self._deleted_segments:
+                segment.move_to(directory)
+            self.epochs.path = f"{directory}/{LEADER_EPOCH_CHECKPOINT}"
+
+
+def _base_offset(segment: Segment) -> int:
+    return segment.base_offset
