@@ -33,7 +33,7 @@ from barnabas.protocol.errors import DecodeError, EncodeError
 if TYPE_CHECKING:
     from barnabas.protocol.schema import Field, Message, Struct
 
-__all__ = ["compile_reader", "compile_writer"]
+__all__ = ["compile_reader", "compile_writer", "encode_struct"]
 
 _FORMATS = {
     "bool": "?",
@@ -150,8 +150,10 @@ class _Writer(_Source):
 
     def _differs(self, field: Field, value: str) -> str:
         if field.kind == "struct":
-            if field.type is None or field.is_nullable(self.version):
+            if field.type is None or (field.is_nullable(self.version) and field.default is None):
                 return f"{value} is not None"
+            if field.is_nullable(self.version):
+                return f"{value} is None or {value} != {self.constant('D', field.type())}"
             return f"{value} is not None and {value} != {self.constant('D', field.type())}"
         if field.default is None:
             return f"{value} is not None"
@@ -271,8 +273,15 @@ class _Writer(_Source):
             self.append = self.fresh("w")
             self.emit(f"{chunks} = []")
             self.emit(f"{self.append} = {chunks}.append")
+            if field.kind == "struct" and field.is_nullable(self.version):
+                # Kafka writes a null struct in the tagged section as the one byte of any null, not as marker -1.
+                self.emit(f"if {name} is None: {self.append}(b'\\0')")
+                self.emit("else:")
+                self.indent += 1
             self.field(field, name, self.flexible and field.flexible)
             self.flush()
+            if field.kind == "struct" and field.is_nullable(self.version):
+                self.indent -= 1
             self.append = outer
             self.emit(f"{tags}.append(({field.tag}, b''.join({chunks})))")
             self.indent -= 1
@@ -282,9 +291,25 @@ class _Writer(_Source):
 def compile_writer(cls: type[Message], version: int) -> Any:
     """A function ``(message, append)`` that appends the encoded pieces; kept on the class."""
     _check_version(cls, version, EncodeError)
+    cls._writers[version] = writer = _compile_writer(cls, version, cls.is_flexible(version))
+    return writer
+
+
+def encode_struct(struct: Struct, version: int, *, flexible: bool) -> bytes:
+    """A nested struct as it stands inside a message of that version: for answers joined from kept pieces."""
+    writers = type(struct)._writers
+    writer = writers.get(version)
+    if writer is None:
+        writer = writers[version] = _compile_writer(type(struct), version, flexible)
+    chunks: list[bytes] = []
+    writer(struct, chunks.append)
+    return b"".join(chunks)
+
+
+def _compile_writer(cls: type[Struct], version: int, flexible: bool) -> Any:
     from struct import pack
 
-    source = _Writer(version, cls.is_flexible(version))
+    source = _Writer(version, flexible)
     source.emit("try:")
     source.indent += 1
     source.emit("pass")
@@ -302,8 +327,7 @@ def compile_writer(cls: type[Message], version: int) -> Any:
         "unsupported_field": unsupported_field,
         "write_tagged_fields": write_tagged_fields,
     }
-    cls._writers[version] = writer = source.function("write(o, w)", names, f"{cls.__name__} v{version} writer")
-    return writer
+    return source.function("write(o, w)", names, f"{cls.__name__} v{version} writer")
 
 
 class _Reader(_Source):
@@ -465,10 +489,16 @@ class _Reader(_Source):
             self.emit(f"{word} {tag} == {field.tag}:")
             self.indent += 1
             late: list[str] = []
+            if field.kind == "struct" and field.is_nullable(self.version):
+                self.emit(f"if {size} == 1 and buf[p] == 0: {name} = None; p += 1")
+                self.emit("else:")
+                self.indent += 1
             self.field(field, name, True, late)
             self.flush()
             for line in late:
                 self.emit(line)
+            if field.kind == "struct" and field.is_nullable(self.version):
+                self.indent -= 1
             self.indent -= 1
             word = "elif"
         self.emit("else:" if tagged else "if True:")

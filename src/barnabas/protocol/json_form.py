@@ -43,7 +43,9 @@ def _struct_to_json(struct: Struct, version: int) -> dict[str, Any]:
 
 def _is_default(field: Field, value: Any, version: int) -> bool:
     if field.kind == "struct":
-        return value is None or (not field.is_nullable(version) and field.type is not None and value == field.type())
+        if value is None or (field.default is None and field.is_nullable(version)):
+            return value is None and field.default is None
+        return field.type is not None and value == field.type()
     if field.kind == "array" and field.default is not None:
         return value is not None and not value
     return bool(value == field.default)

@@ -196,8 +196,8 @@ def struct(
     ignorable: bool = False,
     json: str | None = None,
 ) -> Any:
-    """A nested struct. Untagged and not nullable: a fresh one by default; otherwise None stands for absent."""
-    if default is _FRESH and tag is not None:
+    """A nested struct, by default a fresh one; of a tagged one that is not nullable None stands for absent."""
+    if default is _FRESH and tag is not None and nullable == "none":
         default = None
     return Field("struct", versions, default, nullable, tag, tagged, ignorable, type_=type_, json=json)
 

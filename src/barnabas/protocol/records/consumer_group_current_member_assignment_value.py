@@ -9,7 +9,7 @@ __all__ = ["ConsumerGroupCurrentMemberAssignmentValue", "TopicPartitions"]
 class TopicPartitions(Struct):
     topic_id: Uuid = uuid()
     partitions: list[int] = array("int32")
-    assignment_epochs: list[int] | None = array("int32", nullable="0+", tag=0, default=None)
+    assignment_epochs: list[int] | None = array("int32", nullable="0+", tag=0)
 
 
 class ConsumerGroupCurrentMemberAssignmentValue(Message, api_key=8, versions="0", flexible="0+"):

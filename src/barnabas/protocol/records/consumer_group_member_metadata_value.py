@@ -24,6 +24,4 @@ class ConsumerGroupMemberMetadataValue(Message, api_key=5, versions="0", flexibl
     subscribed_topic_regex: str | None = string(nullable="0+")
     rebalance_timeout_ms: int = int32(default=-1)
     server_assignor: str | None = string(nullable="0+")
-    classic_member_metadata: ClassicMemberMetadata | None = struct(
-        ClassicMemberMetadata, nullable="0+", tag=0, default=None
-    )
+    classic_member_metadata: ClassicMemberMetadata | None = struct(ClassicMemberMetadata, nullable="0+", tag=0)
