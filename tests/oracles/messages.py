@@ -8,17 +8,14 @@ from typing import Any
 
 from barnabas.protocol.schema import Message, Struct
 
-__all__ = ["attach_unknown_tags", "record_class", "request_class", "response_class", "unknown_tags_of"]
+__all__ = ["attach_unknown_tags", "message_class", "record_class", "sorted_tags", "unknown_tags_of"]
 
 _STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
 
 
-def request_class(api: str) -> type[Message]:
-    return _class(f"barnabas.protocol.messages.{snake_case(api)}", f"{api}Request")
-
-
-def response_class(api: str) -> type[Message]:
-    return _class(f"barnabas.protocol.messages.{snake_case(api)}", f"{api}Response")
+def message_class(api: str, kind: str) -> type[Message]:
+    """The class of an API's request or response; ``kind`` is one of these words."""
+    return _class(f"barnabas.protocol.messages.{snake_case(api)}", f"{api}{kind.capitalize()}")
 
 
 def record_class(name: str) -> type[Message]:
