@@ -1,0 +1,83 @@
+"""``barnabas node [server.properties] [--override key=value ...]``: run a node until SIGTERM.
+
+The arguments are Kafka's (kafka-server-start). They are read by hand: see ``barnabas.cli.main`` for why.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from barnabas.server.node_config import NodeConfig, load_node_config
+from barnabas.server.setting_problem import InvalidSettings
+
+__all__ = ["main"]
+
+HELP = """\
+usage: barnabas node [server.properties] [--override key=value ...]
+
+Run a Kafka broker and controller in this process, until SIGTERM or Ctrl-C.
+
+  server.properties     Kafka's configuration file. Without it: a node on localhost:9092
+                        (controller on localhost:9093) that keeps its data in ./barnabas-data
+                        and formats that folder at the first start.
+  --override key=value  a setting that wins over the file; may be repeated.
+
+Every setting that is wrong, unknown or not supported is named before anything is written.
+'barnabas configs show <name>' tells what a setting means and whether it is supported.
+"""
+
+USAGE_ERROR = 2
+
+
+class UsageError(ValueError):
+    """The arguments don't make sense; the message says which."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Give 0 after a clean stop, 1 when the node can't start, 2 for wrong arguments."""
+    if any(argument in ("--help", "-h") for argument in arguments):
+        sys.stdout.write(HELP)
+        return 0
+    try:
+        path, overrides = parse_arguments(arguments)
+    except UsageError as error:
+        sys.stderr.write(f"barnabas node: {error}\n")
+        return USAGE_ERROR
+    try:
+        config = load_node_config(path, overrides)
+    except InvalidSettings as error:
+        sys.stderr.write(f"barnabas node: {error}\n")
+        return 1
+    except OSError as error:
+        sys.stderr.write(f"barnabas node: can't read {path}: {error.strerror}\n")
+        return 1
+    return _run(config)
+
+
+def parse_arguments(arguments: Sequence[str]) -> tuple[str | None, list[str]]:
+    """The file, if any, and the overrides in their order; raises UsageError."""
+    path: str | None = None
+    overrides: list[str] = []
+    rest = iter(arguments)
+    for argument in rest:
+        if argument == "--override":
+            try:
+                overrides.append(next(rest))
+            except StopIteration:
+                raise UsageError("--override needs key=value after it") from None
+        elif argument.startswith("--override="):
+            overrides.append(argument.removeprefix("--override="))
+        elif argument.startswith("-"):
+            raise UsageError(f"{argument} is not an option: there are --override key=value and --help")
+        elif path is not None:
+            raise UsageError(f"{argument}: only one file can be given, and {path} is one already")
+        else:
+            path = argument
+    return path, overrides
+
+
+def _run(config: NodeConfig) -> int:
+    from barnabas.server.node import run
+
+    return run(config)

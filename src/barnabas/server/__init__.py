@@ -1,0 +1,1 @@
+"""Builds a node from its configuration: the only place that wires the parts together."""

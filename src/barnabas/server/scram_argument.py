@@ -1,0 +1,117 @@
+"""``--add-scram 'SCRAM-SHA-256=[name=alice,password=secret]'``: a credential to start a cluster with.
+
+Either a password is given (then salt and iterations may be left out), or the salted password with its salt. Values may
+stand in double quotes; a comma in one is not possible, as in Kafka's tool. The messages are that tool's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from base64 import b64decode
+from collections.abc import Callable
+from typing import NamedTuple
+
+from barnabas.protocol.records.user_scram_credential_record import UserScramCredentialRecord
+
+__all__ = ["InvalidScramArgument", "parse_scram_argument"]
+
+_DEFAULT_ITERATIONS = 4096
+_MAX_ITERATIONS = 16384
+_SALT_BYTES = 24
+
+
+class _Mechanism(NamedTuple):
+    code: int
+    digest: str
+
+
+_MECHANISMS = {"SCRAM-SHA-256": _Mechanism(1, "sha256"), "SCRAM-SHA-512": _Mechanism(2, "sha512")}
+
+
+class InvalidScramArgument(ValueError):
+    """The argument can't be used; the message says why."""
+
+
+def parse_scram_argument(argument: str, random_bytes: Callable[[int], bytes]) -> UserScramCredentialRecord:
+    """The credential record of one argument; raises InvalidScramArgument."""
+    name, equals, configuration = argument.strip().partition("=")
+    if not equals:
+        raise InvalidScramArgument(f"Failed to find equals sign in SCRAM argument '{argument.strip()}'")
+    if name not in _MECHANISMS:
+        raise InvalidScramArgument(f"The add-scram mechanism {name} is not supported.")
+    components = _components(configuration)
+    user = components.pop("name", None)
+    if user is None:
+        raise InvalidScramArgument("You must supply 'name' to add-scram")
+    salt = _base64(components, "salt")
+    iterations = _iterations(components, name)
+    password = components.pop("password", None)
+    salted_text = components.pop("saltedpassword", None)
+    if password is None and salted_text is None:
+        raise InvalidScramArgument("You must supply one of 'password' or 'saltedpassword' to add-scram")
+    if password is None and salt is None:
+        raise InvalidScramArgument("You must supply 'salt' with 'saltedpassword' to add-scram")
+    if components:
+        raise InvalidScramArgument(f"Unknown SCRAM configurations: {','.join(sorted(components))}")
+    salt = random_bytes(_SALT_BYTES) if salt is None else salt
+    digest = _MECHANISMS[name].digest
+    if password is not None:
+        salted = hashlib.pbkdf2_hmac(digest, password.encode(), salt, iterations)
+    else:
+        salted = _base64({"saltedpassword": salted_text or ""}, "saltedpassword") or b""
+    client_key = hmac.digest(salted, b"Client Key", digest)
+    return UserScramCredentialRecord(
+        name=user,
+        mechanism=_MECHANISMS[name].code,
+        salt=salt,
+        stored_key=hashlib.new(digest, client_key).digest(),
+        server_key=hmac.digest(salted, b"Server Key", digest),
+        iterations=iterations,
+    )
+
+
+def _components(configuration: str) -> dict[str, str]:
+    if not configuration.startswith("["):
+        raise InvalidScramArgument("Expected configuration string to start with [")
+    if not configuration.endswith("]"):
+        raise InvalidScramArgument("Expected configuration string to end with ]")
+    components = {}
+    for component in configuration[1:-1].split(","):
+        name, equals, value = component.strip().partition("=")
+        if not equals:
+            raise InvalidScramArgument(f"No equals sign found in SCRAM component: {component.strip()}")
+        if len(value) >= 2 and value.startswith('"') and value.endswith('"'):
+            value = value[1:-1]
+        components[name] = value
+    return components
+
+
+def _base64(components: dict[str, str], name: str) -> bytes | None:
+    text = components.pop(name, None)
+    if text is None:
+        return None
+    try:
+        return b64decode(text, validate=True)
+    except ValueError:
+        raise InvalidScramArgument(f"Failed to decode given {name}: {text}") from None
+
+
+def _iterations(components: dict[str, str], mechanism: str) -> int:
+    text = components.pop("iterations", None)
+    if text is None:
+        return _DEFAULT_ITERATIONS
+    try:
+        iterations = int(text)
+    except ValueError:
+        raise InvalidScramArgument(f"Failed to parse iterations count: {text}") from None
+    java_name = mechanism.replace("-", "_")
+    if iterations < _DEFAULT_ITERATIONS:
+        raise InvalidScramArgument(
+            f"The 'iterations' value must be >= {_DEFAULT_ITERATIONS} for add-scram using {java_name}"
+        )
+    if iterations > _MAX_ITERATIONS:
+        raise InvalidScramArgument(
+            f"The 'iterations' value must be <= {_MAX_ITERATIONS} for add-scram using {java_name}"
+        )
+    return iterations
