@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from barnabas.protocol.record_batch_builder import RecordBatchBuilder
-from barnabas.raft.control_records import ControlRecord, build_control_batch
+from barnabas.raft.control_records import QuorumRecord, build_control_batch
 from barnabas.raft.errors import RecordBatchTooLargeException
 from barnabas.raft.ports import RecordSerde
 from barnabas.raft.ready import AppendedBatch
@@ -69,7 +69,7 @@ class BatchAccumulator:
                 self._append_together((record,), (value,), size, now_ms)
         return self.next_offset - 1
 
-    def append_control(self, records: Sequence[ControlRecord], now_ms: int) -> AppendedBatch:
+    def append_control(self, records: Sequence[QuorumRecord], now_ms: int) -> AppendedBatch:
         """Close the open batch and put a control batch of its own behind it."""
         self._complete_open_batch()
         base_offset = self.next_offset
@@ -84,6 +84,11 @@ class BatchAccumulator:
         )
         self._complete.append(batch)
         return batch
+
+    def drain_complete(self) -> list[AppendedBatch]:
+        """What can't grow any more; the open batch stays."""
+        batches, self._complete = self._complete, []
+        return batches
 
     def drain(self) -> list[AppendedBatch]:
         self._complete_open_batch()

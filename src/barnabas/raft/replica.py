@@ -17,7 +17,7 @@ from barnabas.protocol.schema import Message
 from barnabas.raft.batch_accumulator import BatchAccumulator
 from barnabas.raft.control_record_state_machine import BOOTSTRAP_OFFSET, ControlRecordStateMachine
 from barnabas.raft.control_records import (
-    ControlRecord,
+    QuorumRecord,
     leader_change,
     read_control_records,
     voter_set_of,
@@ -126,7 +126,7 @@ class Replica:
         )
         leader = self.quorum.transition_to_leader(epoch_start, accumulator, now_ms)
         voters = self.quorum.voters
-        opening: list[ControlRecord] = [leader_change(self.config.node_id, voters.keys, leader.granting)]
+        opening: list[QuorumRecord] = [leader_change(self.config.node_id, voters.keys, leader.granting)]
         kraft_version = self.control_records.last_kraft_version
         if kraft_version >= 1 and self.control_records.last_voter_set_offset == BOOTSTRAP_OFFSET:
             opening += [KRaftVersionRecord(version=0, kraft_version=kraft_version), voters_record(voters)]

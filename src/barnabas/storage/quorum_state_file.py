@@ -1,0 +1,80 @@
+"""``quorum-state``: the election of this replica's current epoch, as one line of JSON.
+
+Version 1 belongs to kraft.version 1, version 0 to a quorum whose voters are configured. Either is read; which one is
+written follows the kraft.version of the moment. It is replaced atomically and durable when ``write`` returns.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+
+from barnabas.common.uuid import Uuid
+from barnabas.raft.election_state import ElectionState
+from barnabas.raft.replica_key import ReplicaKey
+from barnabas.storage.checkpoint_file import write_atomically
+from barnabas.storage.errors import CorruptFileError
+
+__all__ = ["QUORUM_STATE", "QuorumStateFile"]
+
+QUORUM_STATE = "quorum-state"
+NOBODY = -1
+_VERSION_MAX = 1
+
+
+class QuorumStateFile:
+    def __init__(self, directory: str) -> None:
+        self.path = f"{directory}/{QUORUM_STATE}"
+
+    def read(self) -> ElectionState | None:
+        """None when the replica has never taken part in an election."""
+        try:
+            with open(self.path, "rb") as file:
+                text = file.read()
+        except FileNotFoundError:
+            return None
+        try:
+            fields = json.loads(text)
+            version = int(fields["data_version"])
+            if not 0 <= version <= _VERSION_MAX:
+                raise CorruptFileError(self.path, f"data_version {version} is not 0 or 1")
+            leader_id, voted_id = int(fields["leaderId"]), int(fields["votedId"])
+            directory_id = Uuid.from_string(fields["votedDirectoryId"]) if version >= 1 else Uuid.ZERO
+            epoch = int(fields["leaderEpoch"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise CorruptFileError(self.path, f"not a quorum state: {error}") from error
+        return ElectionState(
+            epoch=epoch,
+            leader_id=None if leader_id == NOBODY else leader_id,
+            voted_key=None if voted_id == NOBODY else ReplicaKey(voted_id, directory_id),
+        )
+
+    def write(self, election: ElectionState, kraft_version: int) -> None:
+        leader_id = NOBODY if election.leader_id is None else election.leader_id
+        voted = election.voted_key or ReplicaKey(NOBODY)
+        fields: dict[str, object]
+        if kraft_version >= 1:
+            fields = {
+                "leaderId": leader_id,
+                "leaderEpoch": election.epoch,
+                "votedId": voted.id,
+                "votedDirectoryId": str(voted.directory_id),
+                "data_version": 1,
+            }
+        else:
+            # The three extra fields have had no meaning for long; Kafka still writes them.
+            fields = {
+                "clusterId": "",
+                "leaderId": leader_id,
+                "leaderEpoch": election.epoch,
+                "votedId": voted.id,
+                "appliedOffset": 0,
+                "currentVoters": [],
+                "data_version": 0,
+            }
+        write_atomically(self.path, json.dumps(fields, separators=(",", ":")).encode())
+
+    def clear(self) -> None:
+        with suppress(FileNotFoundError):
+            os.unlink(self.path)
