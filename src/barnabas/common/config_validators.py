@@ -8,7 +8,8 @@ Tables name a validator by a short expression, read by ``validator_of``:
 ``list``            a list without blank or repeated items; ``list+`` not empty, ``list?`` may be null
 ``list:a|b``        the same, of these items only (``list+:`` not empty)
 ``nonempty``        text that is not empty; ``nonnull`` anything but null
-others              by name: ``gzip-level``, ``throttled-replicas``, ``voters``, ``bootstrap-servers``
+others              by name: ``gzip-level``, ``throttled-replicas``, ``voters``, ``bootstrap-servers``,
+                    ``auto-offset-reset``
 ==================  =====================================================================
 """
 
@@ -232,6 +233,24 @@ class ThrottledReplicas:
         return self._FORMAT
 
 
+class AutoOffsetReset:
+    """Where a share group starts: latest, earliest, or as long ago as an ISO-8601 duration says."""
+
+    __slots__ = ()
+
+    _DURATION = re.compile(r"P(?=.)([0-9]+D)?(T(?=.)([0-9]+H)?([0-9]+M)?([0-9]+(\.[0-9]{0,9})?S)?)?", re.IGNORECASE)
+
+    def ensure_valid(self, name: str, value: object) -> None:
+        text = value if isinstance(value, str) else ""
+        kind, _, duration = text.partition(":")
+        if text in ("latest", "earliest") or (kind == "by_duration" and self._DURATION.fullmatch(duration)):
+            return
+        raise ConfigException(name, value, f"must be one of {self}")
+
+    def __str__(self) -> str:
+        return "[latest, earliest, by_duration:PnDTnHnMn.nS]"
+
+
 class EachItem:
     """A list each item of which matches a form."""
 
@@ -263,6 +282,7 @@ _NAMED: dict[str, Callable[[], Validator]] = {
     "nonnull": NonNull,
     "gzip-level": GzipLevel,
     "throttled-replicas": ThrottledReplicas,
+    "auto-offset-reset": AutoOffsetReset,
     "voters": lambda: EachItem(r"[0-9]+@" + _HOST_AND_PORT, "{id}@{host}:{port}"),
     "bootstrap-servers": lambda: EachItem(_HOST_AND_PORT, "{host}:{port}"),
 }

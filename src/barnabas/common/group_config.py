@@ -1,0 +1,111 @@
+"""The settings of a group and of a client-metrics subscription."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from barnabas.common.config_def import CLUSTER_WIDE, ConfigDef, ConfigRow, ConfigStateException, ConfigValue
+
+__all__ = [
+    "CLIENT_METRICS_CONFIG_DEF",
+    "GROUP_CONFIG_DEF",
+    "UnknownGroupConfig",
+    "group_synonym",
+    "validate_group_config",
+]
+
+_ROWS: tuple[ConfigRow, ...] = (
+    ("consumer.assignment.interval.ms", "INT", "1000", "0..", "MEDIUM", CLUSTER_WIDE),
+    ("consumer.heartbeat.interval.ms", "INT", "5000", "1..", "MEDIUM", CLUSTER_WIDE),
+    ("consumer.session.timeout.ms", "INT", "45000", "1..", "MEDIUM", CLUSTER_WIDE),
+    ("share.assignment.interval.ms", "INT", "1000", "0..", "MEDIUM", CLUSTER_WIDE),
+    ("share.auto.offset.reset", "STRING", "latest", "auto-offset-reset", "MEDIUM", CLUSTER_WIDE),
+    ("share.delivery.count.limit", "INT", "5", "2..", "MEDIUM", CLUSTER_WIDE),
+    ("share.heartbeat.interval.ms", "INT", "5000", "1..", "MEDIUM", CLUSTER_WIDE),
+    ("share.isolation.level", "STRING", "read_uncommitted", "read_committed|read_uncommitted", "MEDIUM", CLUSTER_WIDE),
+    ("share.partition.max.record.locks", "INT", "2000", "100..", "MEDIUM", CLUSTER_WIDE),
+    ("share.record.lock.duration.ms", "INT", "30000", "1000..", "MEDIUM", CLUSTER_WIDE),
+    ("share.renew.acknowledge.enable", "BOOLEAN", "true", "", "MEDIUM", CLUSTER_WIDE),
+    ("share.session.timeout.ms", "INT", "45000", "1..", "MEDIUM", CLUSTER_WIDE),
+    ("streams.assignment.interval.ms", "INT", "1000", "0..", "MEDIUM", CLUSTER_WIDE),
+    ("streams.heartbeat.interval.ms", "INT", "5000", "1..", "MEDIUM", CLUSTER_WIDE),
+    ("streams.initial.rebalance.delay.ms", "INT", "3000", "0..", "MEDIUM", CLUSTER_WIDE),
+    ("streams.num.standby.replicas", "INT", "0", "0..", "MEDIUM", CLUSTER_WIDE),
+    ("streams.session.timeout.ms", "INT", "45000", "1..", "MEDIUM", CLUSTER_WIDE),
+)
+
+GROUP_CONFIG_DEF = ConfigDef(_ROWS)
+
+CLIENT_METRICS_CONFIG_DEF = ConfigDef(
+    (
+        ("interval.ms", "INT", "300000", "", "MEDIUM", CLUSTER_WIDE),
+        ("match", "LIST", "", "list", "MEDIUM", CLUSTER_WIDE),
+        ("metrics", "LIST", "", "list", "MEDIUM", CLUSTER_WIDE),
+    )
+)
+
+# Group settings that no broker setting stands behind.
+_WITHOUT_SYNONYM = frozenset({"share.auto.offset.reset", "share.isolation.level", "share.renew.acknowledge.enable"})
+
+# group setting -> the broker settings that it must stay between (where Kafka has them)
+_BOUNDED = {
+    "consumer.heartbeat.interval.ms": (
+        "group.consumer.min.heartbeat.interval.ms",
+        "group.consumer.max.heartbeat.interval.ms",
+    ),
+    "consumer.session.timeout.ms": ("group.consumer.min.session.timeout.ms", "group.consumer.max.session.timeout.ms"),
+    "share.heartbeat.interval.ms": ("group.share.min.heartbeat.interval.ms", "group.share.max.heartbeat.interval.ms"),
+    "share.session.timeout.ms": ("group.share.min.session.timeout.ms", "group.share.max.session.timeout.ms"),
+    "share.record.lock.duration.ms": (
+        "group.share.min.record.lock.duration.ms",
+        "group.share.max.record.lock.duration.ms",
+    ),
+    "share.delivery.count.limit": ("group.share.min.delivery.count.limit", "group.share.max.delivery.count.limit"),
+    "share.partition.max.record.locks": (
+        "group.share.min.partition.max.record.locks",
+        "group.share.max.partition.max.record.locks",
+    ),
+    "streams.heartbeat.interval.ms": (
+        "group.streams.min.heartbeat.interval.ms",
+        "group.streams.max.heartbeat.interval.ms",
+    ),
+    "streams.session.timeout.ms": ("group.streams.min.session.timeout.ms", "group.streams.max.session.timeout.ms"),
+    "streams.num.standby.replicas": ("", "group.streams.max.standby.replicas"),
+}
+_FAMILIES = ("consumer", "share", "streams")
+
+
+class UnknownGroupConfig(ConfigStateException):
+    """A name that no group setting has."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, None, f"Unknown group config name: {name}")
+
+
+def group_synonym(name: str) -> str | None:
+    """The broker setting that a group setting falls back to."""
+    return None if name in _WITHOUT_SYNONYM or name not in GROUP_CONFIG_DEF else f"group.{name}"
+
+
+def validate_group_config(configs: Mapping[str, object], broker: Mapping[str, ConfigValue]) -> None:
+    """Raise ConfigException unless ``configs`` is an allowed set of overrides, given the broker's typed settings."""
+    for name in configs:
+        if name not in GROUP_CONFIG_DEF:
+            raise UnknownGroupConfig(name)
+    values = GROUP_CONFIG_DEF.parse(configs)
+    for name, (least, most) in _BOUNDED.items():
+        value, low, high = values[name], broker.get(least), broker.get(most)
+        if not isinstance(value, int) or name not in configs:
+            continue
+        if isinstance(low, int) and value < low:
+            raise ConfigStateException(name, value, f"{name} must be greater than or equal to {least}")
+        if isinstance(high, int) and value > high:
+            raise ConfigStateException(name, value, f"{name} must be less than or equal to {most}")
+    for family in _FAMILIES:
+        timeout, interval = values[f"{family}.session.timeout.ms"], values[f"{family}.heartbeat.interval.ms"]
+        if isinstance(timeout, int) and isinstance(interval, int) and timeout <= interval:
+            raise ConfigStateException(
+                f"{family}.session.timeout.ms",
+                timeout,
+                f"{family}.session.timeout.ms must be greater than {family}.heartbeat.interval.ms",
+            )
