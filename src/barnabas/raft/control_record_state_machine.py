@@ -10,6 +10,10 @@ from bisect import bisect_right
 from typing import Generic, TypeVar
 
 from barnabas.common.errors import invariant
+from barnabas.protocol.record_batch import BatchView
+from barnabas.protocol.records.kraft_version_record import KRaftVersionRecord
+from barnabas.protocol.records.voters_record import VotersRecord
+from barnabas.raft.control_records import read_control_records, voter_set_of
 from barnabas.raft.voter_set import VoterSet
 
 __all__ = ["BOOTSTRAP_OFFSET", "ControlRecordStateMachine", "History"]
@@ -89,6 +93,14 @@ class ControlRecordStateMachine:
 
     def kraft_version_at(self, offset: int) -> int:
         return self.kraft_versions.at_or_before(offset) or 0
+
+    def replay_batch(self, batch: BatchView) -> None:
+        """Take what a control batch of the log says about voters and kraft.version."""
+        for offset, record in read_control_records(batch):
+            if isinstance(record, VotersRecord):
+                self.replay_voters(offset, voter_set_of(record))
+            elif isinstance(record, KRaftVersionRecord):
+                self.replay_kraft_version(offset, record.kraft_version)
 
     def replay_voters(self, offset: int, voters: VoterSet) -> None:
         self.voters.add(offset, voters)

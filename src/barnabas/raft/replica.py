@@ -12,15 +12,12 @@ from collections.abc import Mapping
 from barnabas.common.errors import invariant
 from barnabas.protocol.record_batch import BatchView
 from barnabas.protocol.records.kraft_version_record import KRaftVersionRecord
-from barnabas.protocol.records.voters_record import VotersRecord
 from barnabas.protocol.schema import Message
 from barnabas.raft.batch_accumulator import BatchAccumulator
 from barnabas.raft.control_record_state_machine import BOOTSTRAP_OFFSET, ControlRecordStateMachine
 from barnabas.raft.control_records import (
     QuorumRecord,
     leader_change,
-    read_control_records,
-    voter_set_of,
     voters_record,
 )
 from barnabas.raft.log_state import LogState
@@ -77,11 +74,7 @@ class Replica:
             self.replay_control_batch(BatchView(batch.data, 0))
 
     def replay_control_batch(self, batch: BatchView) -> None:
-        for offset, record in read_control_records(batch):
-            if isinstance(record, VotersRecord):
-                self.control_records.replay_voters(offset, voter_set_of(record))
-            elif isinstance(record, KRaftVersionRecord):
-                self.control_records.replay_kraft_version(offset, record.kraft_version)
+        self.control_records.replay_batch(batch)
         leader = self.quorum.in_state(LeaderState)
         if leader is not None:
             leader.update_voters(self.quorum.voters)

@@ -109,6 +109,10 @@ class MetadataLog:
         return sum(segment.size for segment in self._segments)
 
     @property
+    def has_unflushed(self) -> bool:
+        return bool(self._unflushed)
+
+    @property
     def latest_snapshot_id(self) -> OffsetAndEpoch | None:
         return next(reversed(self.snapshots), None)
 

@@ -1,0 +1,19 @@
+"""The records of the metadata log for the raft node: written with their version, read without it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from barnabas.protocol.record_serde import decode_metadata_record, encode_metadata_record
+
+__all__ = ["MetadataRecordSerde"]
+
+
+class MetadataRecordSerde:
+    """Takes ``ApiMessageAndVersion``, gives the message."""
+
+    def encode(self, record: Any) -> bytes:
+        return encode_metadata_record(record.message, record.version)
+
+    def decode(self, value: bytes | memoryview) -> Any:
+        return decode_metadata_record(value)[0]

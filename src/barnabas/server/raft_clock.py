@@ -1,0 +1,25 @@
+"""One clock for deadlines and timestamps: wall time that never goes back."""
+
+from __future__ import annotations
+
+from barnabas.common.clock import Clock
+
+__all__ = ["RaftClock"]
+
+
+class RaftClock:
+    """Follows the wall clock forward; when that one is set back, goes on at the pace of the monotonic clock.
+
+    Timers would freeze on a clock that jumps back, and batches would carry timestamps that decrease.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._last_ms = clock.now_ms()
+        self._last_monotonic_ms = clock.monotonic_ms()
+
+    def now_ms(self) -> int:
+        monotonic_ms = self._clock.monotonic_ms()
+        self._last_ms = max(self._clock.now_ms(), self._last_ms + monotonic_ms - self._last_monotonic_ms)
+        self._last_monotonic_ms = monotonic_ms
+        return self._last_ms

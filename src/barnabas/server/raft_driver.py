@@ -1,0 +1,418 @@
+"""Runs the raft node: owns its files, feeds it time, appends and messages, and does what each ``Ready`` asks.
+
+Everything happens on the event loop except fsync, which a thread does; while one runs, what is appended meanwhile
+gathers for the next, so that many callers share a flush. A ``Ready`` that holds an election is written to disk by that
+thread before anything later is handled: nothing may leave this process before its vote or its epoch is durable.
+
+A listener hears of everything in one order: committed batches, in the order of the log and each once; a snapshot in
+place of the batches that are no longer in the log; that this node leads only after the last batch that was committed
+before; that it no longer leads at once.
+
+When the disk fails the node must not go on: ``fault_handler`` is called once, and every append that waits fails.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from barnabas.common.clock import Clock
+from barnabas.metadata.loader import CommittedBatch
+from barnabas.protocol.record_batch import BatchView
+from barnabas.raft.control_record_state_machine import ControlRecordStateMachine
+from barnabas.raft.election_state import ElectionState
+from barnabas.raft.errors import NotLeaderException
+from barnabas.raft.leader_epochs import LeaderEpochs
+from barnabas.raft.log_state import LogState
+from barnabas.raft.ports import RecordSerde
+from barnabas.raft.raft_config import RaftConfig
+from barnabas.raft.raft_node import RaftNode
+from barnabas.raft.ready import AppendedBatch, LeaderAndEpoch, OutboundRequest, Ready
+from barnabas.server.raft_clock import RaftClock
+from barnabas.storage.metadata_log import MetadataLog
+from barnabas.storage.quorum_state_file import QuorumStateFile
+from barnabas.storage.snapshot_file import SnapshotReader
+
+__all__ = ["MetadataLogConfig", "PendingAppend", "RaftDriver", "RaftListener"]
+
+_DELIVERY_BYTES = 1024 * 1024
+
+
+class RaftListener(Protocol):
+    """Follows the committed log. Exceptions are faults: they stop the driver."""
+
+    def handle_commit(self, batches: Sequence[CommittedBatch]) -> None:
+        """Batches that follow each other, the first right after what was handled before; control ones are empty."""
+        ...
+
+    def handle_load_snapshot(self, reader: SnapshotReader) -> None:
+        """Everything up to the snapshot's end is replaced by what it holds."""
+        ...
+
+    def handle_leader_change(self, leader: LeaderAndEpoch) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataLogConfig:
+    """Kafka's ``metadata.log.*`` and ``metadata.max.*`` settings."""
+
+    directory: str
+    segment_bytes: int = 1024 * 1024 * 1024
+    segment_ms: int = 7 * 24 * 60 * 60 * 1000
+    retention_bytes: int = 100 * 1024 * 1024
+    retention_ms: int = 7 * 24 * 60 * 60 * 1000
+
+
+class PendingAppend:
+    """Records on their way: where they stand in the log, and when they are committed.
+
+    ``committed`` is done after every listener has handled them; it fails with NotLeaderException when this node
+    loses its leadership first, and then they may or may not survive.
+    """
+
+    __slots__ = ("base_offset", "committed", "last_offset")
+
+    def __init__(self, base_offset: int, last_offset: int, committed: asyncio.Future[None]) -> None:
+        self.base_offset = base_offset
+        self.last_offset = last_offset
+        self.committed = committed
+
+    def __await__(self) -> Any:
+        return self.committed.__await__()
+
+
+class _Subscription:
+    __slots__ = ("leader", "listener", "next_offset")
+
+    def __init__(self, listener: RaftListener) -> None:
+        self.listener = listener
+        self.next_offset = 0
+        self.leader: LeaderAndEpoch | None = None
+
+
+class RaftDriver:
+    def __init__(
+        self,
+        *,
+        config: RaftConfig,
+        log_config: MetadataLogConfig,
+        clock: Clock,
+        serde: RecordSerde,
+        fault_handler: Callable[[BaseException], None],
+        send: Callable[[OutboundRequest], None] | None = None,
+        random_below: Callable[[int], int] = secrets.randbelow,
+    ) -> None:
+        """Opens and recovers the log; nothing runs before ``start``."""
+        self.config = config
+        self.log_config = log_config
+        self.serde = serde
+        self.clock = RaftClock(clock)
+        self._fault_handler = fault_handler
+        self._send = send
+        self.log = MetadataLog(
+            log_config.directory,
+            segment_bytes=log_config.segment_bytes,
+            segment_ms=log_config.segment_ms,
+            now_ms=self.clock.now_ms(),
+        )
+        self._quorum_state_file = QuorumStateFile(self.log.directory)
+        self.control_records = ControlRecordStateMachine(config.static_voters)
+        self.node = self._build_node(random_below)
+        self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="raft-io")
+        self._subscriptions: list[_Subscription] = []
+        self._inbox: deque[Ready] = deque()
+        self._recent: deque[CommittedBatch] = deque()
+        self._pending: deque[PendingAppend] = deque()
+        self._timer: asyncio.TimerHandle | None = None
+        self._leader = LeaderAndEpoch(None, 0)
+        self._is_flushing = False
+        self._is_persisting = False
+        self._is_processing = False
+        self._fault: BaseException | None = None
+        self._is_closed = False
+        self._idle = asyncio.Event()
+
+    # --- reading
+
+    @property
+    def leader(self) -> LeaderAndEpoch:
+        return self._leader
+
+    @property
+    def high_watermark(self) -> int | None:
+        return self.node.high_watermark
+
+    @property
+    def next_offset(self) -> int:
+        """The offset that the next append will start at."""
+        return self.node.next_offset
+
+    # --- life
+
+    def register(self, listener: RaftListener) -> None:
+        """Add a listener; it is brought up to what is committed, then kept there."""
+        subscription = _Subscription(listener)
+        self._subscriptions.append(subscription)
+        if self.high_watermark is not None:
+            self._deliver(subscription)
+        self._announce(subscription)
+
+    def start(self) -> None:
+        """Enter the quorum; must be called on the event loop."""
+        stored = self._quorum_state_file.read()
+        self._enqueue(self.node.start(stored, self.clock.now_ms()))
+
+    async def close(self) -> None:
+        """Step down, make durable what was appended, and leave the files as after a clean shutdown."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        while (self._is_flushing or self._is_persisting) and self._fault is None:
+            self._idle.clear()
+            await self._idle.wait()
+        self._fail_pending(NotLeaderException("The node is shutting down"))
+        if self._fault is None:
+            await asyncio.get_running_loop().run_in_executor(self._executor, self.log.close)
+        self._executor.shutdown(wait=False)
+
+    # --- input
+
+    def append(self, records: Sequence[Any], *, is_atomic: bool = True) -> PendingAppend:
+        """Append as the leader; raises NotLeaderException or RecordBatchTooLargeException and takes nothing then."""
+        if self._fault is not None or self._is_closed:
+            raise NotLeaderException("The metadata log is closed")
+        base_offset = self.node.next_offset
+        ready = self.node.append(records, self.clock.now_ms(), is_atomic=is_atomic)
+        last_offset = base_offset - 1 if ready.last_offset is None else ready.last_offset
+        pending = PendingAppend(base_offset, last_offset, asyncio.get_running_loop().create_future())
+        self._pending.append(pending)
+        self._enqueue(ready)
+        return pending
+
+    def resign(self, epoch: int) -> None:
+        self._enqueue(self.node.resign(epoch, self.clock.now_ms()))
+
+    # --- doing what the node asks
+
+    def _enqueue(self, ready: Ready) -> None:
+        self._inbox.append(ready)
+        self._process()
+
+    def _process(self) -> None:
+        """Work through the inbox; stops while an election is being written, and goes on when it is durable."""
+        if self._is_processing:
+            return
+        self._is_processing = True
+        try:
+            while self._inbox and not self._is_persisting and self._fault is None:
+                ready = self._inbox[0]
+                election, ready.election_state = ready.election_state, None
+                if election is not None:
+                    self._persist(election)
+                    break
+                self._inbox.popleft()
+                self._carry_out(ready)
+        except Exception as fault:
+            self._fail(fault)
+        finally:
+            self._is_processing = False
+        self._start_flush()
+        self._schedule_tick()
+
+    def _carry_out(self, ready: Ready) -> None:
+        if ready.truncate_to is not None:
+            self.log.truncate_to(ready.truncate_to)
+        if ready.restart_at is not None:
+            self.log.restart_at(ready.restart_at)
+        for batch in ready.appends:
+            self.log.append(batch)
+        for request in ready.requests:
+            if self._send is not None:
+                self._send(request)
+        leader = ready.leader_and_epoch
+        if leader is not None and not leader.is_leader(self.config.node_id):
+            self._set_leader(leader)
+        if ready.high_watermark is not None:
+            self._recent.extend(_committed(batch) for batch in ready.committed)
+            self._deliver_all(ready.high_watermark)
+        if leader is not None and leader.is_leader(self.config.node_id):
+            self._set_leader(leader)
+
+    def _persist(self, election: ElectionState) -> None:
+        self._is_persisting = True
+        kraft_version = self.control_records.last_kraft_version
+        self._run_in_thread(lambda: self._quorum_state_file.write(election, kraft_version), self._persisted)
+
+    def _persisted(self) -> None:
+        self._is_persisting = False
+        self._idle.set()
+        self._process()
+
+    def _start_flush(self) -> None:
+        log = self.log
+        if self._is_flushing or self._fault is not None or not log.has_unflushed:
+            return
+        self._is_flushing = True
+        flush = log.start_flush()
+        self._run_in_thread(flush.run, lambda: self._flushed(flush.end_offset))
+
+    def _flushed(self, end_offset: int) -> None:
+        self._is_flushing = False
+        self._idle.set()
+        self._enqueue(self.node.log_flushed(end_offset, self.clock.now_ms()))
+
+    def _run_in_thread(self, work: Callable[[], None], then: Callable[[], None]) -> None:
+        done: Awaitable[None] = asyncio.get_running_loop().run_in_executor(self._executor, work)
+        asyncio.ensure_future(done).add_done_callback(lambda future: self._thread_done(future, then))
+
+    def _thread_done(self, future: asyncio.Future[None], then: Callable[[], None]) -> None:
+        error = None if future.cancelled() else future.exception()
+        if error is not None:
+            self._is_flushing = self._is_persisting = False
+            self._idle.set()
+            self._fail(error)
+        elif not future.cancelled():
+            then()
+
+    def _fail(self, fault: BaseException) -> None:
+        if self._fault is None:
+            self._fault = fault
+            self._fail_pending(NotLeaderException("The metadata log has failed"))
+            self._fault_handler(fault)
+
+    def _fail_pending(self, error: Exception) -> None:
+        pending, self._pending = self._pending, deque()
+        for append in pending:
+            if not append.committed.done():
+                append.committed.set_exception(error)
+                append.committed.exception()  # Nobody may wait any more; that is no warning.
+
+    # --- time
+
+    def _schedule_tick(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._is_closed or self._fault is not None:
+            return
+        wait_ms = self.node.deadline_ms - self.clock.now_ms()
+        if wait_ms < 24 * 60 * 60 * 1000:
+            self._timer = asyncio.get_running_loop().call_later(max(wait_ms, 0) / 1000, self._tick)
+
+    def _tick(self) -> None:
+        self._timer = None
+        self._enqueue(self.node.tick(self.clock.now_ms()))
+
+    # --- listeners
+
+    def _set_leader(self, leader: LeaderAndEpoch) -> None:
+        self._leader = leader
+        if not leader.is_leader(self.config.node_id):
+            self._fail_pending(NotLeaderException(f"Leadership was lost in epoch {leader.epoch}"))
+        for subscription in self._subscriptions:
+            self._announce(subscription)
+
+    def _announce(self, subscription: _Subscription) -> None:
+        if subscription.leader != self._leader:
+            subscription.leader = self._leader
+            subscription.listener.handle_leader_change(self._leader)
+
+    def _deliver_all(self, high_watermark: int) -> None:
+        for subscription in self._subscriptions:
+            self._deliver(subscription)
+        self._recent.clear()
+        while self._pending and self._pending[0].last_offset < high_watermark:
+            pending = self._pending.popleft()
+            if not pending.committed.done():
+                pending.committed.set_result(None)
+
+    def _deliver(self, subscription: _Subscription) -> None:
+        """Hand on everything up to the high watermark: from a snapshot, from disk, from memory, as it comes."""
+        high_watermark = self.node.high_watermark or 0
+        self._maybe_load_snapshot(subscription)
+        first_recent = self._recent[0].base_offset if self._recent else high_watermark
+        if subscription.next_offset < min(first_recent, high_watermark):
+            self._deliver_from_disk(subscription, min(first_recent, high_watermark))
+        batches = [batch for batch in self._recent if batch.base_offset >= subscription.next_offset]
+        if batches:
+            subscription.next_offset = batches[-1].last_offset + 1
+            subscription.listener.handle_commit(batches)
+
+    def _maybe_load_snapshot(self, subscription: _Subscription) -> None:
+        latest = self.log.latest_snapshot_id
+        if latest is None or latest.offset <= subscription.next_offset:
+            return
+        if subscription.next_offset > 0 and subscription.next_offset >= self.log.start_offset:
+            return
+        subscription.next_offset = latest.offset
+        subscription.listener.handle_load_snapshot(SnapshotReader(self.log.directory, latest))
+
+    def _deliver_from_disk(self, subscription: _Subscription, end_offset: int) -> None:
+        gathered: list[CommittedBatch] = []
+        size = 0
+        for batch in self.log.batches(subscription.next_offset, end_offset):
+            gathered.append(self._read_batch(batch))
+            size += batch.size
+            if size >= _DELIVERY_BYTES:
+                subscription.listener.handle_commit(gathered)
+                gathered, size = [], 0
+            subscription.next_offset = batch.next_offset
+        if gathered:
+            subscription.listener.handle_commit(gathered)
+
+    def _read_batch(self, batch: BatchView) -> CommittedBatch:
+        decode = self.serde.decode
+        records = () if batch.is_control else [decode(record.value or b"") for record in batch.records()]
+        return CommittedBatch(
+            base_offset=batch.base_offset,
+            last_offset=batch.last_offset,
+            epoch=batch.leader_epoch,
+            append_time_ms=batch.max_timestamp,
+            records=records,
+            byte_count=batch.size,
+        )
+
+    # --- opening
+
+    def _build_node(self, random_below: Callable[[int], int]) -> RaftNode:
+        log = self.log
+        latest = log.latest_snapshot_id
+        if latest is not None:
+            reader = SnapshotReader(log.directory, latest)
+            if reader.kraft_version is not None:
+                self.control_records.replay_kraft_version(latest.offset - 1, reader.kraft_version)
+            if reader.voters is not None:
+                self.control_records.replay_voters(latest.offset - 1, reader.voters)
+        for offset in log.control_batch_offsets:
+            self.control_records.replay_batch(next(log.batches(offset)))
+        state = LogState(
+            start_offset=log.start_offset,
+            end_offset=log.end_offset,
+            epochs=LeaderEpochs(log.epochs),
+            snapshots=log.snapshots,
+        )
+        return RaftNode(
+            config=self.config,
+            log=state,
+            control_records=self.control_records,
+            serde=self.serde,
+            random_below=random_below,
+        )
+
+
+def _committed(batch: AppendedBatch) -> CommittedBatch:
+    return CommittedBatch(
+        base_offset=batch.base_offset,
+        last_offset=batch.last_offset,
+        epoch=batch.epoch,
+        append_time_ms=batch.timestamp_ms,
+        records=[record.message for record in batch.records] if batch.records is not None else (),
+        byte_count=len(batch.data),
+    )
