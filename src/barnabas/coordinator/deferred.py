@@ -1,0 +1,75 @@
+"""An answer that may come later: the handle between a coordinator and whoever holds the connection.
+
+It is no future: nobody waits on it here. Whoever needs the value registers one listener; it is called at once when
+the value is there already, which is the usual case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar, cast
+
+from barnabas.common.errors import invariant
+
+__all__ = ["Deferred", "gather"]
+
+T = TypeVar("T")
+
+_PENDING = object()
+
+
+class Deferred(Generic[T]):
+    """Completed exactly once, heard by at most one listener."""
+
+    __slots__ = ("_listener", "_value")
+
+    def __init__(self) -> None:
+        self._value: object = _PENDING
+        self._listener: Callable[[T], None] | None = None
+
+    @classmethod
+    def completed(cls, value: T) -> Deferred[T]:
+        deferred: Deferred[T] = cls()
+        deferred._value = value
+        return deferred
+
+    @property
+    def is_complete(self) -> bool:
+        return self._value is not _PENDING
+
+    @property
+    def value(self) -> T:
+        invariant(self._value is not _PENDING, "read a deferred answer before it was given")
+        return cast(T, self._value)
+
+    def complete(self, value: T) -> None:
+        invariant(self._value is _PENDING, "answered the same request twice")
+        self._value = value
+        listener, self._listener = self._listener, None
+        if listener is not None:
+            listener(value)
+
+    def on_complete(self, listener: Callable[[T], None]) -> None:
+        invariant(self._listener is None, "a deferred answer has one listener")
+        if self._value is _PENDING:
+            self._listener = listener
+        else:
+            listener(cast(T, self._value))
+
+
+def gather(parts: Sequence[Deferred[T]]) -> Deferred[list[T]]:
+    """One answer made of several, complete when the last of them is."""
+    whole: Deferred[list[T]] = Deferred()
+    missing = len(parts)
+
+    def one_came(_: T) -> None:
+        nonlocal missing
+        missing -= 1
+        if not missing:
+            whole.complete([part.value for part in parts])
+
+    if not parts:
+        whole.complete([])
+    for part in parts:
+        part.on_complete(one_came)
+    return whole

@@ -1,0 +1,369 @@
+"""A classic consumer group: members, generation, state. It moves only as ``group_state`` allows.
+
+What of it is durable (generation, protocol, leader, members with subscriptions and assignments) comes from a
+GroupMetadataValue; what a rebalance has gathered so far (members that joined, parked requests, votes) is in no log
+and dies with the coordinator, in Kafka too. So only ``from_record`` and ``replay_assignments`` take a group to
+Stable, and everything before is soft.
+
+``subscribed_topics`` is None when unknown: no ``consumer`` protocol, or a subscription that can't be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from barnabas.common.errors import ApiException, ErrorCode, invariant
+from barnabas.coordinator.coordinator_result import TimerAction
+from barnabas.coordinator.deferred import Deferred
+from barnabas.coordinator.group import consumer_protocol
+from barnabas.coordinator.group.classic_group_member import ClassicGroupMember, Protocols
+from barnabas.coordinator.group.group_state import PREVIOUS_STATES, GroupState
+from barnabas.coordinator.group.partitioner import java_string_hash
+from barnabas.coordinator.timer_queue import Timer
+from barnabas.protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
+from barnabas.protocol.messages.sync_group import SyncGroupResponse
+from barnabas.protocol.records.group_metadata_value import GroupMetadataValue, MemberMetadata
+
+__all__ = ["ClassicGroup"]
+
+
+class ClassicGroup:
+    def __init__(self, group_id: str, *, now_ms: int, state: GroupState = GroupState.EMPTY) -> None:
+        self.group_id = group_id
+        self.state = state
+        self.previous_state = GroupState.DEAD
+        self.state_timestamp_ms: int | None = now_ms
+        """When the state was entered; None in a group loaded from a record too old to say."""
+        self.generation_id = 0
+        self.protocol_type: str | None = None
+        self.protocol_name: str | None = None
+        self.leader_id: str | None = None
+        self.subscribed_topics: frozenset[str] | None = None
+        self.new_member_added = False
+        """A member came during the initial rebalance delay, which may therefore be extended."""
+        self.members: dict[str, ClassicGroupMember] = {}
+        self.pending_join_members: dict[str, Timer[TimerAction]] = {}
+        """Member ids handed out with MEMBER_ID_REQUIRED that have not come back yet."""
+        self.pending_sync_members: set[str] = set()
+        self.join_timer: Timer[TimerAction] | None = None
+        self.sync_timer: Timer[TimerAction] | None = None
+        self._static_members: dict[str, str] = {}
+        self._supporters: dict[str, int] = {}
+        self._awaiting_join_count = 0
+
+    @classmethod
+    def from_record(cls, group_id: str, value: GroupMetadataValue) -> ClassicGroup:
+        group = cls(group_id, now_ms=0, state=GroupState.STABLE if value.members else GroupState.EMPTY)
+        timestamp_ms = value.current_state_timestamp
+        group.state_timestamp_ms = None if timestamp_ms == -1 else timestamp_ms
+        group.generation_id = value.generation
+        group.protocol_type = value.protocol_type or None
+        group.protocol_name = value.protocol
+        group.leader_id = value.leader
+        for member in value.members:
+            group.add(
+                ClassicGroupMember(
+                    member_id=member.member_id,
+                    group_instance_id=member.group_instance_id,
+                    client_id=member.client_id,
+                    client_host=member.client_host,
+                    rebalance_timeout_ms=(
+                        member.session_timeout if member.rebalance_timeout == -1 else member.rebalance_timeout
+                    ),
+                    session_timeout_ms=member.session_timeout,
+                    protocol_type=value.protocol_type,
+                    protocols={value.protocol or "": bytes(member.subscription)},
+                    assignment=bytes(member.assignment),
+                )
+            )
+        group.subscribed_topics = group._compute_subscribed_topics()
+        return group
+
+    # -- state
+
+    def is_in(self, *states: GroupState) -> bool:
+        return self.state in states
+
+    def transition_to(self, state: GroupState, now_ms: int) -> None:
+        invariant(
+            self.state in PREVIOUS_STATES[state],
+            f"group {self.group_id} may not go from {self.state.value} to {state.value}",
+        )
+        self.previous_state = self.state
+        self.state = state
+        self.state_timestamp_ms = now_ms
+
+    @property
+    def can_rebalance(self) -> bool:
+        return self.state in PREVIOUS_STATES[GroupState.PREPARING_REBALANCE]
+
+    @property
+    def is_in_initial_delay(self) -> bool:
+        return self.state is GroupState.PREPARING_REBALANCE and self.previous_state is GroupState.EMPTY
+
+    def init_next_generation(self, now_ms: int) -> None:
+        self.generation_id += 1
+        self.pending_sync_members.clear()
+        if self.members:
+            self.protocol_name = self.select_protocol()
+            self.subscribed_topics = self._compute_subscribed_topics()
+            self.transition_to(GroupState.COMPLETING_REBALANCE, now_ms)
+        else:
+            self.protocol_name = None
+            self.subscribed_topics = self._compute_subscribed_topics()
+            self.transition_to(GroupState.EMPTY, now_ms)
+
+    def replay_assignments(self, value: GroupMetadataValue, now_ms: int) -> bool:
+        """Take the leader's committed assignments; False when the group has moved on since they were decided."""
+        if self.state is not GroupState.COMPLETING_REBALANCE or self.generation_id != value.generation:
+            return False
+        for recorded in value.members:
+            member = self.members.get(recorded.member_id)
+            invariant(member is not None, f"{recorded.member_id} left generation {value.generation} unnoticed")
+            if member is not None:
+                member.assignment = bytes(recorded.assignment)
+        self.transition_to(GroupState.STABLE, now_ms)
+        return True
+
+    # -- members
+
+    @property
+    def rebalance_timeout_ms(self) -> int:
+        return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
+
+    @property
+    def awaiting_join_count(self) -> int:
+        return self._awaiting_join_count
+
+    @property
+    def has_all_members_joined(self) -> bool:
+        return len(self.members) == self._awaiting_join_count and not self.pending_join_members
+
+    def is_leader(self, member_id: str) -> bool:
+        return self.leader_id is not None and self.leader_id == member_id
+
+    def static_member_id(self, group_instance_id: str) -> str | None:
+        return self._static_members.get(group_instance_id)
+
+    def not_yet_rejoined(self) -> Iterator[ClassicGroupMember]:
+        return (member for member in list(self.members.values()) if member.awaiting_join is None)
+
+    def add(self, member: ClassicGroupMember, parked: Deferred[JoinGroupResponse] | None = None) -> None:
+        if not self.members:
+            self.protocol_type = member.protocol_type or None
+        if self.leader_id is None:
+            self.leader_id = member.member_id
+        invariant(member.member_id not in self.members, f"member {member.member_id} is in the group already")
+        self.members[member.member_id] = member
+        if member.group_instance_id is not None:
+            self._static_members[member.group_instance_id] = member.member_id
+        self._count_support(member.protocols, 1)
+        if parked is not None:
+            member.awaiting_join = parked
+            self._awaiting_join_count += 1
+        self.forget_pending(member.member_id)
+
+    def remove(self, member_id: str) -> ClassicGroupMember | None:
+        """Take a member (or a pending one) out. Requests that it has parked are the caller's to answer first."""
+        member = self.members.pop(member_id, None)
+        if member is not None:
+            self._count_support(member.protocols, -1)
+            if member.awaiting_join is not None:
+                self._awaiting_join_count -= 1
+            if member.group_instance_id is not None:
+                self._static_members.pop(member.group_instance_id, None)
+            if member.session_timer is not None:
+                member.session_timer.cancel()
+        if self.leader_id == member_id:
+            self.leader_id = next(iter(self.members), None)
+        self.forget_pending(member_id)
+        self.pending_sync_members.discard(member_id)
+        return member
+
+    def forget_pending(self, member_id: str) -> None:
+        timer = self.pending_join_members.pop(member_id, None)
+        if timer is not None:
+            timer.cancel()
+
+    def replace_static_member(self, old_member_id: str, new_member_id: str) -> ClassicGroupMember:
+        """Give a static member a new id, in the same place; whoever still uses the old id learns that it is fenced."""
+        old = self.members[old_member_id]
+        self.answer_join(
+            old, JoinGroupResponse(error_code=ErrorCode.FENCED_INSTANCE_ID, member_id=old_member_id, protocol_name=None)
+        )
+        old.answer_sync(SyncGroupResponse(error_code=ErrorCode.FENCED_INSTANCE_ID))
+        if old.session_timer is not None:
+            old.session_timer.cancel()
+        new = ClassicGroupMember(
+            member_id=new_member_id,
+            group_instance_id=old.group_instance_id,
+            client_id=old.client_id,
+            client_host=old.client_host,
+            rebalance_timeout_ms=old.rebalance_timeout_ms,
+            session_timeout_ms=old.session_timeout_ms,
+            protocol_type=old.protocol_type,
+            protocols=old.protocols,
+            assignment=old.assignment,
+        )
+        self.members = {
+            (new_member_id if member_id == old_member_id else member_id): (new if member is old else member)
+            for member_id, member in self.members.items()
+        }
+        if self.leader_id == old_member_id:
+            self.leader_id = new_member_id
+        self.pending_sync_members.discard(old_member_id)
+        invariant(old.group_instance_id is not None, f"member {old_member_id} is not static")
+        if old.group_instance_id is not None:
+            self._static_members[old.group_instance_id] = new_member_id
+        return new
+
+    def update(
+        self,
+        member: ClassicGroupMember,
+        protocols: Protocols,
+        *,
+        rebalance_timeout_ms: int,
+        session_timeout_ms: int,
+        parked: Deferred[JoinGroupResponse] | None,
+    ) -> None:
+        """Take what a JoinGroup of a known member says. An older JoinGroup that is still parked is told to retry."""
+        self._count_support(member.protocols, -1)
+        member.protocols = protocols
+        self._count_support(protocols, 1)
+        member.rebalance_timeout_ms = rebalance_timeout_ms
+        member.session_timeout_ms = session_timeout_ms
+        superseded = member.awaiting_join
+        if superseded is not None and parked is not superseded:
+            self.answer_join(
+                member, JoinGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS, member_id=member.member_id)
+            )
+        if parked is not None and member.awaiting_join is None:
+            member.awaiting_join = parked
+            self._awaiting_join_count += 1
+
+    def answer_join(self, member: ClassicGroupMember, response: JoinGroupResponse) -> bool:
+        """Answer the parked JoinGroup of a member of this group, if there is one."""
+        parked, member.awaiting_join = member.awaiting_join, None
+        if parked is None:
+            return False
+        self._awaiting_join_count -= 1
+        parked.complete(response)
+        return True
+
+    def validate_member(self, member_id: str, group_instance_id: str | None) -> ClassicGroupMember:
+        """The member that a request names; UNKNOWN_MEMBER_ID, or FENCED_INSTANCE_ID for a replaced static one."""
+        if group_instance_id is not None:
+            current = self._static_members.get(group_instance_id)
+            if current is None:
+                raise ApiException(ErrorCode.UNKNOWN_MEMBER_ID)
+            if current != member_id:
+                raise ApiException(ErrorCode.FENCED_INSTANCE_ID)
+        member = self.members.get(member_id)
+        if member is None:
+            raise ApiException(ErrorCode.UNKNOWN_MEMBER_ID)
+        return member
+
+    def maybe_elect_new_joined_leader(self) -> bool:
+        """Make sure that the leader is a member that has joined; False when nobody has."""
+        if self.leader_id is None:
+            return False
+        if self.members[self.leader_id].awaiting_join is not None:
+            return True
+        for member in self.members.values():
+            if member.awaiting_join is not None:
+                self.leader_id = member.member_id
+                return True
+        return False
+
+    # -- protocols
+
+    @property
+    def uses_consumer_protocol(self) -> bool:
+        return self.protocol_type == consumer_protocol.PROTOCOL_TYPE
+
+    def supports_protocols(self, protocol_type: str, names: Iterable[str]) -> bool:
+        """Whether a joining member has the group's type and a protocol that all members have."""
+        if self.state is GroupState.EMPTY:
+            return bool(protocol_type) and any(True for _ in names)
+        if self.protocol_type != protocol_type:
+            return False
+        member_count = len(self.members)
+        return any(self._supporters.get(name, 0) == member_count for name in names)
+
+    def select_protocol(self) -> str:
+        """The candidate with most votes. Equal votes are decided as Kafka's hash map happens to: by bucket."""
+        invariant(self.members, f"group {self.group_id} has no member to select a protocol")
+        member_count = len(self.members)
+        candidates = {name for name, count in self._supporters.items() if count == member_count}
+        votes: dict[str, int] = {}
+        for member in self.members.values():
+            choice = member.vote(candidates)
+            votes[choice] = votes.get(choice, 0) + 1
+        return min(votes, key=lambda name: (-votes[name], _hash_bucket(name)))
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        if self.subscribed_topics is None:
+            return self.uses_consumer_protocol
+        return topic in self.subscribed_topics
+
+    def _count_support(self, protocols: Iterable[str], change: int) -> None:
+        supporters = self._supporters
+        for name in protocols:
+            count = supporters.get(name, 0) + change
+            if count:
+                supporters[name] = count
+            else:
+                supporters.pop(name, None)
+
+    def _compute_subscribed_topics(self) -> frozenset[str] | None:
+        if not self.uses_consumer_protocol:
+            return None
+        if not self.members:
+            return frozenset()
+        name = self.protocol_name
+        if name is None:
+            return None
+        return consumer_protocol.subscribed_topics(member.protocols[name] for member in self.members.values())
+
+    # -- what others see
+
+    def current_join_members(self) -> list[JoinGroupResponseMember]:
+        name = self.protocol_name
+        invariant(name is not None, f"group {self.group_id} has no protocol yet")
+        return [
+            JoinGroupResponseMember(
+                member_id=member.member_id,
+                group_instance_id=member.group_instance_id,
+                metadata=member.protocols[name or ""],
+            )
+            for member in self.members.values()
+        ]
+
+    def to_record_value(self, assignments: Mapping[str, bytes]) -> GroupMetadataValue:
+        """The group as it is to be committed. The state timestamp is when the group entered its present state."""
+        name = self.protocol_name
+        return GroupMetadataValue(
+            protocol_type=self.protocol_type or "",
+            generation=self.generation_id,
+            protocol=name,
+            leader=self.leader_id,
+            current_state_timestamp=-1 if self.state_timestamp_ms is None else self.state_timestamp_ms,
+            members=[
+                MemberMetadata(
+                    member_id=member.member_id,
+                    group_instance_id=member.group_instance_id,
+                    client_id=member.client_id,
+                    client_host=member.client_host,
+                    rebalance_timeout=member.rebalance_timeout_ms,
+                    session_timeout=member.session_timeout_ms,
+                    subscription=member.protocols[name or ""],
+                    assignment=assignments.get(member.member_id, b""),
+                )
+                for member in self.members.values()
+            ],
+        )
+
+
+def _hash_bucket(name: str) -> int:
+    hashed = java_string_hash(name) & 0xFFFFFFFF
+    return (hashed ^ hashed >> 16) & 15

@@ -1,0 +1,28 @@
+"""What the coordinator must know of the ``consumer`` embedded protocol: the topics a member subscribes to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from barnabas.protocol.errors import DecodeError
+from barnabas.protocol.records.consumer_protocol_subscription import ConsumerProtocolSubscription
+
+__all__ = ["PROTOCOL_TYPE", "subscribed_topics"]
+
+PROTOCOL_TYPE = "consumer"
+
+
+def subscribed_topics(subscriptions: Iterable[bytes]) -> frozenset[str] | None:
+    """The union of all members' topics, or None when one of them can't be read.
+
+    Each is read as version 0 whatever its prefix says: version 0 begins every version, so a newer client is understood.
+    """
+    topics: set[str] = set()
+    try:
+        for subscription in subscriptions:
+            if len(subscription) < 2:
+                return None
+            topics.update(ConsumerProtocolSubscription.decode(subscription, 0, 2).topics)
+    except DecodeError:
+        return None
+    return frozenset(topics)

@@ -1,0 +1,296 @@
+"""The group coordinator of a broker: each request goes to the shard of its group's partition.
+
+What is checked here is what needs no group: ids, session timeouts, whether the coordinator runs at all. Requests
+that are answered from state return their response; those that write or wait return a Deferred, which is complete
+already unless a rebalance or the high watermark has to be waited for.
+
+``now_ms`` is the wall clock, corrected by the caller so that it never goes back: deadlines are made of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from functools import lru_cache
+
+from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.coordinator.coordinator_result import CoordinatorResult
+from barnabas.coordinator.deferred import Deferred, gather
+from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
+from barnabas.coordinator.group.group_coordinator_shard import GroupCoordinatorShard
+from barnabas.coordinator.group.partitioner import partition_for_group
+from barnabas.coordinator.group.rebalance import append_error
+from barnabas.coordinator.group.request_context import GroupRequestContext
+from barnabas.coordinator.runtime import CoordinatorRuntime, PartitionWriter
+from barnabas.protocol.compression import Compression
+from barnabas.protocol.messages.delete_groups import DeletableGroupResult
+from barnabas.protocol.messages.describe_groups import DescribedGroup
+from barnabas.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from barnabas.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
+from barnabas.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from barnabas.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from barnabas.protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+from barnabas.protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
+from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+
+__all__ = ["GroupCoordinator", "commit_error"]
+
+_LEAVE_BATCH_SINCE = 3
+
+
+class GroupCoordinator:
+    def __init__(
+        self,
+        config: GroupCoordinatorConfig,
+        *,
+        writer: PartitionWriter,
+        new_uuid: Callable[[], str],
+    ) -> None:
+        self.config = config
+        self.is_active = False
+        self.runtime: CoordinatorRuntime[GroupCoordinatorShard] = CoordinatorRuntime(
+            writer=writer,
+            new_shard=lambda: GroupCoordinatorShard(config, new_uuid),
+            compression=Compression(config.offsets_topic_compression_codec),
+        )
+        self._partition_count = config.offsets_topic_num_partitions
+        self.partition_for = lru_cache(maxsize=16_384)(self._partition_for)
+        """The partition of ``__consumer_offsets`` that a group belongs to."""
+
+    def start(self, partition_count: int | None = None) -> None:
+        """Answer requests from now on. The topic, if it is there already, knows best how many partitions it has."""
+        if partition_count is not None:
+            self.set_partition_count(partition_count)
+        self.is_active = True
+
+    def set_partition_count(self, partition_count: int) -> None:
+        if partition_count != self._partition_count:
+            self._partition_count = partition_count
+            self.partition_for.cache_clear()
+
+    def stop(self, now_ms: int) -> None:
+        """Send everybody who waits elsewhere; nothing is answered any more."""
+        self.is_active = False
+        for partition in range(self._partition_count):
+            self.runtime.unload(partition, now_ms)
+
+    def _partition_for(self, group_id: str) -> int:
+        return partition_for_group(group_id, self._partition_count)
+
+    # -- membership
+
+    def join_group(
+        self, context: GroupRequestContext, request: JoinGroupRequest, now_ms: int
+    ) -> Deferred[JoinGroupResponse]:
+        answer: Deferred[JoinGroupResponse] = Deferred()
+
+        def failed(code: ErrorCode) -> JoinGroupResponse:
+            return JoinGroupResponse(error_code=append_error(code), member_id=request.member_id)
+
+        config = self.config
+        if not self.is_active:
+            answer.complete(failed(ErrorCode.COORDINATOR_NOT_AVAILABLE))
+        elif not request.group_id:
+            answer.complete(failed(ErrorCode.INVALID_GROUP_ID))
+        elif not (
+            config.group_min_session_timeout_ms <= request.session_timeout_ms <= config.group_max_session_timeout_ms
+        ):
+            answer.complete(failed(ErrorCode.INVALID_SESSION_TIMEOUT))
+        else:
+            self.runtime.write(
+                self.partition_for(request.group_id),
+                lambda shard: shard.groups.join_group(context, request, answer, now_ms),
+                now_ms=now_ms,
+                answer=answer,
+                on_failure=failed,
+            )
+        return answer
+
+    def sync_group(self, request: SyncGroupRequest, now_ms: int) -> Deferred[SyncGroupResponse]:
+        answer: Deferred[SyncGroupResponse] = Deferred()
+
+        def failed(code: ErrorCode) -> SyncGroupResponse:
+            return SyncGroupResponse(error_code=append_error(code))
+
+        if not self.is_active:
+            answer.complete(failed(ErrorCode.COORDINATOR_NOT_AVAILABLE))
+        elif not request.group_id:
+            answer.complete(failed(ErrorCode.INVALID_GROUP_ID))
+        else:
+            self.runtime.write(
+                self.partition_for(request.group_id),
+                lambda shard: shard.groups.sync_group(request, answer, now_ms),
+                now_ms=now_ms,
+                answer=answer,
+                on_failure=failed,
+            )
+        return answer
+
+    def heartbeat(self, request: HeartbeatRequest, now_ms: int) -> HeartbeatResponse:
+        if not self.is_active:
+            return HeartbeatResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        if not request.group_id:
+            return HeartbeatResponse(error_code=ErrorCode.INVALID_GROUP_ID)
+        try:
+            shard = self.runtime.shard(self.partition_for(request.group_id))
+        except ApiException as error:
+            # Sessions start when loading has finished, so a heartbeat before that is simply a good one.
+            loading = error.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+            return HeartbeatResponse(error_code=ErrorCode.NONE if loading else error.code)
+        return HeartbeatResponse(error_code=shard.groups.heartbeat(request, now_ms))
+
+    def leave_group(
+        self, context: GroupRequestContext, request: LeaveGroupRequest, now_ms: int
+    ) -> Deferred[LeaveGroupResponse]:
+        answer: Deferred[LeaveGroupResponse] = Deferred()
+
+        def failed(code: ErrorCode) -> LeaveGroupResponse:
+            return LeaveGroupResponse(error_code=append_error(code))
+
+        is_batch = context.api_version >= _LEAVE_BATCH_SINCE
+        members = request.members if is_batch else [MemberIdentity(member_id=request.member_id)]
+
+        def decide(shard: GroupCoordinatorShard) -> CoordinatorResult[LeaveGroupResponse]:
+            result = shard.groups.leave_group(request.group_id, members, now_ms)
+            if is_batch or result.response is None or not result.response.members:
+                return result
+            # Before version 3 a request is about one member and its error is that of the whole.
+            return result.with_response(LeaveGroupResponse(error_code=result.response.members[0].error_code))
+
+        if not self.is_active:
+            answer.complete(failed(ErrorCode.COORDINATOR_NOT_AVAILABLE))
+        elif not request.group_id:
+            answer.complete(failed(ErrorCode.INVALID_GROUP_ID))
+        else:
+            self.runtime.write(
+                self.partition_for(request.group_id), decide, now_ms=now_ms, answer=answer, on_failure=failed
+            )
+        return answer
+
+    # -- groups
+
+    def list_groups(self, request: ListGroupsRequest) -> ListGroupsResponse:
+        """The groups of every partition that is led here; those led elsewhere are other brokers' to list."""
+        if not self.is_active:
+            return ListGroupsResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        if self.runtime.is_loading():
+            return ListGroupsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        states = frozenset(state.lower() for state in request.states_filter)
+        types = frozenset(name.lower() for name in request.types_filter)
+        response = ListGroupsResponse()
+        for _, shard in self.runtime.active_shards():
+            response.groups += shard.list_groups(states, types)
+        return response
+
+    def describe_group(self, context: GroupRequestContext, group_id: str) -> DescribedGroup:
+        if not self.is_active:
+            return DescribedGroup(group_id=group_id, error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        try:
+            shard = self.runtime.shard(self.partition_for(group_id))
+        except ApiException as error:
+            return DescribedGroup(group_id=group_id, error_code=error.code)
+        return shard.describe_group(group_id, context.api_version)
+
+    def delete_groups(self, group_ids: Iterable[str], now_ms: int) -> Deferred[list[list[DeletableGroupResult]]]:
+        """The outcomes, a list for each partition concerned."""
+        by_partition: dict[int, list[str]] = {}
+        for group_id in group_ids:
+            by_partition.setdefault(self.partition_for(group_id), []).append(group_id)
+        return gather([self._delete_groups(*entry, now_ms) for entry in by_partition.items()])
+
+    def _delete_groups(self, partition: int, group_ids: list[str], now_ms: int) -> Deferred[list[DeletableGroupResult]]:
+        answer: Deferred[list[DeletableGroupResult]] = Deferred()
+
+        def failed(code: ErrorCode) -> list[DeletableGroupResult]:
+            return [DeletableGroupResult(group_id=group_id, error_code=append_error(code)) for group_id in group_ids]
+
+        if not self.is_active:
+            answer.complete(failed(ErrorCode.COORDINATOR_NOT_AVAILABLE))
+        else:
+            self.runtime.write(
+                partition,
+                lambda shard: shard.delete_groups(group_ids),
+                now_ms=now_ms,
+                answer=answer,
+                on_failure=failed,
+            )
+        return answer
+
+    # -- offsets
+
+    def commit_offsets(
+        self, context: GroupRequestContext, request: OffsetCommitRequest, now_ms: int
+    ) -> Deferred[OffsetCommitResponse]:
+        """The empty group id is taken too: old clients commit under it."""
+        answer: Deferred[OffsetCommitResponse] = Deferred()
+
+        def failed(code: ErrorCode) -> OffsetCommitResponse:
+            return commit_error(request, append_error(code))
+
+        if not self.is_active:
+            answer.complete(failed(ErrorCode.COORDINATOR_NOT_AVAILABLE))
+        else:
+            self.runtime.write(
+                self.partition_for(request.group_id),
+                lambda shard: shard.offsets.commit_offsets(context, request, now_ms),
+                now_ms=now_ms,
+                answer=answer,
+                on_failure=failed,
+            )
+        return answer
+
+    def fetch_offsets(self, request: OffsetFetchRequestGroup, *, require_stable: bool) -> OffsetFetchResponseGroup:
+        if not self.is_active:
+            return OffsetFetchResponseGroup(group_id=request.group_id, error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        try:
+            shard = self.runtime.shard(self.partition_for(request.group_id))
+        except ApiException as error:
+            return OffsetFetchResponseGroup(group_id=request.group_id, error_code=error.code)
+        return shard.offsets.fetch_offsets(request, require_stable=require_stable)
+
+    def delete_offsets(self, request: OffsetDeleteRequest, now_ms: int) -> Deferred[OffsetDeleteResponse]:
+        answer: Deferred[OffsetDeleteResponse] = Deferred()
+
+        def failed(code: ErrorCode) -> OffsetDeleteResponse:
+            return OffsetDeleteResponse(error_code=append_error(code))
+
+        if not self.is_active:
+            answer.complete(failed(ErrorCode.COORDINATOR_NOT_AVAILABLE))
+        elif not request.group_id:
+            answer.complete(failed(ErrorCode.INVALID_GROUP_ID))
+        else:
+            self.runtime.write(
+                self.partition_for(request.group_id),
+                lambda shard: shard.offsets.delete_offsets(request),
+                now_ms=now_ms,
+                answer=answer,
+                on_failure=failed,
+            )
+        return answer
+
+    def on_partitions_deleted(self, partitions: Collection[tuple[str, int]], now_ms: int) -> None:
+        """Topics are gone: their committed offsets go too, so that a topic of the same name starts afresh."""
+        for partition, _ in list(self.runtime.active_shards()):
+            self.runtime.write_quietly(partition, lambda shard: shard.delete_partitions(partitions), now_ms=now_ms)
+
+
+def commit_error(request: OffsetCommitRequest, code: ErrorCode) -> OffsetCommitResponse:
+    """The same error for every partition of the request: OffsetCommit has no other place for it."""
+    return OffsetCommitResponse(
+        topics=[
+            OffsetCommitResponseTopic(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partitions=[
+                    OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=code)
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )

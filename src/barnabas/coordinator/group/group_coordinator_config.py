@@ -1,0 +1,28 @@
+"""The settings of the group coordinator, under Kafka's names with dots as underscores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["GroupCoordinatorConfig"]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupCoordinatorConfig:
+    group_initial_rebalance_delay_ms: int = 3_000
+    group_min_session_timeout_ms: int = 6_000
+    group_max_session_timeout_ms: int = 1_800_000
+    group_max_size: int = 2_147_483_647
+    group_new_member_join_timeout_ms: int = 300_000
+    """How long a new member's parked JoinGroup keeps it in the group; it has no heartbeat yet. Fixed in Kafka."""
+    offset_metadata_max_bytes: int = 4_096
+    offsets_retention_minutes: int = 10_080
+    offsets_retention_check_interval_ms: int = 600_000
+    offsets_topic_num_partitions: int = 50
+    offsets_topic_segment_bytes: int = 104_857_600
+    offsets_topic_replication_factor: int = 3
+    offsets_topic_compression_codec: int = 0
+
+    @property
+    def offsets_retention_ms(self) -> int:
+        return self.offsets_retention_minutes * 60_000

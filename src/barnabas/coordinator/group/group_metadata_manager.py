@@ -1,0 +1,302 @@
+"""The groups of one ``__consumer_offsets`` partition: who is in them, and what is committed of them.
+
+Requests that only concern membership move soft state and usually have no record; the leader's SyncGroup commits a
+generation, and ``replay`` of that record is what makes the group Stable. ``replay`` while loading rebuilds groups
+from nothing; afterwards it must not undo what members have done since the record was decided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.coordinator.coordinator_result import CoordinatorRecord, CoordinatorResult, TimerAction
+from barnabas.coordinator.deferred import Deferred
+from barnabas.coordinator.group.classic_group import ClassicGroup
+from barnabas.coordinator.group.classic_group_member import ClassicGroupMember
+from barnabas.coordinator.group.foreign_groups import ForeignGroups
+from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
+from barnabas.coordinator.group.group_records import ForeignGroupRecord, GroupMetadataRecord
+from barnabas.coordinator.group.group_state import GroupState, GroupType
+from barnabas.coordinator.group.join_group import JoinGroup
+from barnabas.coordinator.group.rebalance import Rebalance, append_error
+from barnabas.coordinator.group.request_context import GroupRequestContext
+from barnabas.coordinator.timer_queue import TimerQueue
+from barnabas.protocol.messages.heartbeat import HeartbeatRequest
+from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from barnabas.protocol.messages.leave_group import LeaveGroupResponse, MemberIdentity, MemberResponse
+from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+
+__all__ = ["GroupMetadataManager"]
+
+
+class GroupMetadataManager:
+    def __init__(
+        self,
+        config: GroupCoordinatorConfig,
+        timers: TimerQueue[TimerAction],
+        new_uuid: Callable[[], str],
+    ) -> None:
+        self._config = config
+        self._new_uuid = new_uuid
+        self._groups: dict[str, ClassicGroup] = {}
+        self._is_loading = True
+        self.rebalance = Rebalance(config, timers)
+        self.foreign_groups = ForeignGroups()
+
+    # -- looking up
+
+    def groups(self) -> Iterator[ClassicGroup]:
+        return iter(self._groups.values())
+
+    def find(self, group_id: str) -> ClassicGroup | None:
+        return self._groups.get(group_id)
+
+    def group(self, group_id: str) -> ClassicGroup:
+        group = self._groups.get(group_id)
+        if group is None:
+            raise ApiException(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+        return group
+
+    # -- JoinGroup
+
+    def join_group(
+        self,
+        context: GroupRequestContext,
+        request: JoinGroupRequest,
+        parked: Deferred[JoinGroupResponse],
+        now_ms: int,
+    ) -> CoordinatorResult[JoinGroupResponse]:
+        """``parked`` gets the answer, now or when the rebalance completes."""
+        group_id = request.group_id
+        if self.foreign_groups.type_of(group_id) in (GroupType.SHARE, GroupType.STREAMS):
+            parked.complete(
+                JoinGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL, member_id=request.member_id)
+            )
+            return CoordinatorResult()
+        group = self._groups.get(group_id)
+        if group is None:
+            if request.member_id:
+                parked.complete(JoinGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID, member_id=request.member_id))
+                return CoordinatorResult()
+            group = ClassicGroup(group_id, now_ms=now_ms)
+        join = JoinGroup(self._config, self.rebalance, self._new_uuid, context, request, parked, now_ms)
+        result = join.decide(group)
+        if group_id not in self._groups and (group.members or group.pending_join_members):
+            self._groups[group_id] = group
+        return self._with_conversion(group_id, result)
+
+    def _with_conversion(self, group_id: str, result: CoordinatorResult[None]) -> CoordinatorResult[JoinGroupResponse]:
+        """A classic member in a next-generation group turns it into a classic one: its old records go."""
+        if group_id in self._groups:
+            result.records.extend(self.foreign_groups.tombstones(group_id))
+        return CoordinatorResult(result.records, None, on_commit=result.on_commit, on_error=result.on_error)
+
+    # -- SyncGroup
+
+    def sync_group(
+        self, request: SyncGroupRequest, parked: Deferred[SyncGroupResponse], now_ms: int
+    ) -> CoordinatorResult[SyncGroupResponse]:
+        try:
+            group, member = self._validate_sync(request)
+        except ApiException as error:
+            return CoordinatorResult(response=SyncGroupResponse(error_code=error.code))
+        if group.state is GroupState.PREPARING_REBALANCE:
+            return CoordinatorResult(response=SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
+        if group.state is GroupState.STABLE:
+            self.rebalance.sync_received(group, member.member_id)
+            return CoordinatorResult(
+                response=SyncGroupResponse(
+                    protocol_type=group.protocol_type, protocol_name=group.protocol_name, assignment=member.assignment
+                )
+            )
+        # A SyncGroup sent twice: the first is told to look again, the second waits in its place.
+        member.answer_sync(SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
+        member.awaiting_sync = parked
+        self.rebalance.sync_received(group, member.member_id)
+        if not group.is_leader(member.member_id):
+            return CoordinatorResult()
+        return self._commit_assignments(group, request)
+
+    def _validate_sync(self, request: SyncGroupRequest) -> tuple[ClassicGroup, ClassicGroupMember]:
+        group = self._groups.get(request.group_id)
+        if group is None:
+            raise ApiException(ErrorCode.UNKNOWN_MEMBER_ID)
+        if group.state is GroupState.DEAD:
+            raise ApiException(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        member = group.validate_member(request.member_id, request.group_instance_id)
+        if request.generation_id != group.generation_id:
+            raise ApiException(ErrorCode.ILLEGAL_GENERATION)
+        if (request.protocol_type is not None and request.protocol_type != group.protocol_type) or (
+            request.protocol_name is not None and request.protocol_name != group.protocol_name
+        ):
+            raise ApiException(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        if group.state is GroupState.EMPTY:
+            raise ApiException(ErrorCode.UNKNOWN_MEMBER_ID)
+        return group, member
+
+    def _commit_assignments(
+        self, group: ClassicGroup, request: SyncGroupRequest
+    ) -> CoordinatorResult[SyncGroupResponse]:
+        generation_id = group.generation_id
+        assignments = {item.member_id: bytes(item.assignment) for item in request.assignments}
+        record = GroupMetadataRecord(group.group_id, group.to_record_value(assignments))
+
+        def propagate(now_ms: int) -> CoordinatorResult[None]:
+            if group.state is GroupState.STABLE and group.generation_id == generation_id:
+                self.rebalance.propagate_assignments(group, now_ms)
+            return CoordinatorResult()
+
+        def start_over(code: ErrorCode, now_ms: int) -> CoordinatorResult[None]:
+            if group.state is not GroupState.COMPLETING_REBALANCE or group.generation_id != generation_id:
+                return CoordinatorResult()
+            self.rebalance.fail_syncs(group, append_error(code), now_ms)
+            return self.rebalance.prepare(group, f"{code.name} when storing the assignments", now_ms)
+
+        return CoordinatorResult([record], on_commit=propagate, on_error=start_over)
+
+    # -- Heartbeat
+
+    def heartbeat(self, request: HeartbeatRequest, now_ms: int) -> ErrorCode:
+        group = self._groups.get(request.group_id)
+        if group is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        if group.state is GroupState.DEAD:
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        try:
+            member = group.validate_member(request.member_id, request.group_instance_id)
+        except ApiException as error:
+            return error.code
+        if request.generation_id != group.generation_id:
+            return ErrorCode.ILLEGAL_GENERATION
+        self.rebalance.reschedule_session(group, member, now_ms)
+        if group.state is GroupState.PREPARING_REBALANCE:
+            return ErrorCode.REBALANCE_IN_PROGRESS
+        return ErrorCode.NONE
+
+    def extend_session(self, group: ClassicGroup, member_id: str, now_ms: int) -> None:
+        """An offset commit is as good as a heartbeat."""
+        member = group.members.get(member_id)
+        if member is not None and group.state in (GroupState.STABLE, GroupState.PREPARING_REBALANCE):
+            self.rebalance.reschedule_session(group, member, now_ms)
+
+    # -- LeaveGroup
+
+    def leave_group(
+        self, group_id: str, members: list[MemberIdentity], now_ms: int
+    ) -> CoordinatorResult[LeaveGroupResponse]:
+        """Remove members by member id, or static ones by instance id alone. Each gets its own outcome."""
+        group = self._groups.get(group_id)
+        if group is not None and group.state is GroupState.DEAD:
+            return CoordinatorResult(response=LeaveGroupResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE))
+        outcomes: list[MemberResponse] = []
+        left: list[str] = []
+        for identity in members:
+            code = ErrorCode.UNKNOWN_MEMBER_ID if group is None else self._leave(group, identity)
+            if code is ErrorCode.NONE:
+                left.append(
+                    f"{identity.member_id or identity.group_instance_id} (client reason: "
+                    f"{identity.reason or 'not provided'})"
+                )
+            outcomes.append(
+                MemberResponse(
+                    member_id=identity.member_id, group_instance_id=identity.group_instance_id, error_code=code
+                )
+            )
+        response = LeaveGroupResponse(members=outcomes)
+        if group is None or not left:
+            return CoordinatorResult(response=response)
+        result = self.rebalance.after_removal(group, f"explicit LeaveGroup of {', '.join(left)}", now_ms)
+        return result.with_response(response)
+
+    def _leave(self, group: ClassicGroup, identity: MemberIdentity) -> ErrorCode:
+        member_id = identity.member_id
+        if not member_id:
+            current = None
+            if identity.group_instance_id is not None:
+                current = group.static_member_id(identity.group_instance_id)
+            if current is None:
+                return ErrorCode.UNKNOWN_MEMBER_ID
+            self.rebalance.remove_member(group, group.members[current])
+            return ErrorCode.NONE
+        if member_id in group.pending_join_members:
+            group.forget_pending(member_id)
+            return ErrorCode.NONE
+        try:
+            member = group.validate_member(member_id, identity.group_instance_id)
+        except ApiException as error:
+            return error.code
+        self.rebalance.remove_member(group, member)
+        return ErrorCode.NONE
+
+    # -- DeleteGroups and expiry
+
+    def validate_delete_group(self, group_id: str) -> None:
+        group = self._groups.get(group_id)
+        if group is None:
+            if self.foreign_groups.type_of(group_id) is None:
+                raise ApiException(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+            return
+        if group.state is GroupState.DEAD:
+            raise ApiException(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+        if group.state is not GroupState.EMPTY:
+            raise ApiException(ErrorCode.NON_EMPTY_GROUP)
+
+    def tombstones(self, group_id: str) -> list[CoordinatorRecord]:
+        records: list[CoordinatorRecord] = list(self.foreign_groups.tombstones(group_id))
+        if group_id in self._groups:
+            records.append(GroupMetadataRecord(group_id, None))
+        return records
+
+    # -- replay
+
+    def replay(self, record: GroupMetadataRecord, now_ms: int) -> None:
+        group_id, value = record.group_id, record.value
+        group = self._groups.get(group_id)
+        if value is None:
+            # A member may have come between the decision to delete and its commit; it keeps the group.
+            if group is not None and (self._is_loading or not (group.members or group.pending_join_members)):
+                del self._groups[group_id]
+                group.transition_to(GroupState.DEAD, now_ms)
+        elif self._is_loading or group is None:
+            self._groups[group_id] = ClassicGroup.from_record(group_id, value)
+        else:
+            group.replay_assignments(value, now_ms)
+
+    def replay_foreign(self, record: ForeignGroupRecord) -> None:
+        self.foreign_groups.replay(record)
+
+    def ensure_group(self, group_id: str, now_ms: int) -> None:
+        """Offsets without a group make a simple group: Empty, without a protocol type."""
+        if group_id not in self._groups:
+            self._groups[group_id] = ClassicGroup(group_id, now_ms=now_ms)
+
+    # -- becoming and ceasing to be the coordinator
+
+    def on_loaded(self, now_ms: int) -> list[CoordinatorResult[None]]:
+        """Start the sessions of the loaded members; a group that is over a lowered limit rebalances."""
+        self._is_loading = False
+        results: list[CoordinatorResult[None]] = []
+        for group in self._groups.values():
+            for member in group.members.values():
+                self.rebalance.reschedule_session(group, member, now_ms)
+            if len(group.members) > self._config.group_max_size:
+                results.append(self.rebalance.prepare(group, "freshly loaded and over group.max.size", now_ms))
+        return results
+
+    def on_unloaded(self, now_ms: int) -> None:
+        """Send everybody who waits to the new coordinator."""
+        for group in self._groups.values():
+            for member in group.members.values():
+                group.answer_join(
+                    member, JoinGroupResponse(error_code=ErrorCode.NOT_COORDINATOR, member_id=member.member_id)
+                )
+                member.answer_sync(SyncGroupResponse(error_code=ErrorCode.NOT_COORDINATOR))
+            group.transition_to(GroupState.DEAD, now_ms)
+        self._groups.clear()
+
+    def state_counts(self) -> dict[GroupState, int]:
+        counts = dict.fromkeys(GroupState, 0)
+        for group in self._groups.values():
+            counts[group.state] += 1
+        return counts

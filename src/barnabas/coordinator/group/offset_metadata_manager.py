@@ -1,0 +1,301 @@
+"""Decide OffsetCommit, OffsetFetch and OffsetDelete, and when committed offsets expire.
+
+A commit that names no member and no generation comes from an admin client or from a consumer that assigns its
+partitions itself; it is taken while the group has no members, and creates a simple group if there is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.common.uuid import Uuid
+from barnabas.coordinator.coordinator_result import CoordinatorRecord, CoordinatorResult
+from barnabas.coordinator.group.classic_group import ClassicGroup
+from barnabas.coordinator.group.committed_offsets import CommittedOffsets
+from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
+from barnabas.coordinator.group.group_metadata_manager import GroupMetadataManager
+from barnabas.coordinator.group.group_records import OffsetCommitRecord, offset_key_prefix
+from barnabas.coordinator.group.group_state import GroupState
+from barnabas.coordinator.group.offset_and_metadata import (
+    INVALID_OFFSET,
+    NO_LEADER_EPOCH,
+    NO_METADATA,
+    OffsetAndMetadata,
+)
+from barnabas.coordinator.group.request_context import GroupRequestContext
+from barnabas.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from barnabas.protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+from barnabas.protocol.messages.offset_fetch import (
+    OffsetFetchRequestGroup,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopics,
+)
+
+__all__ = ["OffsetMetadataManager"]
+
+_NEVER = -1
+_NO_PRODUCER_ID = -1
+_GROUP_NOT_FOUND_SINCE = 9
+"""OffsetCommit version from which a generation of an unknown group is answered with GROUP_ID_NOT_FOUND."""
+
+
+class OffsetMetadataManager:
+    def __init__(self, config: GroupCoordinatorConfig, groups: GroupMetadataManager) -> None:
+        self._config = config
+        self._groups = groups
+        self.offsets = CommittedOffsets()
+        self.commit_count = 0
+        self.expiration_count = 0
+        self.deletion_count = 0
+
+    # -- OffsetCommit
+
+    def commit_offsets(
+        self, context: GroupRequestContext, request: OffsetCommitRequest, now_ms: int
+    ) -> CoordinatorResult[OffsetCommitResponse]:
+        group = self._validate_commit(context, request)
+        if group is not None:
+            self._groups.extend_session(group, request.member_id, now_ms)
+        retention_ms = request.retention_time_ms
+        expire_timestamp_ms = _NEVER if retention_ms == -1 else now_ms + retention_ms
+        records: list[CoordinatorRecord] = []
+        topics = [
+            self._commit_topic(request.group_id, topic, now_ms, expire_timestamp_ms, records)
+            for topic in request.topics
+        ]
+        return CoordinatorResult(records, OffsetCommitResponse(topics=topics))
+
+    def _commit_topic(
+        self,
+        group_id: str,
+        topic: OffsetCommitRequestTopic,
+        now_ms: int,
+        expire_timestamp_ms: int,
+        records: list[CoordinatorRecord],
+    ) -> OffsetCommitResponseTopic:
+        name, topic_id = topic.name, topic.topic_id
+        key_prefix = offset_key_prefix(group_id, name)
+        max_metadata_length = self._config.offset_metadata_max_bytes
+        outcomes: list[OffsetCommitResponsePartition] = []
+        for partition in topic.partitions:
+            index = partition.partition_index
+            metadata = partition.committed_metadata or NO_METADATA
+            if metadata and _java_length(metadata) > max_metadata_length:
+                outcomes.append(
+                    OffsetCommitResponsePartition(partition_index=index, error_code=ErrorCode.OFFSET_METADATA_TOO_LARGE)
+                )
+                continue
+            value = OffsetAndMetadata(
+                partition.committed_offset,
+                partition.committed_leader_epoch,
+                metadata,
+                now_ms,
+                expire_timestamp_ms,
+                topic_id,
+            )
+            records.append(OffsetCommitRecord(group_id, name, index, value, key_prefix))
+            outcomes.append(OffsetCommitResponsePartition(partition_index=index))
+        return OffsetCommitResponseTopic(name=name, topic_id=topic_id, partitions=outcomes)
+
+    def _validate_commit(self, context: GroupRequestContext, request: OffsetCommitRequest) -> ClassicGroup | None:
+        """The group that commits, None when a simple group is to be made; raises when it may not."""
+        generation_id = request.generation_id_or_member_epoch
+        group = self._groups.find(request.group_id)
+        if group is None:
+            if generation_id < 0:
+                return None
+            if context.api_version >= _GROUP_NOT_FOUND_SINCE:
+                raise ApiException(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {request.group_id} not found.")
+            raise ApiException(ErrorCode.ILLEGAL_GENERATION)
+        if group.state is GroupState.DEAD:
+            raise ApiException(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        if generation_id < 0 and group.state is GroupState.EMPTY:
+            return group
+        if generation_id >= 0 or request.member_id or request.group_instance_id is not None:
+            group.validate_member(request.member_id, request.group_instance_id)
+            if generation_id != group.generation_id:
+                raise ApiException(ErrorCode.ILLEGAL_GENERATION)
+        elif group.state is not GroupState.EMPTY:
+            raise ApiException(ErrorCode.UNKNOWN_MEMBER_ID)
+        if group.state is GroupState.COMPLETING_REBALANCE:
+            # The member knows the generation but not yet its assignment: let it sync first.
+            raise ApiException(ErrorCode.REBALANCE_IN_PROGRESS)
+        return group
+
+    # -- OffsetFetch
+
+    def fetch_offsets(self, request: OffsetFetchRequestGroup, *, require_stable: bool) -> OffsetFetchResponseGroup:
+        """The offsets of the partitions asked for, or of all when ``topics`` is null."""
+        group_id = request.group_id
+        if request.topics is None:
+            return self._fetch_all(group_id, require_stable)
+        topics: list[OffsetFetchResponseTopics] = []
+        for topic in request.topics:
+            name = topic.name
+            offsets = self.offsets.of_group(group_id).get(name) or {}
+            partitions = [
+                self._fetched(group_id, name, index, offsets.get(index), topic.topic_id, require_stable)
+                for index in topic.partition_indexes
+            ]
+            topics.append(OffsetFetchResponseTopics(name=name, topic_id=topic.topic_id, partitions=partitions))
+        return OffsetFetchResponseGroup(group_id=group_id, topics=topics)
+
+    def _fetch_all(self, group_id: str, require_stable: bool) -> OffsetFetchResponseGroup:
+        topics = [
+            OffsetFetchResponseTopics(
+                name=name,
+                partitions=[
+                    self._fetched(group_id, name, index, value, Uuid.ZERO, require_stable)
+                    for index, value in partitions.items()
+                ],
+            )
+            for name, partitions in self.offsets.of_group(group_id).items()
+        ]
+        return OffsetFetchResponseGroup(group_id=group_id, topics=topics)
+
+    def _fetched(
+        self,
+        group_id: str,
+        topic: str,
+        partition: int,
+        value: OffsetAndMetadata | None,
+        topic_id: Uuid,
+        require_stable: bool,
+    ) -> OffsetFetchResponsePartitions:
+        code = ErrorCode.NONE
+        if require_stable and self.offsets.is_pending(group_id, topic, partition):
+            value, code = None, ErrorCode.UNSTABLE_OFFSET_COMMIT
+        if value is None or _belongs_to_another_topic(value.topic_id, topic_id):
+            return OffsetFetchResponsePartitions(
+                partition_index=partition,
+                committed_offset=INVALID_OFFSET,
+                committed_leader_epoch=NO_LEADER_EPOCH,
+                metadata=NO_METADATA,
+                error_code=code,
+            )
+        return OffsetFetchResponsePartitions(
+            partition_index=partition,
+            committed_offset=value.committed_offset,
+            committed_leader_epoch=value.leader_epoch,
+            metadata=value.metadata,
+        )
+
+    # -- OffsetDelete and removal
+
+    def delete_offsets(self, request: OffsetDeleteRequest) -> CoordinatorResult[OffsetDeleteResponse]:
+        """Remove offsets of topics that no member subscribes to."""
+        group_id = request.group_id
+        group = self._groups.group(group_id)
+        if group.state is not GroupState.EMPTY and not group.uses_consumer_protocol:
+            raise ApiException(ErrorCode.NON_EMPTY_GROUP)
+        records: list[CoordinatorRecord] = []
+        topics: list[OffsetDeleteResponseTopic] = []
+        for topic in request.topics:
+            subscribed = group.is_subscribed_to(topic.name)
+            code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if subscribed else ErrorCode.NONE
+            partitions = []
+            for partition in topic.partitions:
+                index = partition.partition_index
+                partitions.append(OffsetDeleteResponsePartition(partition_index=index, error_code=code))
+                if not subscribed and self._has_offset(group_id, topic.name, index):
+                    records.append(OffsetCommitRecord(group_id, topic.name, index, None))
+            topics.append(OffsetDeleteResponseTopic(name=topic.name, partitions=partitions))
+        return CoordinatorResult(records, OffsetDeleteResponse(topics=topics))
+
+    def tombstones(self, group_id: str) -> list[CoordinatorRecord]:
+        """Remove everything that a group has committed or has pending."""
+        return [
+            OffsetCommitRecord(group_id, topic, partition, None)
+            for topic, partition in self.offsets.known_partitions(group_id)
+        ]
+
+    def tombstones_of_partitions(self, partitions: Iterable[tuple[str, int]]) -> list[CoordinatorRecord]:
+        """Topics were deleted: no group keeps an offset for them."""
+        gone = set(partitions)
+        return [
+            OffsetCommitRecord(group_id, topic, partition, None)
+            for group_id in list(self.offsets.groups())
+            for topic, partition in self.offsets.known_partitions(group_id)
+            if (topic, partition) in gone
+        ]
+
+    def _has_offset(self, group_id: str, topic: str, partition: int) -> bool:
+        offsets = self.offsets
+        return offsets.get(group_id, topic, partition) is not None or offsets.is_pending(group_id, topic, partition)
+
+    # -- expiry
+
+    def expire(self, group: ClassicGroup, now_ms: int, records: list[CoordinatorRecord]) -> bool:
+        """Add tombstones for what has expired; True when nothing of the group is left and nothing is pending."""
+        group_id = group.group_id
+        topics = self.offsets.of_group(group_id)
+        has_open_transaction = self.offsets.has_open_transaction(group_id)
+        if not topics:
+            return not has_open_transaction
+        if group.protocol_type is None:
+            since_ms = None
+        elif group.state is GroupState.EMPTY:
+            since_ms = group.state_timestamp_ms
+        elif group.state is GroupState.STABLE and group.uses_consumer_protocol and group.subscribed_topics is not None:
+            since_ms = None
+        else:
+            return False
+        all_expired = True
+        for topic, partitions in topics.items():
+            if group.is_subscribed_to(topic):
+                all_expired = False
+                continue
+            for partition, value in partitions.items():
+                if self._is_expired(value, since_ms, now_ms) and not self.offsets.is_pending(
+                    group_id, topic, partition
+                ):
+                    records.append(OffsetCommitRecord(group_id, topic, partition, None))
+                    self.expiration_count += 1
+                else:
+                    all_expired = False
+        return all_expired and not has_open_transaction
+
+    def _is_expired(self, value: OffsetAndMetadata, since_ms: int | None, now_ms: int) -> bool:
+        """Retention counts from ``since_ms``, when the group became empty, or else from the commit."""
+        if value.expire_timestamp_ms != _NEVER:
+            return now_ms >= value.expire_timestamp_ms
+        base_ms = value.commit_timestamp_ms if since_ms is None else since_ms
+        return now_ms - base_ms >= self._config.offsets_retention_ms
+
+    # -- replay
+
+    def replay(self, record: OffsetCommitRecord, record_offset: int, producer_id: int, now_ms: int) -> None:
+        value = record.value
+        if value is None:
+            self.offsets.remove(record.group_id, record.topic, record.partition)
+            self.deletion_count += 1
+            return
+        self._groups.ensure_group(record.group_id, now_ms)
+        if producer_id == _NO_PRODUCER_ID:
+            self.offsets.put(record.group_id, record.topic, record.partition, value, record_offset)
+            self.commit_count += 1
+        else:
+            self.offsets.put_pending(producer_id, record.group_id, record.topic, record.partition, value, record_offset)
+
+
+def _java_length(text: str) -> int:
+    """``String.length``: UTF-16 code units, which is what the limit is measured in."""
+    return len(text) if text.isascii() else len(text.encode("utf-16-be", "surrogatepass")) // 2
+
+
+def _belongs_to_another_topic(recorded: Uuid, requested: Uuid) -> bool:
+    """The topic was deleted and made again since this offset was committed."""
+    return recorded != requested and recorded != Uuid.ZERO and requested != Uuid.ZERO

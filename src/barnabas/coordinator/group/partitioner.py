@@ -1,0 +1,24 @@
+"""Which partition of ``__consumer_offsets`` holds a group: Java's String hash, so that logs move both ways."""
+
+from __future__ import annotations
+
+__all__ = ["java_string_hash", "partition_for_group"]
+
+
+def java_string_hash(text: str) -> int:
+    """``String.hashCode``: a signed 32-bit polynomial over UTF-16 code units."""
+    value = 0
+    if text.isascii():
+        for byte in text.encode("ascii"):
+            value = (value * 31 + byte) & 0xFFFFFFFF
+    else:
+        units = text.encode("utf-16-be", "surrogatepass")
+        for index in range(0, len(units), 2):
+            value = (value * 31 + (units[index] << 8 | units[index + 1])) & 0xFFFFFFFF
+    return value - 0x1_0000_0000 if value & 0x8000_0000 else value
+
+
+def partition_for_group(group_id: str, partition_count: int) -> int:
+    hashed = java_string_hash(group_id)
+    # Kafka's Utils.abs: the one integer without a positive counterpart counts as zero.
+    return 0 if hashed == -0x8000_0000 else abs(hashed) % partition_count

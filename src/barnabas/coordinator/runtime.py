@@ -1,0 +1,322 @@
+"""Shards on their partitions: which are loaded, what is written and not yet committed, whose deadline has come.
+
+One rule holds for every write: decide, append, wait for the high watermark, replay, answer. So state never shows what
+could still be lost, and a shard that reads its log anew comes to the same state. A shard whose partition is
+not (or no longer) led here answers NOT_COORDINATOR, one that is still reading COORDINATOR_LOAD_IN_PROGRESS.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from enum import Enum
+from typing import Any, Generic, Protocol, TypeVar
+
+from barnabas.common.errors import ApiException, ErrorCode, invariant
+from barnabas.coordinator.coordinator_result import CoordinatorRecord, CoordinatorResult, TimerAction
+from barnabas.coordinator.deferred import Deferred
+from barnabas.coordinator.timer_queue import TimerQueue
+from barnabas.protocol.compression import Compression
+from barnabas.protocol.record_batch_builder import RecordBatchBuilder
+
+__all__ = ["CoordinatorRuntime", "CoordinatorShard", "PartitionWriter"]
+
+log = logging.getLogger(__name__)
+
+NO_PRODUCER_ID = -1
+
+_RECORDS_PER_BATCH = 2_000
+"""Of records that need not stay together, such as the tombstones of what has expired."""
+
+
+class PartitionWriter(Protocol):
+    """The coordinator's own topic, as its leader writes it."""
+
+    def append(self, partition: int, batch: bytes) -> int:
+        """Append one batch and return its first offset; ApiException when the log refuses it.
+
+        The high watermark may move before this returns: ``on_high_watermark`` may be called from inside.
+        """
+        ...
+
+
+class CoordinatorShard(Protocol):
+    """What the runtime needs of one partition's coordinator."""
+
+    @property
+    def timers(self) -> TimerQueue[TimerAction]: ...
+
+    def decode(self, key: bytes, value: bytes | None) -> CoordinatorRecord | None: ...
+
+    def replay(self, record: CoordinatorRecord, record_offset: int, producer_id: int, now_ms: int) -> None: ...
+
+    def replay_end_transaction_marker(self, producer_id: int, *, committed: bool, now_ms: int) -> None: ...
+
+    def on_loaded(self, now_ms: int) -> list[CoordinatorResult[None]]: ...
+
+    def on_unloaded(self, now_ms: int) -> None: ...
+
+
+S = TypeVar("S", bound=CoordinatorShard)
+T = TypeVar("T")
+
+
+class ShardState(Enum):
+    LOADING = "loading"
+    ACTIVE = "active"
+    FAILED = "failed"
+
+
+class _PendingWrite:
+    """A batch that is appended and not committed yet, and who is to hear of its fate."""
+
+    __slots__ = ("answer", "base_offset", "fail", "next_offset", "on_commit", "records")
+
+    def __init__(self, base_offset: int, records: list[CoordinatorRecord]) -> None:
+        self.base_offset = base_offset
+        self.next_offset = base_offset + len(records)
+        self.records = records
+        self.on_commit: Callable[[int], CoordinatorResult[None] | None] | None = None
+        self.answer: Callable[[], None] = _ignore
+        self.fail: Callable[[ErrorCode], None] = _log_failure
+
+    def then(
+        self,
+        on_commit: Callable[[int], CoordinatorResult[None] | None] | None,
+        answer: Callable[[], None],
+        fail: Callable[[ErrorCode], None],
+    ) -> None:
+        self.on_commit, self.answer, self.fail = on_commit, answer, fail
+
+
+class _Context(Generic[S]):
+    """One partition: its shard, and the writes that wait for the high watermark."""
+
+    __slots__ = ("high_watermark", "is_completing", "leader_epoch", "partition", "pending", "shard", "state")
+
+    def __init__(self, partition: int, leader_epoch: int, shard: S) -> None:
+        self.partition = partition
+        self.leader_epoch = leader_epoch
+        self.shard = shard
+        self.state = ShardState.LOADING
+        self.pending: deque[_PendingWrite] = deque()
+        self.high_watermark = -1
+        self.is_completing = False
+
+
+class CoordinatorRuntime(Generic[S]):
+    def __init__(
+        self,
+        *,
+        writer: PartitionWriter,
+        new_shard: Callable[[], S],
+        compression: Compression = Compression.NONE,
+    ) -> None:
+        self._writer = writer
+        self._new_shard = new_shard
+        self._compression = compression
+        self._contexts: dict[int, _Context[S]] = {}
+
+    # -- which partitions are ours
+
+    def start_loading(self, partition: int, leader_epoch: int, now_ms: int) -> S | None:
+        """This node leads the partition now: a shard to load, or None when this epoch or a later one is known.
+
+        A new epoch loads anew even here: between two epochs another leader may have written.
+        """
+        known = self._contexts.get(partition)
+        if known is not None:
+            if known.leader_epoch >= leader_epoch and known.state is not ShardState.FAILED:
+                return None
+            self.unload(partition, now_ms)
+        context = _Context(partition, leader_epoch, self._new_shard())
+        self._contexts[partition] = context
+        return context.shard
+
+    def finish_loading(self, partition: int, shard: S, high_watermark: int, now_ms: int) -> bool:
+        """Everything of the log was replayed into ``shard``; False when it has lost its partition meanwhile."""
+        context = self._contexts.get(partition)
+        if context is None or context.shard is not shard or context.state is not ShardState.LOADING:
+            return False
+        context.state = ShardState.ACTIVE
+        context.high_watermark = max(context.high_watermark, high_watermark)
+        for result in shard.on_loaded(now_ms):
+            self._append(context, result, now_ms, _ignore, _log_failure)
+        return True
+
+    def fail_loading(self, partition: int, shard: S) -> None:
+        """The log could not be read: the partition has no coordinator here until it is led anew."""
+        context = self._contexts.get(partition)
+        if context is not None and context.shard is shard:
+            context.state = ShardState.FAILED
+
+    def unload(self, partition: int, now_ms: int, leader_epoch: int | None = None) -> None:
+        """The partition is led by another node (or gone). Whoever waits is sent to look for the new coordinator."""
+        context = self._contexts.get(partition)
+        if context is None or (leader_epoch is not None and leader_epoch < context.leader_epoch):
+            return
+        del self._contexts[partition]
+        for pending in context.pending:
+            pending.fail(ErrorCode.NOT_COORDINATOR)
+        context.pending.clear()
+        context.shard.on_unloaded(now_ms)
+
+    def active_shards(self) -> Iterator[tuple[int, S]]:
+        for partition, context in self._contexts.items():
+            if context.state is ShardState.ACTIVE:
+                yield partition, context.shard
+
+    def is_loading(self) -> bool:
+        return any(context.state is ShardState.LOADING for context in self._contexts.values())
+
+    # -- reading
+
+    def shard(self, partition: int) -> S:
+        """The shard, ready to be asked; ApiException when it is not."""
+        return self._active(partition).shard
+
+    def _active(self, partition: int) -> _Context[S]:
+        context = self._contexts.get(partition)
+        if context is None or context.state is ShardState.FAILED:
+            raise ApiException(ErrorCode.NOT_COORDINATOR)
+        if context.state is ShardState.LOADING:
+            raise ApiException(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        return context
+
+    # -- writing
+
+    def write(
+        self,
+        partition: int,
+        decide: Callable[[S], CoordinatorResult[T]],
+        *,
+        now_ms: int,
+        answer: Deferred[T],
+        on_failure: Callable[[ErrorCode], T],
+    ) -> None:
+        """Decide, append, and give ``answer`` its value once the records are committed.
+
+        When the decision has no response of its own, ``answer`` is parked in the shard, which completes it.
+        """
+
+        def fail(code: ErrorCode) -> None:
+            if not answer.is_complete:
+                answer.complete(on_failure(code))
+
+        try:
+            context = self._active(partition)
+            result = decide(context.shard)
+        except ApiException as error:
+            fail(error.code)
+            return
+
+        def give_answer() -> None:
+            if result.response is not None:
+                answer.complete(result.response)
+
+        self._append(context, result, now_ms, give_answer, fail)
+
+    def write_quietly(self, partition: int, decide: Callable[[S], CoordinatorResult[Any]], *, now_ms: int) -> None:
+        """A write of the coordinator's own that nobody waits for."""
+        try:
+            context = self._active(partition)
+            self._append(context, decide(context.shard), now_ms, _ignore, _log_failure)
+        except ApiException as error:
+            _log_failure(error.code)
+
+    def on_high_watermark(self, partition: int, high_watermark: int, now_ms: int) -> None:
+        context = self._contexts.get(partition)
+        if context is None or high_watermark <= context.high_watermark:
+            return
+        context.high_watermark = high_watermark
+        self._complete_committed(context, now_ms)
+
+    def _append(
+        self,
+        context: _Context[S],
+        result: CoordinatorResult[Any],
+        now_ms: int,
+        answer: Callable[[], None],
+        fail: Callable[[ErrorCode], None],
+    ) -> None:
+        records = result.records
+        if not records:
+            self._follow_up(context, result.on_commit(now_ms) if result.on_commit else None, now_ms)
+            answer()
+            return
+        try:
+            for part in self._parts(records, result.is_atomic):
+                base_offset = self._writer.append(context.partition, self._build_batch(part, now_ms))
+                context.pending.append(_PendingWrite(base_offset, part))
+        except ApiException as error:
+            log.warning("Could not append %d records to partition %d: %s", len(records), context.partition, error)
+            if result.on_error is not None:
+                self._follow_up(context, result.on_error(error.code, now_ms), now_ms)
+            fail(error.code)
+        else:
+            context.pending[-1].then(result.on_commit, answer, fail)
+        self._complete_committed(context, now_ms)
+
+    def _parts(self, records: list[CoordinatorRecord], is_atomic: bool) -> Iterable[list[CoordinatorRecord]]:
+        if is_atomic or len(records) <= _RECORDS_PER_BATCH:
+            return (records,)
+        return (records[first : first + _RECORDS_PER_BATCH] for first in range(0, len(records), _RECORDS_PER_BATCH))
+
+    def _build_batch(self, records: list[CoordinatorRecord], now_ms: int) -> bytes:
+        builder = RecordBatchBuilder(compression=self._compression)
+        for offset, record in enumerate(records):
+            builder.append(offset, now_ms, record.encode_key(), record.encode_value())
+        return builder.build()
+
+    def _complete_committed(self, context: _Context[S], now_ms: int) -> None:
+        """Replay and answer what the high watermark has passed, in order. Answering may write again: not nested."""
+        if context.is_completing:
+            return
+        context.is_completing = True
+        try:
+            pending = context.pending
+            while pending and pending[0].next_offset <= context.high_watermark:
+                write = pending.popleft()
+                offset = write.base_offset
+                replay = context.shard.replay
+                for record in write.records:
+                    replay(record, offset, NO_PRODUCER_ID, now_ms)
+                    offset += 1
+                if write.on_commit is not None:
+                    self._follow_up(context, write.on_commit(now_ms), now_ms)
+                write.answer()
+        finally:
+            context.is_completing = False
+
+    def _follow_up(self, context: _Context[S], result: CoordinatorResult[None] | None, now_ms: int) -> None:
+        if result is not None and (result.records or result.on_commit is not None):
+            self._append(context, result, now_ms, _ignore, _log_failure)
+
+    # -- time
+
+    def next_deadline_ms(self) -> int | None:
+        """When ``tick`` is due at the latest; None when nothing waits for time to pass."""
+        deadlines = (context.shard.timers.next_deadline_ms() for context in self._contexts.values())
+        return min((deadline for deadline in deadlines if deadline is not None), default=None)
+
+    def tick(self, now_ms: int) -> None:
+        """Let every shard act on its deadlines. One that fails is logged and does not keep the others from theirs."""
+        for context in list(self._contexts.values()):
+            if context.state is not ShardState.ACTIVE:
+                continue
+            timers = context.shard.timers
+            while (timer := timers.pop_due(now_ms)) is not None:
+                try:
+                    self._append(context, timer.action(now_ms), now_ms, _ignore, _log_failure)
+                except Exception:
+                    log.exception("A deadline of coordinator partition %d failed", context.partition)
+
+
+def _ignore() -> None:
+    pass
+
+
+def _log_failure(code: ErrorCode) -> None:
+    invariant(code != ErrorCode.NONE, "a failure has a code")
+    log.warning("A write of the coordinator's own failed with %s; it is tried again at its next occasion", code.name)
