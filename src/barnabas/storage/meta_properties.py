@@ -66,19 +66,16 @@ class MetaProperties:
             lines.append(f"cluster.id={self.cluster_id}")
         write_atomically(f"{directory}/{META_PROPERTIES}", ("\n".join(lines) + "\n").encode("latin-1"))
 
-    def with_directory_id(self, directory_id: Uuid) -> MetaProperties:
-        return replace(self, directory_id=directory_id)
+    def same_node(self, other: MetaProperties) -> bool:
+        """Whether both may lie on one node: the directory ids differ, as they must."""
+        return replace(self, directory_id=None) == replace(other, directory_id=None)
 
     def __str__(self) -> str:
-        """As the storage tool prints it."""
-        parts = [f"version={self.version}"]
-        if self.cluster_id is not None:
-            parts.append(f"clusterId={self.cluster_id}")
-        if self.node_id is not None:
-            parts.append(f"nodeId={self.node_id}")
-        if self.directory_id is not None:
-            parts.append(f"directoryId={self.directory_id}")
-        return f"MetaProperties({', '.join(parts)})"
+        """As Kafka's storage tool prints it."""
+        fields: dict[str, object] = {"cluster.id": self.cluster_id, "directory.id": self.directory_id}
+        fields["node.id" if self.version >= 1 else "broker.id"] = self.node_id
+        fields["version"] = self.version
+        return "{" + ", ".join(f"{name}={value}" for name, value in fields.items() if value is not None) + "}"
 
 
 def _number(path: str, fields: Mapping[str, str], name: str) -> int | None:
