@@ -1,0 +1,191 @@
+"""The jars that teach Spark to read Kafka, kept in a cache of our own.
+
+On first use Spark's own resolver (Ivy) fetches them, so that neither Maven nor an address is needed here. Each file is
+checked against the hash pinned below before it enters the cache, and again at every start: a start with a full cache
+needs no network, and a damaged or swapped file is never loaded. The connector stays at 4.0.0 while PySpark is 4.0.5:
+later sets can't be resolved, because their token provider was never published.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from barnabas.pipelines.errors import PipelineError
+from barnabas.pipelines.java_runtime import JavaRuntime
+
+__all__ = ["CONNECTOR_JARS", "ConnectorJar", "cache_directory", "connector_jars"]
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorJar:
+    group: str
+    artifact: str
+    version: str
+    sha256: str
+
+    @property
+    def file_name(self) -> str:
+        return f"{self.artifact}-{self.version}.jar"
+
+    @property
+    def coordinate(self) -> str:
+        return f"{self.group}:{self.artifact}:{self.version}"
+
+
+CONNECTOR_JARS = (
+    ConnectorJar(
+        "org.apache.spark",
+        "spark-sql-kafka-0-10_2.13",
+        "4.0.0",
+        "33a3b8b04df4a2e43c9d5bf8ca5972936a1ac662f2714e014d00ef6f27468bf3",
+    ),
+    ConnectorJar(
+        "org.apache.spark",
+        "spark-token-provider-kafka-0-10_2.13",
+        "4.0.0",
+        "f2be3b76f9e6cbe63379d4e4e0dc14f59dbf056ae2ad16ff15ac108004c86767",
+    ),
+    ConnectorJar(
+        "org.apache.kafka", "kafka-clients", "3.9.0", "15c1e137f2c2c94398e27abc4060a03b6bde10bf9fac15e8f70c02320b202f18"
+    ),
+    ConnectorJar(
+        "org.apache.commons",
+        "commons-pool2",
+        "2.12.0",
+        "6d3bd18df8410f3e31b031aca582cc109342358a62a2759ebd0c4cdf30d06f8b",
+    ),
+)
+
+# What PySpark ships already. Without these the resolver would fetch second copies, or fail on one it can't find.
+_SHIPPED_WITH_SPARK = (
+    "com.google.code.findbugs:jsr305",
+    "org.scala-lang.modules:scala-parallel-collections_2.13",
+    "org.slf4j:slf4j-api",
+    "org.apache.hadoop:hadoop-client-api",
+    "org.apache.hadoop:hadoop-client-runtime",
+    "org.lz4:lz4-java",
+    "org.xerial.snappy:snappy-java",
+    "org.apache.spark:spark-tags_2.13",
+    "org.scala-lang:scala-library",
+)
+_RESOLVE_TIMEOUT_SECONDS = 600
+
+
+def cache_directory(environment: Mapping[str, str]) -> Path:
+    """Where downloads are kept: BARNABAS_CACHE, else the user's cache folder, else one below the current folder."""
+    chosen = environment.get("BARNABAS_CACHE")
+    if chosen:
+        return Path(chosen).absolute()
+    home = environment.get("HOME")
+    base = Path(environment.get("XDG_CACHE_HOME") or (Path(home) / ".cache" if home else ".cache"))
+    candidate = (base / "barnabas").absolute()
+    return candidate if _is_writable(candidate) else Path(".cache/barnabas").absolute()
+
+
+def connector_jars(cache: Path, java: JavaRuntime, tell: Callable[[str], None]) -> list[Path]:
+    """The verified jars, fetched first if the cache lacks one or holds a damaged one."""
+    folder = cache / "spark-connector"
+    paths = [folder / jar.file_name for jar in CONNECTOR_JARS]
+    damaged = [path for path, jar in zip(paths, CONNECTOR_JARS, strict=True) if path.exists() and not _is(path, jar)]
+    for path in damaged:
+        tell(f"{path} is damaged (its SHA-256 is not the pinned one): fetching it again")
+    if damaged or not all(path.exists() for path in paths):
+        tell(f"fetching Spark's Kafka connector into {folder} (9.9 MB, once)")
+        _fetch(folder, java)
+    return paths
+
+
+def _fetch(folder: Path, java: JavaRuntime) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix="resolve-", dir=folder) as scratch:
+            _resolve(Path(scratch), java)
+            for jar in CONNECTOR_JARS:
+                _move_into_cache(Path(scratch) / "ivy" / "jars" / f"{jar.group}_{jar.file_name}", folder, jar)
+    except OSError as error:
+        raise PipelineError(
+            f"can't keep Spark's Kafka connector in {folder}: {error.strerror or error}. "
+            "Free some space there, or set BARNABAS_CACHE to a folder that can be written to."
+        ) from error
+
+
+def _move_into_cache(fetched: Path, folder: Path, jar: ConnectorJar) -> None:
+    if not fetched.exists():
+        raise PipelineError(f"Spark's resolver did not bring {jar.coordinate}. Start again to try once more.")
+    if not _is(fetched, jar):
+        raise PipelineError(
+            f"what was fetched as {jar.coordinate} is not the file we know: its SHA-256 is {_sha256(fetched)} "
+            f"instead of {jar.sha256}. It was thrown away. Check the proxy or mirror that Java packages come through."
+        )
+    os.replace(fetched, folder / jar.file_name)
+
+
+def _resolve(scratch: Path, java: JavaRuntime) -> None:
+    """Let spark-submit resolve the packages for an application that does nothing.
+
+    The home folder of that JVM is the scratch folder: a half-filled ~/.m2 or ~/.ivy2 can't change or break the outcome.
+    """
+    import pyspark
+
+    spark_home = Path(pyspark.__file__).parent
+    application = scratch / "nothing.py"
+    application.write_text("")
+    command = [str(spark_home / "bin" / "spark-submit"), "--master", "local[1]"]
+    command += ["--conf", f"spark.jars.ivy={scratch / 'ivy'}"]
+    command += ["--packages", CONNECTOR_JARS[0].coordinate, "--exclude-packages", ",".join(_SHIPPED_WITH_SPARK)]
+    command += [str(application)]
+    environment = {
+        **os.environ,
+        "SPARK_HOME": str(spark_home),
+        "JAVA_HOME": str(java.home),
+        "SPARK_SUBMIT_OPTS": f"-Duser.home={scratch / 'home'}",
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+    try:
+        answer = subprocess.run(
+            command,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=_RESOLVE_TIMEOUT_SECONDS,
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise PipelineError(
+            f"fetching Spark's Kafka connector took over {_RESOLVE_TIMEOUT_SECONDS} s. Try again."
+        ) from error
+    if answer.returncode != 0:
+        raise PipelineError(
+            "Spark's Kafka connector can't be fetched; the network is needed for this once. "
+            f"Spark's resolver says: {_reason(answer.stderr)}"
+        )
+
+
+def _reason(text: str) -> str:
+    telling = [
+        line.strip() for line in text.splitlines() if "not found" in line or "Exception" in line or "error" in line
+    ]
+    return "; ".join(dict.fromkeys(telling[:3] + telling[-1:]))[:600] or text.strip()[-600:]
+
+
+def _is(path: Path, jar: ConnectorJar) -> bool:
+    return _sha256(path) == jar.sha256
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _is_writable(folder: Path) -> bool:
+    while not folder.exists():
+        folder = folder.parent
+    return os.access(folder, os.W_OK | os.X_OK) and shutil.disk_usage(folder).free > 0

@@ -1,0 +1,50 @@
+"""``python -m barnabas.pipelines.flights``: exit status 0 when the tables were proved to add up to the source."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from collections.abc import Sequence
+
+from barnabas.pipelines.errors import PipelineError
+from barnabas.pipelines.flights.interruption import Interrupted, Interruption
+from barnabas.pipelines.flights.options import parse_options
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = parse_options(sys.argv[1:] if arguments is None else arguments, os.environ)
+    interruption = Interruption()
+    interruption.install()
+    try:
+        from rich.console import Console
+
+        from barnabas.pipelines.flights.run import FlightsRun
+
+        FlightsRun(options, os.environ, Console()).run(interruption)
+    except PipelineError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        print(f"error: no space left on the disk of {options.run_directory.absolute()}", file=sys.stderr)
+        return 1
+    except Interrupted as interrupted:
+        print(f"interrupted by {interrupted}: started again, the run goes on where it was", file=sys.stderr)
+        return interrupted.exit_status
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.startswith("barnabas"):
+            raise
+        print(
+            f"error: {error.name} is not installed: `make env`, or pip install 'barnabas[spark,flights]'",
+            file=sys.stderr,
+        )
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

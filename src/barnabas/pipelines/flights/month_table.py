@@ -1,0 +1,81 @@
+"""A Parquet table in which a month is one file, and replacing a month is one rename.
+
+A reader sees each month as it was or as it is, never half of it, and a process killed at any point leaves either. No
+other bookkeeping exists: whoever merges into a table by row identity may do so twice. The folder is ordinary
+partitioned Parquet (``month=2013-07/flights.parquet``), readable by Spark, pandas or anything else at any time.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+__all__ = ["MonthTable"]
+
+_PARTITION = "month"
+
+
+class MonthTable:
+    """``scratch`` must be on the same file system as ``path``, or a rename would not be atomic."""
+
+    def __init__(self, path: Path, schema: StructType, *, scratch: Path) -> None:
+        self.path = path
+        self._schema = schema
+        self._scratch = scratch / f"{path.name}.new"
+        self._file_name = f"{path.name}.parquet"
+
+    def read(self, spark: SparkSession, months: Iterable[str]) -> DataFrame:
+        """Those of the months that exist; an empty frame with the same columns if none does."""
+        present = [str(self._month_file(month)) for month in sorted(months) if self._month_file(month).exists()]
+        if not present:
+            return spark.createDataFrame([], self._schema)
+        return spark.read.schema(self._schema).option("basePath", str(self.path)).parquet(*present)
+
+    def replace(self, frame: DataFrame, *, months: int, order: Iterable[str]) -> None:
+        """Put the frame's months in place of those that are there; the others stay untouched.
+
+        ``frame`` may well read the months that it replaces: everything is written before anything is renamed.
+        """
+        shutil.rmtree(self._scratch, ignore_errors=True)
+        columns = self._schema.fieldNames()
+        (
+            frame.select(columns)
+            .repartition(months, _PARTITION)  # A month is written by one task, and so into one file.
+            .sortWithinPartitions(_PARTITION, *order)
+            .write.partitionBy(_PARTITION)
+            .parquet(str(self._scratch))
+        )
+        for folder in sorted(self._scratch.glob(f"{_PARTITION}=*")):
+            (written,) = folder.glob("*.parquet")
+            self._publish(written, self.path / folder.name / self._file_name)
+        shutil.rmtree(self._scratch, ignore_errors=True)
+
+    def row_count(self) -> int:
+        """Read from the files' footers alone."""
+        import pyarrow.parquet as parquet
+
+        return sum(parquet.read_metadata(file).num_rows for file in self.path.glob(f"{_PARTITION}=*/{self._file_name}"))
+
+    def _month_file(self, month: str) -> Path:
+        return self.path / f"{_PARTITION}={month}" / self._file_name
+
+    def _publish(self, written: Path, target: Path) -> None:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _sync(written)
+        os.replace(written, target)
+        _sync(target.parent)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

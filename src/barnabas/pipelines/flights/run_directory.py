@@ -1,0 +1,121 @@
+"""What a run leaves behind, so that the next one knows whether to go on or to start over.
+
+One process at a time works in the folder. ``run.json`` says what is being done and whether it was finished; it is
+written before the work starts and again when its outcome was checked. Everything else is derived: the topic's
+content, the checkpoint and the tables each tell for themselves how far they are.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+from dataclasses import asdict
+from pathlib import Path
+from typing import IO
+
+from barnabas.pipelines.errors import PipelineError
+from barnabas.pipelines.flights.starting_point import RunRecord, RunState
+
+__all__ = ["RunDirectory", "write_durably"]
+
+_BYTES_FREE_MIN = 500 * 1024 * 1024  # A run leaves about 150 MB; Spark's scratch files come on top.
+
+
+class RunDirectory:
+    def __init__(self, path: Path) -> None:
+        self.path = path.absolute()
+        self.plot = self.path / "delays.png"
+        self.node = self.path / "node"
+        self.node_log = self.path / "node.log"
+        self.node_record = self.path / "node.json"
+        self.spark = self.path / "spark"
+        self.checkpoints = self.path / "checkpoint"
+        self._scratch = self.path / "scratch"
+        self._record = self.path / "run.json"
+        self._lock_file: IO[str] | None = None
+
+    @property
+    def scratch(self) -> Path:
+        """Emptied at every start. On the same file system as everything that is moved out of it."""
+        return self._scratch
+
+    def open(self) -> None:
+        """Make the folder, lock it for this process, and clear away what a killed run had not finished."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            self._lock()
+            self.trash(self._scratch, self.spark)
+            shutil.rmtree(self.path / "trash", ignore_errors=True)
+            self._scratch.mkdir()
+            self.spark.mkdir()
+        except OSError as error:
+            raise PipelineError(
+                f"can't work in {self.path}: {error.strerror}. Choose another folder with --run-directory."
+            ) from error
+        free = shutil.disk_usage(self.path).free
+        if free < _BYTES_FREE_MIN:
+            raise PipelineError(
+                f"there are {free // 1024**2} MB free at {self.path}, and a run needs {_BYTES_FREE_MIN // 1024**2} MB. "
+                "Free some space, or choose another folder with --run-directory."
+            )
+
+    def close(self) -> None:
+        self.trash(self._scratch, self.spark / "scratch")
+        if self._lock_file is not None:
+            self._lock_file.close()
+            self._lock_file = None
+
+    def record(self) -> RunRecord | None:
+        """What the last run did here; None if there was none, or if what it left can't be understood."""
+        try:
+            values = json.loads(self._record.read_text())
+            return RunRecord(**{**values, "state": RunState(values["state"])})
+        except (OSError, ValueError, TypeError, KeyError):
+            return None
+
+    def write_record(self, record: RunRecord) -> None:
+        write_durably(self._record, json.dumps(asdict(record), indent=2) + "\n")
+
+    def forget_results(self) -> None:
+        """Remove checkpoint, tables and plot. The checkpoint goes first: without it everything is read again."""
+        self.trash(self.checkpoints)
+        self.trash(self.path / "delays_by_carrier_hour", self.path / "flights", self.plot)
+
+    def trash(self, *paths: Path) -> None:
+        """Remove at once, by a rename: a folder half removed by a killed process never counts as one."""
+        bin_folder = self.path / "trash"
+        for path in paths:
+            if path.exists():
+                bin_folder.mkdir(exist_ok=True)
+                target = bin_folder / f"{path.name}-{os.getpid()}-{os.urandom(4).hex()}"
+                os.replace(path, target)
+        shutil.rmtree(bin_folder, ignore_errors=True)
+
+    def _lock(self) -> None:
+        lock_file = (self.path / ".lock").open("a+")
+        try:
+            fcntl.flock(lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock_file.seek(0)
+            owner = lock_file.read().strip() or "unknown"
+            lock_file.close()
+            raise PipelineError(
+                f"another run works in {self.path} (process {owner}). Wait for it, or choose another folder with "
+                "--run-directory."
+            ) from None
+        lock_file.truncate(0)
+        lock_file.write(f"{os.getpid()}\n")
+        lock_file.flush()
+        self._lock_file = lock_file
+
+
+def write_durably(path: Path, text: str) -> None:
+    """Replace the file as a whole: whoever reads it sees the old text or the new one."""
+    new = path.with_name(f".{path.name}.new")
+    with new.open("w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(new, path)

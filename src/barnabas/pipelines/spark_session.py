@@ -1,0 +1,90 @@
+"""Start the embedded Spark session that a pipeline runs on.
+
+Spark's chatter goes to a log file: what a person reads on the terminal is the pipeline's own. The JVM is our child and
+ends when its standard input closes, so that it goes away with us even after kill -9.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from barnabas.pipelines.errors import PipelineError
+from barnabas.pipelines.java_runtime import JavaRuntime
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["spark_session"]
+
+_LOG4J = """\
+rootLogger.level = warn
+rootLogger.appenderRef.file.ref = file
+appender.file.type = File
+appender.file.name = file
+appender.file.fileName = {log_file}
+appender.file.layout.type = PatternLayout
+appender.file.layout.pattern = %d{{yyyy-MM-dd HH:mm:ss}} %p %c{{1}}: %m%n%ex
+"""
+
+
+@contextmanager
+def spark_session(
+    name: str, *, master: str, jars: Sequence[Path], java: JavaRuntime, work: Path, settings: Mapping[str, str]
+) -> Iterator[SparkSession]:
+    """A session with its scratch files and log under ``work``; stopped, JVM included, when the block ends."""
+    from pyspark import SparkConf, SparkContext
+    from pyspark.java_gateway import launch_gateway
+    from pyspark.sql import SparkSession
+
+    _prepare_environment(java, work)
+    log4j = work / "log4j2.properties"
+    log4j.write_text(_LOG4J.format(log_file=work / "spark.log"))
+    conf = SparkConf().setMaster(master).setAppName(name)
+    conf.setAll(list(settings.items()))
+    conf.set("spark.jars", ",".join(str(jar) for jar in jars))
+    conf.set("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={log4j}")
+    conf.set("spark.local.dir", str(work / "scratch"))
+    conf.set("spark.sql.warehouse.dir", str(work / "warehouse"))
+    with (work / "spark-jvm.log").open("ab") as jvm_log:
+        try:
+            gateway = launch_gateway(conf, popen_kwargs={"stdout": jvm_log, "stderr": jvm_log})  # type: ignore[no-untyped-call]
+        except Exception as error:
+            raise PipelineError(f"Spark did not start: {error}. Its output is in {jvm_log.name}") from error
+    process = gateway.proc
+    try:
+        handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+        context = SparkContext(conf=conf, gateway=gateway)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)  # SparkContext puts its own on SIGINT, which cancels jobs behind our back.
+        try:
+            yield SparkSession(context)
+        finally:
+            context.stop()
+    finally:
+        gateway.shutdown()
+        SparkContext._gateway = None
+        SparkContext._jvm = None
+        process.stdin.close()
+        try:
+            process.wait(timeout=15)
+        except Exception:
+            process.kill()
+            process.wait()
+
+
+def _prepare_environment(java: JavaRuntime, work: Path) -> None:
+    import pyspark
+
+    for name in ("SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS", "PYSPARK_GATEWAY_PORT", "SPARK_REMOTE", "SPARK_API_MODE"):
+        os.environ.pop(name, None)  # Settings of another Spark on this machine are not for this one.
+    os.environ["SPARK_HOME"] = str(Path(pyspark.__file__).parent)
+    os.environ["JAVA_HOME"] = str(java.home)
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"  # The machine's host name need not resolve.
+    os.environ["SPARK_LOCAL_DIRS"] = str(work / "scratch")
