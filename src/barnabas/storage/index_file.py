@@ -21,11 +21,11 @@ class IndexFile:
 
     ENTRY_SIZE = 0
 
-    def __init__(self, path: str, base_offset: int, *, is_new: bool = False) -> None:
+    def __init__(self, path: str, base_offset: int) -> None:
         self.path = path
         self.base_offset = base_offset
-        self._entries: bytearray | None = bytearray() if is_new else None
-        self._is_dirty = is_new
+        self._entries: bytearray | None = None
+        self._is_dirty = False
         self._written = 0  # How many bytes of the entries the file is known to hold.
 
     @property
@@ -44,18 +44,19 @@ class IndexFile:
         return self._entries is not None
 
     def sanity_check(self) -> None:
-        """Raise CorruptIndexError if the file is missing or its entries are not in order."""
+        """Raise CorruptIndexError if the entries are not in order."""
         raise NotImplementedError
 
     def write(self, *, sync: bool = False) -> None:
         """Make the file equal to the entries. A crash in between leaves a file that does not pass the sanity check
         or ends early; both are found when the segment, which is unflushed then, is recovered."""
-        if self._entries is None or not self._is_dirty:
+        entries = self.entries
+        if not self._is_dirty:
             return
         # Cleared first, and a copy is written: the loop may append while another thread flushes.
         self._is_dirty = False
         written = self._written
-        tail = bytes(self._entries[written:])
+        tail = bytes(entries[written:])
         fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             os.pwrite(fd, tail, written)
@@ -98,7 +99,3 @@ class IndexFile:
         if size < len(data):
             self._is_dirty = True
         return bytearray(memoryview(data)[:size])
-
-    def _must_exist(self) -> None:
-        if not self.is_loaded and not os.path.exists(self.path):
-            raise CorruptIndexError(self.path, "the file is missing")

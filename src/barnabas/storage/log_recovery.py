@@ -74,7 +74,7 @@ def load_log(
 ) -> tuple[PartitionLog, Truncation | None]:
     """Open the log in ``directory``; say what had to be cut off, if anything."""
     sizes = _list_files(directory)
-    if not is_clean or any(name.endswith(SWAP_SUFFIX) for name in sizes):
+    if not is_clean or any(name.endswith((SWAP_SUFFIX, CLEANED_SUFFIX, DELETED_SUFFIX)) for name in sizes):
         sizes = _finish_interrupted(directory, sizes, pool)
     segments = [
         Segment(directory, int(name[:-4]), pool, size=size, created_ms=now_ms)

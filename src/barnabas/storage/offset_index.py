@@ -58,7 +58,6 @@ class OffsetIndex(IndexFile):
         return low
 
     def sanity_check(self) -> None:
-        self._must_exist()
         last_offset, last_position = -1, 0
         for offset, position in _ENTRY.iter_unpack(self.entries):
             if offset <= last_offset or position <= last_position:

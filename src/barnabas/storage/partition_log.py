@@ -618,14 +618,21 @@ class PartitionLog:
             write_snapshot(self.directory, self.log_end_offset, entries, sync=sync)
             self._snapshot_offset = self.log_end_offset
 
-    def close(self, now_ms: int) -> None:
-        """Flush and leave the directory as a clean shutdown leaves it; the log can not be used afterwards."""
+    def close(self, now_ms: int, *, sync: bool = True) -> None:
+        """Leave the directory as a clean shutdown leaves it; the log can not be used afterwards.
+
+        Without ``sync`` the caller makes the whole volume durable before it calls the shutdown clean: one call
+        instead of six for every partition.
+        """
         if self.log_end_offset > 0 or self.segments[0].size:
-            self.flush(now_ms)
-            self.take_producer_snapshot()
+            self.active_segment.close()
             for segment in self.segments:
-                segment.close()
-        self.epochs.flush()
+                segment.release()
+            self.take_producer_snapshot(sync=sync)
+            if sync:
+                self.flush(now_ms)
+            self.recovery_point = self.log_end_offset
+        self.epochs.flush(sync=sync)
         self.remove_deleted_files(now_ms, all_of_them=True)
 
     def move_to(self, directory: str) -> None:

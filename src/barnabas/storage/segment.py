@@ -100,13 +100,13 @@ class Segment:
     @property
     def offset_index(self) -> OffsetIndex:
         if self._offset_index is None:
-            self._offset_index = OffsetIndex(self._path(".index"), self.base_offset, is_new=self.size == 0)
+            self._offset_index = OffsetIndex(self._path(".index"), self.base_offset)
         return self._offset_index
 
     @property
     def time_index(self) -> TimeIndex:
         if self._time_index is None:
-            self._time_index = TimeIndex(self._path(".timeindex"), self.base_offset, is_new=self.size == 0)
+            self._time_index = TimeIndex(self._path(".timeindex"), self.base_offset)
         return self._time_index
 
     @property
@@ -195,6 +195,7 @@ class Segment:
         """Make everything that was appended durable, the indexes included. Uses descriptors of its own."""
         if self.is_flushed:
             return
+        # Set first: an append that comes while another thread flushes must leave it False.
         self.is_flushed = True
         try:
             self._write_indexes(sync=True)
@@ -226,9 +227,8 @@ class Segment:
         self.file.close()
 
     def close(self) -> None:
-        """Leave the directory as Kafka would: the log and both indexes exist, trimmed."""
-        if self.size or os.path.exists(self.path):
-            self.offset_index.write()
+        """Leave the files as Kafka would: with the log both indexes exist, complete and trimmed."""
+        if self.size or self.base_offset:
             self.complete_indexes()
         self.release()
 
@@ -411,8 +411,7 @@ class Segment:
             yield self._time_index
 
     def _write_indexes(self, *, sync: bool) -> None:
-        if self.size:
-            for index in (self.offset_index, self.time_index):
-                index.write(sync=sync)
+        for index in (self.offset_index, self.time_index):
+            index.write(sync=sync)
         if self._transaction_index is not None and sync:
             self._transaction_index.sync()

@@ -61,7 +61,6 @@ class TimeIndex(IndexFile):
         self._cut(count)
 
     def sanity_check(self) -> None:
-        self._must_exist()
         last_timestamp, last_offset = NO_TIMESTAMP, -1
         for timestamp, offset in _ENTRY.iter_unpack(self.entries):
             if timestamp <= last_timestamp or offset < last_offset or offset < 0:

@@ -1,0 +1,177 @@
+"""One of the directories in ``log.dirs``: its lock, its mark of a clean shutdown, its checkpoints, its partitions.
+
+A partition's directory is ``topic-partition``. One that is being deleted is ``topic-partition.<unique id>-delete``: the
+rename takes it away at once, the files follow later, after a restart if need be.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+
+from barnabas.common.topic_partition import TopicPartition
+from barnabas.storage.checkpoint_file import write_atomically
+from barnabas.storage.errors import CorruptFileError, StorageError
+from barnabas.storage.offset_checkpoint import (
+    CLEANER_OFFSET_CHECKPOINT,
+    LOG_START_OFFSET_CHECKPOINT,
+    RECOVERY_POINT_OFFSET_CHECKPOINT,
+    REPLICATION_OFFSET_CHECKPOINT,
+    read_offsets,
+    write_offsets,
+)
+
+__all__ = ["DELETE_SUFFIX", "LogDirectory", "delete_directory_name", "parse_directory_name"]
+
+LOCK_FILE = ".lock"
+CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"
+DELETE_SUFFIX = "-delete"
+NAME_LENGTH_MAX = 255
+# The metadata log is a partition by its layout, but the quorum's, not the log manager's.
+METADATA_TOPIC = "__cluster_metadata"
+
+_NAME = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<partition>\d+)")
+_DELETED_NAME = re.compile(r".+\.[0-9a-f]+-delete")
+# Locks of a process do not exclude itself.
+_locked_here: set[str] = set()
+
+
+def parse_directory_name(name: str) -> TopicPartition | None:
+    """The partition that a directory of this name belongs to, None if it is no partition's."""
+    match = _NAME.fullmatch(name)
+    if match is None or name.endswith((DELETE_SUFFIX, "-future", "-stray")):
+        return None
+    return TopicPartition(match["topic"], int(match["partition"]))
+
+
+def delete_directory_name(topic_partition: TopicPartition, unique_id: str) -> str:
+    """What the directory is renamed to when its partition is deleted; a long topic name is shortened to fit."""
+    suffix = f"-{topic_partition.partition}.{unique_id}{DELETE_SUFFIX}"
+    return f"{topic_partition.topic[: NAME_LENGTH_MAX - len(suffix)]}{suffix}"
+
+
+class LogDirectory:
+    def __init__(self, path: str) -> None:
+        self.path = os.path.abspath(path)
+        self._lock_fd = -1
+
+    def __repr__(self) -> str:
+        return f"LogDirectory({self.path!r})"
+
+    # Lock
+
+    def lock(self) -> None:
+        """Make the directory if need be and claim it; StorageError if another process (or node) has it."""
+        try:
+            os.makedirs(self.path, exist_ok=True)
+            if self.path in _locked_here:
+                raise BlockingIOError("it is in use in this process")
+            fd = os.open(f"{self.path}/{LOCK_FILE}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            try:
+                fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                os.close(fd)
+                raise
+        except OSError as error:
+            raise StorageError(
+                f"Failed to acquire lock on file {LOCK_FILE} in {self.path}: {error}. "
+                f"A Kafka or barnabas instance in another process may be using this directory."
+            ) from error
+        self._lock_fd = fd
+        _locked_here.add(self.path)
+
+    def unlock(self) -> None:
+        if self._lock_fd >= 0:
+            os.close(self._lock_fd)
+            self._lock_fd = -1
+            _locked_here.discard(self.path)
+
+    # Clean shutdown
+
+    def take_clean_shutdown(self) -> int | None:
+        """Read and remove the mark of a clean shutdown: the broker epoch in it (-1 if none), or None without a mark.
+
+        Removed before anything is loaded, so that a crash from now on is one.
+        """
+        path = f"{self.path}/{CLEAN_SHUTDOWN_FILE}"
+        try:
+            with open(path, encoding="utf-8") as file:
+                text = file.read()
+            os.unlink(path)
+        except FileNotFoundError:
+            return None
+        try:
+            return int(json.loads(text)["brokerEpoch"])
+        except (ValueError, KeyError, TypeError):
+            return -1
+
+    def mark_clean_shutdown(self, broker_epoch: int) -> None:
+        text = json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":"))
+        write_atomically(f"{self.path}/{CLEAN_SHUTDOWN_FILE}", text.encode())
+
+    # Partitions
+
+    def partitions(self) -> dict[str, TopicPartition]:
+        """Path -> partition of each partition's directory, sorted by name."""
+        found: dict[str, TopicPartition] = {}
+        with os.scandir(self.path) as entries:
+            for entry in sorted(entries, key=lambda entry: entry.name):
+                topic_partition = parse_directory_name(entry.name)
+                if topic_partition is not None and topic_partition.topic != METADATA_TOPIC and entry.is_dir():
+                    found[entry.path] = topic_partition
+        return found
+
+    def deleted_partitions(self) -> list[str]:
+        """Paths of directories whose deletion was begun."""
+        with os.scandir(self.path) as entries:
+            return sorted(entry.path for entry in entries if _DELETED_NAME.fullmatch(entry.name) and entry.is_dir())
+
+    def partition_path(self, topic_partition: TopicPartition) -> str:
+        return f"{self.path}/{topic_partition.topic}-{topic_partition.partition}"
+
+    # Checkpoints
+
+    def read_recovery_points(self) -> dict[TopicPartition, int]:
+        return self._read(RECOVERY_POINT_OFFSET_CHECKPOINT)
+
+    def read_log_start_offsets(self) -> dict[TopicPartition, int]:
+        return self._read(LOG_START_OFFSET_CHECKPOINT)
+
+    def read_high_watermarks(self) -> dict[TopicPartition, int]:
+        return self._read(REPLICATION_OFFSET_CHECKPOINT)
+
+    def read_cleaner_offsets(self) -> dict[TopicPartition, int]:
+        return self._read(CLEANER_OFFSET_CHECKPOINT)
+
+    def write_recovery_points(self, offsets: Mapping[TopicPartition, int]) -> None:
+        write_offsets(f"{self.path}/{RECOVERY_POINT_OFFSET_CHECKPOINT}", offsets)
+
+    def write_log_start_offsets(self, offsets: Mapping[TopicPartition, int]) -> None:
+        write_offsets(f"{self.path}/{LOG_START_OFFSET_CHECKPOINT}", offsets)
+
+    def write_high_watermarks(self, offsets: Mapping[TopicPartition, int]) -> None:
+        write_offsets(f"{self.path}/{REPLICATION_OFFSET_CHECKPOINT}", offsets)
+
+    def write_cleaner_offsets(self, offsets: Mapping[TopicPartition, int]) -> None:
+        write_offsets(f"{self.path}/{CLEANER_OFFSET_CHECKPOINT}", offsets)
+
+    def _read(self, name: str) -> dict[TopicPartition, int]:
+        """A damaged checkpoint counts as none, as in Kafka: it only makes recovery read more."""
+        path = f"{self.path}/{name}"
+        try:
+            return read_offsets(path)
+        except CorruptFileError:
+            with suppress(OSError):
+                os.rename(path, f"{path}.damaged")
+            return {}
+
+    # Space
+
+    def space(self) -> tuple[int, int]:
+        """(total, usable) bytes of the volume."""
+        volume = os.statvfs(self.path)
+        return volume.f_blocks * volume.f_frsize, volume.f_bavail * volume.f_frsize

@@ -1,0 +1,53 @@
+"""Which of a log's oldest segments may go: too old, too much, or below the log's start.
+
+Whole segments go, oldest first, up to the first one that stays, and never one with records that are not replicated.
+The active segment goes too when all of it is too old; the log then goes on in an empty one.
+Compacted-only logs lose just what lies below their start; those with ``compact,delete`` are treated like deleted ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from barnabas.storage.partition_log import PartitionLog
+from barnabas.storage.segment import Segment
+
+__all__ = ["apply_retention", "count_expired_segments"]
+
+
+def apply_retention(log: PartitionLog, now_ms: int) -> int:
+    """Retire what retention does not keep; return how many segments."""
+    count = count_expired_segments(log, now_ms)
+    log.delete_oldest_segments(count, now_ms=now_ms)
+    return count
+
+
+def count_expired_segments(log: PartitionLog, now_ms: int) -> int:
+    """How many segments, from the oldest on, are below the log's start, beyond its size or beyond its age."""
+    config = log.config
+    candidates = list(_replicated_segments(log))
+    count = 0
+    while count < len(candidates) and candidates[count][1] <= log.log_start_offset:
+        count += 1
+    if not config.delete:
+        return count
+    if config.retention_bytes >= 0:
+        excess = sum(segment.size for segment in log.segments[count:]) - config.retention_bytes
+        while count < len(candidates) and excess >= candidates[count][0].size:
+            excess -= candidates[count][0].size
+            count += 1
+    if config.retention_ms >= 0:
+        while count < len(candidates) and now_ms - candidates[count][0].largest_timestamp > config.retention_ms:
+            count += 1
+    return count
+
+
+def _replicated_segments(log: PartitionLog) -> Iterator[tuple[Segment, int]]:
+    """Each segment with the offset where it ends, up to the high watermark; an empty active one is none."""
+    segments = log.segments
+    for index, segment in enumerate(segments):
+        is_last = index + 1 == len(segments)
+        end_offset = log.log_end_offset if is_last else segments[index + 1].base_offset
+        if end_offset > log.high_watermark or (is_last and segment.size == 0):
+            return
+        yield segment, end_offset
