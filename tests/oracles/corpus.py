@@ -12,7 +12,7 @@ import gzip
 import json
 import os
 from collections import Counter
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -41,6 +41,7 @@ _UNBUILT_FAMILIES = {
     "authorized-operations": "authorized operations",
 }
 _FAILURES_SHOWN = 5
+_NAMING_KEYS = ("family", "type", "api", "kind", "version", "variant", "name", "how")
 
 
 class Line(NamedTuple):
@@ -51,7 +52,7 @@ class Line(NamedTuple):
     data: dict[str, Any]
 
     def __str__(self) -> str:
-        named = {key: self.data[key] for key in ("family", "type", "api", "kind", "version", "variant", "name", "how") if key in self.data}
+        named = {key: self.data[key] for key in _NAMING_KEYS if key in self.data}
         return f"{self.file}:{self.number} {named}"
 
 
@@ -60,7 +61,7 @@ def root() -> Path:
     return Path(os.environ.get("BARNABAS_ORACLES") or Path(__file__).parent / "data")
 
 
-@lru_cache(maxsize=None)
+@cache
 def checked_lines(corpus: str) -> tuple[Line, ...]:
     """Every line of a corpus that concerns what is built."""
     return tuple(line for line in _all_lines(corpus) if passed_over(line.data) is None)
@@ -109,18 +110,20 @@ def passed_over_counts() -> dict[tuple[str, str, str], int]:
         for line in _all_lines(corpus):
             reason = passed_over(line.data)
             if reason is not None:
-                name = str(line.data.get("api") or line.data.get("keyType") or line.data.get("type") or line.data["family"])
-                counts[corpus, reason, name] += 1
+                data = line.data
+                name = data.get("api") or data.get("keyType") or data.get("type") or data["family"]
+                counts[corpus, reason, str(name)] += 1
     return dict(counts)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _all_lines(corpus: str) -> tuple[Line, ...]:
     lines: list[Line] = []
     for path in sorted(root().rglob("*.jsonl.gz")):
         if _corpus_of(path.name) == corpus:
             with gzip.open(path, "rt", encoding="utf-8", newline="\n") as file:
-                lines += (Line(path.name, number, json.loads(text)) for number, text in enumerate(file, 1) if text.strip())
+                texts = [(number, text) for number, text in enumerate(file, 1) if text.strip()]
+            lines += (Line(path.name, number, json.loads(text)) for number, text in texts)
     return tuple(lines)
 
 

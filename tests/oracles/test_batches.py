@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from barnabas.protocol.control_record import ControlRecord, decode_control_record
 from barnabas.protocol.errors import DecodeError, UnsupportedMagic
 from barnabas.protocol.record_batch import BatchView, Record, TimestampType, increment_sequence, iter_batches
 from barnabas.protocol.record_batch_builder import build_batch, empty_batch
 from barnabas.protocol.records.end_txn_marker import EndTxnMarker
-
 from tests.oracles.corpus import check_all, grouped
 
 pytestmark = pytest.mark.oracle

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.headers import RequestHeader, ResponseHeader, request_header_version, response_header_version
-
 from tests.oracles.corpus import check_all, grouped
 from tests.oracles.messages import attach_unknown_tags, message_class, sorted_tags, unknown_tags_of
 

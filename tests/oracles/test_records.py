@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.record_serde import (
     CoordinatorKind,
@@ -16,7 +17,6 @@ from barnabas.protocol.record_serde import (
     encode_versioned,
 )
 from barnabas.protocol.schema import Message
-
 from tests.oracles.corpus import check_all, grouped
 from tests.oracles.messages import attach_unknown_tags, record_class, sorted_tags, unknown_tags_of
 

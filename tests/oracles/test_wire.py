@@ -24,7 +24,7 @@ def check_body(data: dict[str, Any]) -> None:
     encoded = bytes.fromhex(data["hex"])
     message, end = cls.read(encoded, 0, version)
     assert end == len(encoded)
-    assert cls.API_KEY == data["key"]
+    assert data["key"] == cls.API_KEY
     assert cls.is_flexible(version) == data["flexible"]
     assert message.to_json(version) == data["json"]
     assert unknown_tags_of(message) == sorted_tags(data.get("unknownTags"))

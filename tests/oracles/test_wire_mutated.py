@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from barnabas.protocol.errors import DecodeError, EncodeError
 
+from barnabas.protocol.errors import DecodeError, EncodeError
 from tests.oracles.corpus import check_all, grouped
 from tests.oracles.messages import message_class, sorted_tags, unknown_tags_of
 

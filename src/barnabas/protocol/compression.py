@@ -12,13 +12,15 @@ from __future__ import annotations
 
 import zlib
 from enum import IntEnum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from barnabas.protocol.errors import DecompressionLimitExceeded, InvalidCompressedData
 from barnabas.protocol.zstd_frame import measure_zstd_frame
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    Buffer: TypeAlias = bytes | bytearray | memoryview
 
 __all__ = ["DECOMPRESSED_SIZE_MAX", "Compression", "compress", "decompress", "iter_decompressed"]
 
@@ -58,15 +60,13 @@ def compress(codec: Compression, data: bytes, level: int | None = None) -> bytes
     return _COMPRESSORS[codec](data, level)
 
 
-def decompress(codec: Compression, data: bytes | memoryview, max_size: int = DECOMPRESSED_SIZE_MAX) -> bytes:
+def decompress(codec: Compression, data: Buffer, max_size: int = DECOMPRESSED_SIZE_MAX) -> bytes:
     """Return the decompressed bytes, at most ``max_size`` of them."""
     chunks = list(iter_decompressed(codec, data, max_size))
     return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
 
-def iter_decompressed(
-    codec: Compression, data: bytes | memoryview, max_size: int = DECOMPRESSED_SIZE_MAX
-) -> Iterator[bytes]:
+def iter_decompressed(codec: Compression, data: Buffer, max_size: int = DECOMPRESSED_SIZE_MAX) -> Iterator[bytes]:
     """Yield the decompressed bytes in pieces; raises once they would be more than ``max_size``.
 
     What is held at a time is one piece: at most about 1 MiB, or what the compressed bytes themselves justify.
@@ -83,19 +83,19 @@ def _too_large(max_size: int) -> DecompressionLimitExceeded:
     return DecompressionLimitExceeded(f"the decompressed records are more than the {max_size} bytes that are allowed")
 
 
-def _chunk_size(data: bytes | memoryview, max_size: int) -> int:
+def _chunk_size(data: Buffer, max_size: int) -> int:
     """How much to ask a stream for at once: four times the input, within reason, one past the limit at most."""
     return min(max(4 * len(data), _CHUNK_SIZE_MIN), _CHUNK_SIZE_MAX, max_size + 1)
 
 
-def _read_plain(data: bytes | memoryview, max_size: int) -> Iterator[bytes]:
+def _read_plain(data: Buffer, max_size: int) -> Iterator[bytes]:
     yield bytes(data)
 
 
-def _read_gzip(data: bytes | memoryview, max_size: int) -> Iterator[bytes]:
+def _read_gzip(data: Buffer, max_size: int) -> Iterator[bytes]:
     chunk_size = _chunk_size(data, max_size)
     reader = zlib.decompressobj(_GZIP_WBITS)
-    pending: bytes | memoryview = data
+    pending: Buffer = data
     while True:
         try:
             chunk = reader.decompress(pending, chunk_size)
@@ -114,7 +114,7 @@ def _read_gzip(data: bytes | memoryview, max_size: int) -> Iterator[bytes]:
             raise InvalidCompressedData("gzip data ends inside a member")
 
 
-def _read_snappy(data: bytes | memoryview, max_size: int) -> Iterator[bytes]:
+def _read_snappy(data: Buffer, max_size: int) -> Iterator[bytes]:
     if data[:8] != _SNAPPY_MAGIC:
         yield _snappy_block(data, max_size, max_size)
         return
@@ -135,7 +135,7 @@ def _read_snappy(data: bytes | memoryview, max_size: int) -> Iterator[bytes]:
         raise InvalidCompressedData("snappy data ends inside its header")
 
 
-def _snappy_block(block: bytes | memoryview, size_left: int, max_size: int) -> bytes:
+def _snappy_block(block: Buffer, size_left: int, max_size: int) -> bytes:
     from cramjam import DecompressionError, snappy
 
     size = shift = 0
@@ -154,7 +154,7 @@ def _snappy_block(block: bytes | memoryview, size_left: int, max_size: int) -> b
         raise InvalidCompressedData(f"snappy: {error}") from None
 
 
-def _read_lz4(data: bytes | memoryview, max_size: int) -> Iterator[bytes]:
+def _read_lz4(data: Buffer, max_size: int) -> Iterator[bytes]:
     from lz4.frame import create_decompression_context, decompress_chunk
 
     chunk_size = _chunk_size(data, max_size)
@@ -174,7 +174,7 @@ def _read_lz4(data: bytes | memoryview, max_size: int) -> Iterator[bytes]:
         data = data[consumed:]
 
 
-def _read_zstd(data: bytes | memoryview, max_size: int) -> Iterator[bytes]:
+def _read_zstd(data: Buffer, max_size: int) -> Iterator[bytes]:
     """Frame by frame: in one step when its blocks can't give much, else as a stream."""
     from zstandard import ZstdDecompressor, ZstdError
 
@@ -244,7 +244,7 @@ _COMPRESSORS: tuple[Callable[[bytes, int | None], bytes], ...] = (
     _write_lz4,
     _write_zstd,
 )
-_DECOMPRESSORS: tuple[Callable[[bytes | memoryview, int], Iterator[bytes]], ...] = (
+_DECOMPRESSORS: tuple[Callable[[Buffer, int], Iterator[bytes]], ...] = (
     _read_plain,
     _read_gzip,
     _read_snappy,

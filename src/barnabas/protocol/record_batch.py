@@ -12,7 +12,8 @@ and a batch whose count is 0 is not opened. What a producer may send is narrower
 from __future__ import annotations
 
 from enum import IntEnum
-from struct import Struct, error as StructError
+from struct import Struct
+from struct import error as StructError
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from crc32c import crc32c
@@ -126,7 +127,7 @@ class BatchView:
     def __init__(self, buf: bytes | bytearray | memoryview, position: int = 0) -> None:
         """Read the header at ``position``; raises BufferUnderflow if it is cut, UnsupportedMagic for formats 0 and 1."""
         try:
-            self._header = BATCH_HEADER.unpack_from(buf, position)
+            self._header: tuple[int, ...] = BATCH_HEADER.unpack_from(buf, position)
         except StructError:
             raise BufferUnderflow("the buffer ends inside the header of a record batch") from None
         if self._header[3] != MAGIC:
@@ -210,7 +211,9 @@ class BatchView:
 
     @property
     def timestamp_type(self) -> TimestampType:
-        return TimestampType.LOG_APPEND_TIME if self._header[5] & ATTRIBUTE_LOG_APPEND_TIME else TimestampType.CREATE_TIME
+        return (
+            TimestampType.LOG_APPEND_TIME if self._header[5] & ATTRIBUTE_LOG_APPEND_TIME else TimestampType.CREATE_TIME
+        )
 
     @property
     def is_transactional(self) -> bool:
@@ -240,7 +243,9 @@ class BatchView:
             raise UnsupportedCompression(f"unknown compression type id {self._header[5] & COMPRESSION_MASK}")
         computed = crc32c(memoryview(self.buf)[self.position + CRC_START : end])
         if computed != self._header[4]:
-            raise CorruptRecordError(f"record batch is corrupt (stored crc = {self._header[4]}, computed crc = {computed})")
+            raise CorruptRecordError(
+                f"record batch is corrupt (stored crc = {self._header[4]}, computed crc = {computed})"
+            )
 
     def tobytes(self) -> bytes:
         return bytes(self.buf[self.position : self.position + self.size])

@@ -37,7 +37,7 @@ from barnabas.protocol.varint import write_varint, write_varlong
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["RecordBatchBuilder", "build_batch", "empty_batch", "encode_record", "retain_records"]
+__all__ = ["RecordBatchBuilder", "build_batch", "empty_batch", "encode_record", "retain_records", "with_header"]
 
 _OFFSET_DELTA_MAX = 0x7FFFFFFF
 _NULL = b"\x01"
@@ -141,7 +141,7 @@ class RecordBatchBuilder:
         section = bytes(self._body)
         if self._compression:
             section = compress(self._compression, section, self._compression_level)
-        return _with_header(
+        return with_header(
             section,
             base_offset=self.base_offset,
             leader_epoch=self.leader_epoch,
@@ -219,7 +219,7 @@ def retain_records(batch: BatchView, retained: Sequence[Record], *, delete_horiz
 def empty_batch(batch: BatchView) -> bytes:
     """Return what is left of a batch when all of its records are removed: a header over the same offsets."""
     kept = ATTRIBUTE_LOG_APPEND_TIME | ATTRIBUTE_TRANSACTIONAL | ATTRIBUTE_CONTROL
-    return _with_header(
+    return with_header(
         b"",
         base_offset=batch.base_offset,
         leader_epoch=batch.leader_epoch,
@@ -270,7 +270,7 @@ def _append_headers(parts: list[bytes], headers: Iterable[Header]) -> None:
         _append_bytes(parts, value)
 
 
-def _with_header(
+def with_header(
     section: bytes,
     *,
     base_offset: int,
@@ -284,6 +284,7 @@ def _with_header(
     base_sequence: int,
     count: int,
 ) -> bytes:
+    """Put the header of these fields, with its checksum, before a record section."""
     out = bytearray(BATCH_HEADER_SIZE + len(section))
     out[BATCH_HEADER_SIZE:] = section
     fields = (attributes, last_offset_delta, base_timestamp, max_timestamp, producer_id, producer_epoch, base_sequence)

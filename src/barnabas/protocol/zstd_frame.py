@@ -20,7 +20,7 @@ _CONTENT_SIZE_SIZES: Final = (0, 2, 4, 8)
 _RAW, _RUN_LENGTH, _COMPRESSED = 0, 1, 2
 
 
-def measure_zstd_frame(data: bytes | memoryview, start: int) -> tuple[int, int]:
+def measure_zstd_frame(data: bytes | bytearray | memoryview, start: int) -> tuple[int, int]:
     """Return where the frame that begins at ``start`` ends, and how many bytes it gives at most."""
     magic = data[start : start + 4]
     if len(magic) < 4:
@@ -33,7 +33,9 @@ def measure_zstd_frame(data: bytes | memoryview, start: int) -> tuple[int, int]:
         descriptor = data[start + 4]
         is_single_segment = descriptor & 0x20
         content_size_size = _CONTENT_SIZE_SIZES[descriptor >> 6] or (1 if is_single_segment else 0)
-        position = start + 5 + (0 if is_single_segment else 1) + _DICTIONARY_ID_SIZES[descriptor & 3] + content_size_size
+        position = (
+            start + 5 + (0 if is_single_segment else 1) + _DICTIONARY_ID_SIZES[descriptor & 3] + content_size_size
+        )
         size_max = 0
         is_last = 0
         while not is_last:
@@ -60,7 +62,7 @@ def measure_zstd_frame(data: bytes | memoryview, start: int) -> tuple[int, int]:
     return position, size_max
 
 
-def _skip_frame(data: bytes | memoryview, start: int) -> tuple[int, int]:
+def _skip_frame(data: bytes | bytearray | memoryview, start: int) -> tuple[int, int]:
     end = start + 8 + int.from_bytes(data[start + 4 : start + 8], "little")
     if end > len(data):
         raise InvalidCompressedData("zstd data ends inside a skippable frame")

@@ -1,0 +1,333 @@
+"""What a broker asks of a record batch before it takes it into a log, by Kafka's rules (its ``LogValidator``).
+
+A produce request carries exactly one batch per partition: format 2, base offset 0, right checksum, as many records as
+its header says, no control records. Every record is looked at, also inside compressed batches, since a batch that
+cannot be read would poison all consumers and the log cleaner. The bytes are passed on as they came unless the topic
+wants something else: another compression, the time of the append, or offsets that the producer got wrong.
+
+The answer is the batch as it goes into the log, base offset and leader epoch still to be stamped; those two are not
+under the checksum. Nothing is kept between calls, so a large batch may be validated on another thread.
+"""
+
+from __future__ import annotations
+
+from struct import error as StructError
+from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
+
+from crc32c import crc32c
+
+from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.protocol.compression import DECOMPRESSED_SIZE_MAX, Compression, compress, decompress
+from barnabas.protocol.errors import DecodeError, DecompressionLimitExceeded
+from barnabas.protocol.record_batch import (
+    ATTRIBUTE_CONTROL,
+    ATTRIBUTE_LOG_APPEND_TIME,
+    BATCH_HEADER,
+    BATCH_HEADER_SIZE,
+    COMPRESSION_MASK,
+    CRC_START,
+    LOG_OVERHEAD,
+    MAGIC,
+    NO_TIMESTAMP,
+    parse_records,
+    set_max_timestamp,
+)
+from barnabas.protocol.record_batch_builder import encode_record, with_header
+from barnabas.protocol.record_walk import RecordWalk, walk_compressed, walk_records
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["ProduceRules", "RecordError", "RecordsRejected", "ValidatedBatch", "validate_produced"]
+
+TIMESTAMP_LIMIT_NONE: Final = 0x7FFFFFFFFFFFFFFF
+_ERRORS_SHOWN = 3
+_COMPRESSIONS = tuple(Compression)
+_INT64_MIN, _INT64_MAX = -0x8000000000000000, 0x7FFFFFFFFFFFFFFF
+
+
+class RecordError(NamedTuple):
+    """Why one record of a batch was refused."""
+
+    batch_index: int
+    message: str
+
+
+class RecordsRejected(ApiException):
+    """Single records break a rule of the topic; the whole batch is refused and the answer names them."""
+
+    def __init__(self, code: ErrorCode, message: str, record_errors: Sequence[RecordError]) -> None:
+        super().__init__(code, message)
+        self.record_errors = tuple(record_errors)
+
+
+class ProduceRules:
+    """What a topic's settings ask of a batch. ``compression`` None leaves that to the producer."""
+
+    __slots__ = (
+        "compression",
+        "compression_level",
+        "decompressed_size_max",
+        "is_compacted",
+        "is_log_append_time",
+        "max_message_bytes",
+        "timestamp_after_max_ms",
+        "timestamp_before_max_ms",
+    )
+
+    def __init__(
+        self,
+        *,
+        max_message_bytes: int = 1_048_588,
+        is_compacted: bool = False,
+        is_log_append_time: bool = False,
+        timestamp_before_max_ms: int = TIMESTAMP_LIMIT_NONE,
+        timestamp_after_max_ms: int = 3_600_000,
+        compression: Compression | None = None,
+        compression_level: int | None = None,
+        decompressed_size_max: int = DECOMPRESSED_SIZE_MAX,
+    ) -> None:
+        self.max_message_bytes = max_message_bytes
+        self.is_compacted = is_compacted
+        self.is_log_append_time = is_log_append_time
+        self.timestamp_before_max_ms = timestamp_before_max_ms
+        self.timestamp_after_max_ms = timestamp_after_max_ms
+        self.compression = compression
+        self.compression_level = compression_level
+        self.decompressed_size_max = decompressed_size_max
+
+
+class ValidatedBatch(NamedTuple):
+    """A batch ready for the log: its header fields, in the order of ``BATCH_HEADER``, and all of its bytes.
+
+    ``data`` is the producer's own buffer where nothing had to change, and a ``bytearray`` otherwise.
+    """
+
+    header: tuple[int, ...]
+    data: bytes | bytearray | memoryview
+
+
+def validate_produced(
+    records: bytes | bytearray | memoryview | None,
+    rules: ProduceRules,
+    *,
+    now_ms: int,
+    partition: object,
+    is_client: bool = True,
+) -> ValidatedBatch:
+    """Check the records of one partition of a produce request; ApiException says what a client is to be told.
+
+    ``partition`` is only named in messages. Without ``is_client`` (a coordinator of this node writes) control records
+    are allowed, and offsets and sequences are the writer's business.
+    """
+    header, data = _exactly_one_batch(records, partition)
+    _, length, _, _, crc, attributes, last_offset_delta, base_timestamp, _, producer_id, _, base_sequence, count = (
+        header
+    )
+    size = length + LOG_OVERHEAD
+    if is_client and header[0] != 0:
+        _refuse(f"The baseOffset of the record batch in the append to {partition} should be 0, but it is {header[0]}")
+    if size > rules.max_message_bytes:
+        raise _too_large(size, rules, partition)
+    computed = crc32c(memoryview(data)[CRC_START:])
+    if computed != crc:
+        raise ApiException(
+            ErrorCode.CORRUPT_MESSAGE,
+            f"Record is corrupt (stored crc = {crc}, computed crc = {computed}) in topic partition {partition}.",
+        )
+    if is_client:
+        if count <= 0:
+            _refuse(f"Invalid reported count for record batch: {count} in topic partition {partition}")
+        if last_offset_delta + 1 != count:
+            _refuse(
+                f"Inconsistent batch offset range [0, {last_offset_delta}] and count of records {count} "
+                f"in topic partition {partition}"
+            )
+        if attributes & ATTRIBUTE_CONTROL:
+            _refuse(f"Clients are not allowed to write control records in topic partition {partition}")
+        if producer_id >= 0 and base_sequence < 0:
+            _refuse(
+                f"Invalid sequence number {base_sequence} in record batch with producerId {producer_id} "
+                f"in topic partition {partition}"
+            )
+    code = attributes & COMPRESSION_MASK
+    if code >= len(_COMPRESSIONS):
+        raise ApiException(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"Unknown compression type id: {code}")
+
+    try:
+        walk = _walk(data, code, count, rules)
+        min_timestamp = base_timestamp + walk.min_timestamp_delta
+        max_timestamp = max(base_timestamp + walk.max_timestamp_delta, NO_TIMESTAMP)
+        if min_timestamp < _INT64_MIN or max_timestamp > _INT64_MAX:
+            _refuse(f"A timestamp of the record batch for {partition} does not fit 64 bits")
+        is_out_of_range = not rules.is_log_append_time and (
+            max_timestamp > now_ms + rules.timestamp_after_max_ms
+            or min_timestamp < now_ms - rules.timestamp_before_max_ms
+        )
+        if is_out_of_range or attributes & ATTRIBUTE_LOG_APPEND_TIME or (walk.null_key_count and rules.is_compacted):
+            _refuse_records(header, data, code, rules, now_ms=now_ms, partition=partition)
+        return _as_topic_wants(ValidatedBatch(header, data), walk, max_timestamp, rules, now_ms, partition)
+    except DecompressionLimitExceeded as error:
+        raise ApiException(ErrorCode.MESSAGE_TOO_LARGE, f"{error} in topic partition {partition}.") from None
+    except DecodeError as error:
+        raise ApiException(ErrorCode.INVALID_RECORD, f"{error} in topic partition {partition}.") from None
+
+
+def _exactly_one_batch(
+    records: bytes | bytearray | memoryview | None, partition: object
+) -> tuple[tuple[int, ...], bytes | bytearray | memoryview]:
+    """The header and the bytes of the only batch; a cut second one is left out, as Kafka does."""
+    if not records:
+        _refuse(f"Produce requests must have at least one record batch per partition, but {partition} has none")
+    try:
+        header = BATCH_HEADER.unpack_from(records)
+    except StructError:
+        _refuse(f"Produce requests must have at least one whole record batch per partition, but {partition} has none")
+    if header[3] != MAGIC:
+        if header[3] not in (0, 1):
+            raise ApiException(ErrorCode.CORRUPT_MESSAGE, f"Invalid magic found in record: {header[3]}")
+        _refuse(
+            f"Produce requests are only allowed to contain record batches with magic version 2, "
+            f"but {partition} has magic {header[3]}"
+        )
+    size, available = header[1] + LOG_OVERHEAD, len(records)
+    if size == available:
+        return header, records
+    if size < BATCH_HEADER_SIZE:
+        raise ApiException(
+            ErrorCode.CORRUPT_MESSAGE, f"Record batch length {header[1]} is too small in topic partition {partition}."
+        )
+    if size > available:
+        _refuse(f"Produce requests must have at least one whole record batch per partition, but {partition} has none")
+    if available - size >= LOG_OVERHEAD:
+        following = int.from_bytes(records[size + 8 : size + LOG_OVERHEAD], "big", signed=True) + LOG_OVERHEAD
+        if following <= available - size:
+            _refuse(f"Produce requests are only allowed to contain exactly one record batch, {partition} has more")
+    return header, memoryview(records)[:size]
+
+
+def _walk(data: bytes | bytearray | memoryview, code: int, count: int, rules: ProduceRules) -> RecordWalk:
+    if code:
+        section = memoryview(data)[BATCH_HEADER_SIZE:]
+        return walk_compressed(_COMPRESSIONS[code], section, count, rules.decompressed_size_max)
+    return walk_records(data if type(data) is bytes else bytes(data), BATCH_HEADER_SIZE, count)
+
+
+def _as_topic_wants(
+    batch: ValidatedBatch,
+    walk: RecordWalk,
+    max_timestamp: int,
+    rules: ProduceRules,
+    now_ms: int,
+    partition: object,
+) -> ValidatedBatch:
+    header, data = batch
+    attributes = header[5]
+    if rules.is_log_append_time:
+        max_timestamp = now_ms
+        attributes |= ATTRIBUTE_LOG_APPEND_TIME
+    is_other_compression = rules.compression is not None and rules.compression != attributes & COMPRESSION_MASK
+    if is_other_compression or not walk.is_in_order:
+        return _rewritten(batch, walk, attributes, max_timestamp, rules, partition)
+    if max_timestamp != header[8] or attributes != header[5]:
+        data = bytearray(data)
+        set_max_timestamp(data, 0, attributes, max_timestamp)
+        return ValidatedBatch(BATCH_HEADER.unpack_from(data), data)
+    return batch
+
+
+def _rewritten(
+    batch: ValidatedBatch,
+    walk: RecordWalk,
+    attributes: int,
+    max_timestamp: int,
+    rules: ProduceRules,
+    partition: object,
+) -> ValidatedBatch:
+    """Compress the records as the topic wants it, and count their offsets from 0 if the producer did not."""
+    header, data = batch
+    source = _COMPRESSIONS[attributes & COMPRESSION_MASK]
+    target = source if rules.compression is None else rules.compression
+    section = decompress(source, memoryview(data)[BATCH_HEADER_SIZE:], rules.decompressed_size_max)
+    if not walk.is_in_order:
+        section = _renumbered(section, header)
+    rewritten = bytearray(
+        with_header(
+            compress(target, section, rules.compression_level),
+            base_offset=header[0],
+            leader_epoch=header[2],
+            attributes=attributes & ~COMPRESSION_MASK | target,
+            last_offset_delta=header[6],
+            base_timestamp=header[7],
+            max_timestamp=max_timestamp,
+            producer_id=header[9],
+            producer_epoch=header[10],
+            base_sequence=header[11],
+            count=header[12],
+        )
+    )
+    if len(rewritten) > rules.max_message_bytes:
+        raise _too_large(len(rewritten), rules, partition)
+    return ValidatedBatch(BATCH_HEADER.unpack_from(rewritten), rewritten)
+
+
+def _renumbered(section: bytes, header: tuple[int, ...]) -> bytes:
+    return b"".join(
+        encode_record(index, record.timestamp, record.key, record.value, record.headers)
+        for index, record in enumerate(parse_records(section, header[12], 0, 0))
+    )
+
+
+def _refuse_records(
+    header: tuple[int, ...],
+    data: bytes | bytearray | memoryview,
+    code: int,
+    rules: ProduceRules,
+    *,
+    now_ms: int,
+    partition: object,
+) -> None:
+    """Read the batch again, this time for what is wrong with which record."""
+    section = decompress(_COMPRESSIONS[code], memoryview(data)[BATCH_HEADER_SIZE:], rules.decompressed_size_max)
+    earliest, latest = now_ms - rules.timestamp_before_max_ms, now_ms + rules.timestamp_after_max_ms
+    code_of_batch = ErrorCode.INVALID_RECORD
+    errors: list[RecordError] = []
+    for index, record in enumerate(parse_records(section, header[12], header[0], header[7])):
+        if rules.is_compacted and record.key is None:
+            text = f"Compacted topic cannot accept message without key in topic partition {partition}."
+            errors.append(RecordError(index, text))
+            continue
+        if header[5] & ATTRIBUTE_LOG_APPEND_TIME:
+            text = "Invalid timestamp type in message. Producer should not set timestamp type to LogAppendTime."
+        elif rules.is_log_append_time or record.timestamp == NO_TIMESTAMP or earliest <= record.timestamp <= latest:
+            continue
+        else:
+            text = (
+                f"Timestamp {record.timestamp} of message with offset {record.offset} is out of range. "
+                f"The timestamp should be within [{earliest}, {latest}]"
+            )
+        code_of_batch = ErrorCode.INVALID_TIMESTAMP
+        errors.append(RecordError(index, text))
+    if not errors:
+        return
+    if code_of_batch is ErrorCode.INVALID_TIMESTAMP:
+        message = "One or more records have been rejected due to invalid timestamp"
+    else:
+        shown = ", ".join(error.message for error in errors[:_ERRORS_SHOWN])
+        message = (
+            f"One or more records have been rejected due to {len(errors)} record errors in total, "
+            f"and only showing the first three errors at most: [{shown}]"
+        )
+    raise RecordsRejected(code_of_batch, message, errors)
+
+
+def _refuse(message: str) -> NoReturn:
+    raise ApiException(ErrorCode.INVALID_RECORD, message)
+
+
+def _too_large(size: int, rules: ProduceRules, partition: object) -> ApiException:
+    return ApiException(
+        ErrorCode.MESSAGE_TOO_LARGE,
+        f"The record batch size in the append to {partition} is {size} bytes "
+        f"which exceeds the maximum configured value of {rules.max_message_bytes}.",
+    )

@@ -1,0 +1,235 @@
+"""Go through the records of a batch without making objects of them.
+
+This is what every produced batch pays: it proves that exactly ``count`` well-formed records fill the section, and
+finds what the rules of a topic ask about (timestamps, keys, offsets). The loop repeats that of
+``record_batch.parse_records`` without the values, because half of the cost would be slices that nobody needs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from barnabas.protocol.compression import iter_decompressed
+from barnabas.protocol.errors import (
+    BufferUnderflow,
+    DecompressionLimitExceeded,
+    InvalidRecordError,
+    InvalidVarint,
+)
+from barnabas.protocol.varint import read_varint, read_varlong
+
+if TYPE_CHECKING:
+    from barnabas.protocol.compression import Compression
+
+__all__ = ["RecordWalk", "walk_compressed", "walk_records"]
+
+_DELTA_MIN = -0x8000000000000000
+
+
+class RecordWalk(NamedTuple):
+    """What was seen on the way."""
+
+    min_timestamp_delta: int
+    """At most 0: a base timestamp is that of the first record."""
+    max_timestamp_delta: int
+    null_key_count: int
+    is_in_order: bool
+    """The offset deltas are 0, 1, 2, ..."""
+
+
+class _Progress:
+    """What has been seen so far, when the section comes in pieces."""
+
+    __slots__ = ("index", "is_in_order", "max_delta", "min_delta", "null_key_count", "size_needed")
+
+    def __init__(self) -> None:
+        self.index = 0
+        self.min_delta = 0
+        self.max_delta = _DELTA_MIN
+        self.null_key_count = 0
+        self.is_in_order = True
+        self.size_needed = 0
+        """The bytes that the unfinished record takes; 0 while its length is not known."""
+
+    def result(self) -> RecordWalk:
+        if not self.index:
+            return RecordWalk(0, 0, 0, True)
+        return RecordWalk(self.min_delta, self.max_delta, self.null_key_count, self.is_in_order)
+
+
+def walk_records(section: bytes, position: int, count: int) -> RecordWalk:
+    """Walk the records that fill ``section`` from ``position`` on; InvalidRecordError if they are not ``count``."""
+    progress = _Progress()
+    position = _advance(section, position, count, progress)
+    _ensure_finished(len(section) - position, count, progress)
+    return progress.result()
+
+
+def walk_compressed(
+    codec: Compression, section: bytes | bytearray | memoryview, count: int, max_size: int
+) -> RecordWalk:
+    """Walk compressed records piece by piece: what is held is one piece, or the largest record."""
+    progress = _Progress()
+    pending: list[bytes] = []
+    pending_size = 0
+    for chunk in iter_decompressed(codec, section, max_size):
+        pending.append(chunk)
+        pending_size += len(chunk)
+        if pending_size < progress.size_needed:
+            continue
+        data = chunk if len(pending) == 1 else b"".join(pending)
+        position = _advance(data, 0, count, progress)
+        if progress.size_needed > max_size:
+            raise DecompressionLimitExceeded(f"a record of {progress.size_needed} bytes is more than {max_size} bytes")
+        pending = [data[position:]]
+        pending_size -= position
+    _ensure_finished(pending_size, count, progress)
+    return progress.result()
+
+
+def _ensure_finished(size_left: int, count: int, progress: _Progress) -> None:
+    if count < 0:
+        raise InvalidRecordError(f"Found invalid record count {count} in magic v2 batch")
+    if progress.index < count:
+        raise InvalidRecordError("Incorrect declared batch size, the records end before the count is reached")
+    if size_left:
+        raise InvalidRecordError("Incorrect declared batch size, bytes remain after the last record")
+
+
+def _advance(section: bytes, position: int, count: int, progress: _Progress) -> int:
+    """Walk whole records and return where the first one begins that is not whole."""
+    start, end = position, len(section)
+    index, expected = progress.index, progress.index << 1
+    min_delta, max_delta = progress.min_delta, progress.max_delta
+    null_key_count, is_in_order = progress.null_key_count, progress.is_in_order
+    progress.size_needed = 0
+    try:
+        while index < count:
+            byte = section[position]
+            if byte < 0x80:
+                position += 1
+                record_end = position + (byte >> 1)
+            else:
+                second = section[position + 1]
+                if second < 0x80:
+                    position += 2
+                    record_end = position + ((byte & 0x7F | second << 7) >> 1)
+                else:
+                    length, position = read_varint(section, position)
+                    record_end = position + length
+            if byte & 1:  # The sign of a zig-zag number is its lowest bit.
+                raise InvalidRecordError("Found invalid record structure: a record's length is negative")
+            if record_end > end:
+                progress.size_needed = record_end - start
+                break
+
+            byte = section[position + 1]
+            if byte < 0x80:
+                position += 2
+                delta = byte >> 1
+            else:
+                second = section[position + 2]
+                if second < 0x80:
+                    position += 3
+                    delta = (byte & 0x7F | second << 7) >> 1
+                else:
+                    delta, position = read_varlong(section, position + 1)
+                    byte = 0
+            if byte & 1:
+                delta = -delta - 1
+            if delta > max_delta:
+                max_delta = delta
+            if delta < min_delta:
+                min_delta = delta
+
+            if expected < 0x80 and section[position] == expected:
+                position += 1
+            elif (
+                0x80 <= expected < 0x4000
+                and section[position] == (expected & 0x7F | 0x80)
+                and section[position + 1] == expected >> 7
+            ):
+                position += 2
+            else:
+                offset_delta, position = read_varint(section, position)
+                if offset_delta != index:
+                    is_in_order = False
+
+            byte = section[position]
+            if byte < 0x80:
+                position += 1
+                if byte & 1:
+                    null_key_count += 1
+                else:
+                    position += byte >> 1
+            else:
+                length, position = read_varint(section, position)
+                if length < 0:
+                    null_key_count += 1
+                else:
+                    position += length
+
+            byte = section[position]
+            if byte < 0x80:
+                position += 1
+                if not byte & 1:
+                    position += byte >> 1
+            else:
+                second = section[position + 1]
+                if second < 0x80:
+                    position += 2
+                    if not byte & 1:
+                        position += (byte & 0x7F | second << 7) >> 1
+                else:
+                    length, position = read_varint(section, position)
+                    if length > 0:
+                        position += length
+
+            if section[position]:
+                position = _skip_headers(section, position, record_end)
+            else:
+                position += 1
+            if position != record_end:
+                raise InvalidRecordError(
+                    f"Invalid record size: its fields end {position - record_end} bytes off its length"
+                )
+            start = position
+            index += 1
+            expected += 2
+    except InvalidVarint as error:
+        raise InvalidRecordError(f"Found invalid record structure: {error}") from None
+    except (IndexError, BufferUnderflow):
+        if _is_whole(section, start):
+            raise InvalidRecordError("Found invalid record structure: a field ends after its record") from None
+    progress.index = index
+    progress.min_delta, progress.max_delta = min_delta, max_delta
+    progress.null_key_count, progress.is_in_order = null_key_count, is_in_order
+    return start
+
+
+def _is_whole(section: bytes, start: int) -> bool:
+    """Whether the record at ``start`` is all there, so that running out of bytes is its own fault."""
+    try:
+        length, position = read_varint(section, start)
+    except BufferUnderflow:
+        return False
+    return position + length <= len(section)
+
+
+def _skip_headers(section: bytes, position: int, record_end: int) -> int:
+    count, position = read_varint(section, position)
+    if count < 0:
+        raise InvalidRecordError(f"Found invalid number of record headers {count}")
+    if count > record_end - position:
+        raise InvalidRecordError(
+            f"Found invalid number of record headers. {count} is larger than the bytes that are left"
+        )
+    for _ in range(count):
+        length, position = read_varint(section, position)
+        if length < 0:
+            raise InvalidRecordError(f"Invalid negative header key size {length}")
+        position += length
+        length, position = read_varint(section, position)
+        if length > 0:
+            position += length
+    return position
