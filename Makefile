@@ -33,7 +33,7 @@ PYTEST := $(BIN)/python -m pytest
 WORKERS ?= auto
 PARALLEL := -n $(WORKERS) --dist loadgroup
 
-.PHONY: help env dev run test unit oracles interop spark simulate fuzz check lint types layers format bench lock clean
+.PHONY: help env dev run test unit oracles interop spark simulate fuzz check lint types layers format docs bench lock clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
@@ -118,6 +118,9 @@ format: dev ## write the format that `check` expects
 
 bench: dev ## a real Kafka and our node in turn; tables and plots go to docs/benchmarks
 	@$(BIN)/python -m bench $(ARGS)
+
+docs: dev ## write docs/reference again from the code
+	@$(BIN)/python -m tests.docs.reference
 
 clean: ## remove what was made here, downloads included
 	rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist

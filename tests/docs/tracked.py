@@ -9,13 +9,18 @@ from pathlib import Path
 __all__ = ["PROJECT", "markdown_files", "text_files", "tracked_files"]
 
 PROJECT = Path(__file__).resolve().parents[2]
+MADE = {".git", ".venv", ".cache", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".hypothesis", "__pycache__"}
 
 
 @cache
 def tracked_files() -> tuple[Path, ...]:
-    """Everything that is committed or not ignored."""
+    """Everything that is committed or not ignored; without git, everything that does not look made or fetched."""
     command = ["git", "-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-    listed = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=True).stdout
+    try:
+        listed = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        found = (path for path in PROJECT.rglob("*") if not MADE & set(path.relative_to(PROJECT).parts))
+        return tuple(path for path in found if path.is_file())
     return tuple(PROJECT / name for name in listed.split("\0") if name and (PROJECT / name).is_file())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from barnabas.protocol.errors import BufferUnderflow, DecodeError, EncodeError
@@ -50,7 +51,7 @@ def read_unsigned_varint(buffer: bytes | bytearray | memoryview, position: int) 
 def write_tagged_fields(known: Iterable[tuple[int, bytes]], unknown: Iterable[tuple[int, bytes]] | None) -> bytes:
     """Both in one section, by ascending tag; unknown ones must already be in that order, as Kafka demands."""
     rest = list(unknown or ())
-    if any(left[0] >= right[0] for left, right in zip(rest, rest[1:], strict=False)):
+    if any(left[0] >= right[0] for left, right in pairwise(rest)):
         raise EncodeError(f"unknown tags must ascend; got {[tag for tag, _ in rest]}")
     tags = sorted([*known, *rest], key=lambda tag: tag[0])
     out = [compact_length(len(tags))]
