@@ -1,0 +1,1 @@
+"""Serves clients: partitions, metadata, groups; forwards what the controller decides."""

@@ -1,0 +1,44 @@
+"""The APIs that a broker answers, one module each; this table is what ApiVersions advertises.
+
+Ranges are Kafka 4.3.1's. An API that is not finished is not in the table, and is not served.
+"""
+
+from barnabas.protocol.api_keys import API_TABLE, ApiKey
+
+__all__ = ["SERVED_BY_BROKER"]
+
+_SERVED = (
+    ApiKey.PRODUCE,
+    ApiKey.FETCH,
+    ApiKey.LIST_OFFSETS,
+    ApiKey.METADATA,
+    ApiKey.OFFSET_COMMIT,
+    ApiKey.OFFSET_FETCH,
+    ApiKey.FIND_COORDINATOR,
+    ApiKey.JOIN_GROUP,
+    ApiKey.HEARTBEAT,
+    ApiKey.LEAVE_GROUP,
+    ApiKey.SYNC_GROUP,
+    ApiKey.DESCRIBE_GROUPS,
+    ApiKey.LIST_GROUPS,
+    ApiKey.API_VERSIONS,
+    ApiKey.CREATE_TOPICS,
+    ApiKey.DELETE_TOPICS,
+    ApiKey.DELETE_RECORDS,
+    ApiKey.INIT_PRODUCER_ID,
+    ApiKey.OFFSET_FOR_LEADER_EPOCH,
+    ApiKey.DESCRIBE_CONFIGS,
+    ApiKey.DESCRIBE_LOG_DIRS,
+    ApiKey.CREATE_PARTITIONS,
+    ApiKey.DELETE_GROUPS,
+    ApiKey.INCREMENTAL_ALTER_CONFIGS,
+    ApiKey.OFFSET_DELETE,
+    ApiKey.DESCRIBE_CLUSTER,
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS,
+)
+
+SERVED_BY_BROKER: dict[ApiKey, tuple[int, int]] = {
+    key: (API_TABLE[key].lowest, API_TABLE[key].highest) for key in _SERVED
+}
+# Old librdkafka looks for version 0; versions below 3 are advertised and not served (reference: forwarding F-27).
+SERVED_BY_BROKER[ApiKey.PRODUCE] = (0, API_TABLE[ApiKey.PRODUCE].highest)

@@ -1,0 +1,52 @@
+"""ApiVersions: what this broker serves, the features it knows and those that are finalized."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from barnabas.common.errors import ErrorCode
+from barnabas.network.api_handler import Access, handles
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.messages.api_versions import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+
+_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+"""Names and versions of client software that Kafka accepts (KIP-511)."""
+
+
+@handles(ApiKey.API_VERSIONS)
+def handle_api_versions(broker: Broker, request: ApiVersionsRequest, access: Access) -> ApiVersionsResponse:
+    """Needs no access: a client must be able to ask before it is anybody."""
+    version = access.context.api_version
+    if version >= 3 and not (
+        _SOFTWARE.fullmatch(request.client_software_name) and _SOFTWARE.fullmatch(request.client_software_version)
+    ):
+        return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+    features = broker.metadata.image.features
+    return ApiVersionsResponse(
+        api_keys=[
+            ApiVersion(api_key=key, min_version=low, max_version=high)
+            for key, (low, high) in sorted(broker.served.items())
+        ],
+        supported_features=[
+            # Versions below 4 cannot say that a feature may be absent (minimum 0): such features are left out.
+            SupportedFeatureKey(name=name, min_version=low, max_version=high)
+            for name, (low, high) in sorted(broker.supported_features.items())
+            if low > 0 or version >= 4
+        ],
+        finalized_features_epoch=broker.metadata.image.offset,
+        finalized_features=[
+            FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
+            for name, level in sorted(features.all_levels().items())
+            if level > 0
+        ],
+    )

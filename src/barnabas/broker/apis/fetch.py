@@ -1,0 +1,216 @@
+"""Fetch: read batches from partitions that this broker leads, waiting for data when asked to.
+
+Rules: the first non-empty partition may exceed both size limits by its first batch; the others fill what is left
+of ``max_bytes`` in the session's order. An answer waits for ``min_bytes`` up to ``max_wait_ms`` unless a partition
+has an error. Committed readers see data below the last stable offset, with the aborted transactions named.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.broker.delayed_fetch import wait_for_bytes
+from barnabas.broker.fetch_session import FetchContext, WantedPartition
+from barnabas.common.acl import AclOperation
+from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.common.resource import ResourceType
+from barnabas.common.topic_partition import TopicPartition
+from barnabas.common.uuid import Uuid
+from barnabas.network.api_handler import Access, AclRule, handles
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.messages.fetch import (
+    AbortedTransaction,
+    EpochEndOffset,
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionData,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Iterable
+
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.partition import Partition
+
+_READ_COMMITTED = 1
+_LEADER_HINTS_SINCE = 16
+
+
+class _Reading:
+    """One pass over the wanted partitions."""
+
+    __slots__ = ("answers", "bytes_read", "has_error", "partitions")
+
+    def __init__(self) -> None:
+        self.answers: list[tuple[WantedPartition, PartitionData]] = []
+        self.partitions: list[Partition] = []
+        self.bytes_read = 0
+        self.has_error = False
+
+
+@handles(
+    ApiKey.FETCH,
+    acl=(
+        AclRule(ResourceType.TOPIC, AclOperation.READ),
+        AclRule(ResourceType.CLUSTER, AclOperation.CLUSTER_ACTION),
+    ),
+)
+def handle_fetch(broker: Broker, request: FetchRequest, access: Access) -> FetchResponse | Awaitable[FetchResponse]:
+    version = access.context.api_version
+    replica_id = request.replica_id if request.replica_state is None else request.replica_state.replica_id
+    if replica_id >= 0:
+        # Followers copy partitions once replication exists; until then none can be in sync with this broker.
+        if not access.allows_on_cluster(AclOperation.CLUSTER_ACTION):
+            return _refused(request, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        return _refused(request, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    context = broker.fetch_sessions.context(request, version, broker.clock.now_ms(), is_follower=False)
+    if context.error_code is not ErrorCode.NONE:
+        return FetchResponse(error_code=context.error_code)
+    reading = _read_all(broker, request, context, access)
+    if reading.bytes_read >= request.min_bytes or request.max_wait_ms <= 0 or reading.has_error or not context.wanted:
+        return _respond(broker, context, reading, access)
+    return _wait_and_read(broker, request, context, access, reading)
+
+
+async def _wait_and_read(
+    broker: Broker, request: FetchRequest, context: FetchContext, access: Access, reading: _Reading
+) -> FetchResponse:
+    await wait_for_bytes(reading.partitions, request.min_bytes - reading.bytes_read, request.max_wait_ms)
+    return _respond(broker, context, _read_all(broker, request, context, access), access)
+
+
+def _read_all(broker: Broker, request: FetchRequest, context: FetchContext, access: Access) -> _Reading:
+    reading = _Reading()
+    left = min(request.max_bytes, broker.settings.fetch_max_bytes)
+    committed_only = request.isolation_level == _READ_COMMITTED
+    allowed: dict[str, bool] = {}
+    by_id = access.context.api_version >= 13
+    for wanted in context.wanted:
+        key = wanted.key
+        name = broker.replicas.topic_name(key.topic_id) if by_id else key.topic
+        answer = PartitionData(partition_index=key.partition, high_watermark=-1, records=b"")
+        try:
+            if name is None:
+                raise ApiException(ErrorCode.UNKNOWN_TOPIC_ID)
+            permitted = allowed.get(name)
+            if permitted is None:
+                permitted = allowed[name] = access.allows(ResourceType.TOPIC, AclOperation.READ, name)
+            if not permitted:
+                raise ApiException(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+            partition = broker.replicas.leader_of(TopicPartition(name, key.partition), wanted.current_leader_epoch)
+            _read(partition, wanted, answer, left, committed_only, first=reading.bytes_read == 0)
+            reading.partitions.append(partition)
+            size = len(answer.records or b"")
+            reading.bytes_read += size
+            left -= size
+            if answer.diverging_epoch is not None:
+                reading.has_error = True
+        except ApiException as error:
+            answer.error_code = error.code
+            answer.records = b""
+            reading.has_error = True
+        reading.answers.append((wanted, answer))
+    return reading
+
+
+def _read(
+    partition: Partition,
+    wanted: WantedPartition,
+    answer: PartitionData,
+    left: int,
+    committed_only: bool,
+    *,
+    first: bool,
+) -> None:
+    log = partition.log
+    answer.log_start_offset = log.log_start_offset
+    answer.last_stable_offset = log.last_stable_offset
+    answer.high_watermark = log.high_watermark
+    if committed_only:
+        answer.aborted_transactions = []
+    if wanted.last_fetched_epoch >= 0:
+        epoch, end_offset = log.end_offset_for_epoch(wanted.last_fetched_epoch)
+        if epoch < wanted.last_fetched_epoch or end_offset < wanted.fetch_offset:
+            answer.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=end_offset)
+            return
+    visible = log.last_stable_offset if committed_only else log.high_watermark
+    if wanted.fetch_offset == visible or (left <= 0 and not first):
+        if not log.log_start_offset <= wanted.fetch_offset <= log.log_end_offset:
+            raise ApiException(ErrorCode.OFFSET_OUT_OF_RANGE)
+        return
+    fetched = log.read(
+        wanted.fetch_offset,
+        min(wanted.max_bytes, max(left, 0)),
+        max_offset=visible,
+        min_one_message=first,
+        committed_only=committed_only,
+    )
+    answer.records = fetched.records
+    if committed_only:
+        answer.aborted_transactions = [
+            AbortedTransaction(producer_id=aborted.producer_id, first_offset=aborted.first_offset)
+            for aborted in fetched.aborted_transactions or ()
+        ]
+
+
+def _respond(broker: Broker, context: FetchContext, reading: _Reading, access: Access) -> FetchResponse:
+    broker.replicas.bytes_out += reading.bytes_read
+    selected = context.select(reading.answers)
+    response = FetchResponse(session_id=context.session_id, responses=_by_topic(selected))
+    if reading.has_error and access.context.api_version >= _LEADER_HINTS_SINCE:
+        response.node_endpoints = _leader_hints(broker, selected, access.context.listener_name)
+    return response
+
+
+def _by_topic(answers: Iterable[tuple[WantedPartition, PartitionData]]) -> list[FetchableTopicResponse]:
+    """Neighbouring partitions of a topic share an entry; the session's order is kept."""
+    topics: list[FetchableTopicResponse] = []
+    previous: tuple[Uuid, str] | None = None
+    for wanted, answer in answers:
+        topic = (wanted.key.topic_id, wanted.key.topic)
+        if topic != previous:
+            topics.append(FetchableTopicResponse(topic=topic[1], topic_id=topic[0]))
+            previous = topic
+        topics[-1].partitions.append(answer)
+    return topics
+
+
+def _leader_hints(
+    broker: Broker, answers: Iterable[tuple[WantedPartition, PartitionData]], listener_name: str
+) -> list[NodeEndpoint]:
+    """Tell the client who leads now (KIP-951)."""
+    leaders: dict[int, NodeEndpoint] = {}
+    for wanted, answer in answers:
+        if answer.error_code not in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH):
+            continue
+        registration = broker.metadata.image.topics.partition(wanted.key.topic_id, wanted.key.partition)
+        if registration is None or registration.leader < 0:
+            continue
+        answer.current_leader = LeaderIdAndEpoch(leader_id=registration.leader, leader_epoch=registration.leader_epoch)
+        endpoint = broker.metadata.endpoint(registration.leader, listener_name)
+        if endpoint is not None:
+            rack = broker.metadata.image.cluster.brokers[registration.leader].rack
+            leaders[registration.leader] = NodeEndpoint(
+                node_id=registration.leader, host=endpoint.host, port=endpoint.port, rack=rack
+            )
+    return list(leaders.values())
+
+
+def _refused(request: FetchRequest, code: ErrorCode) -> FetchResponse:
+    """The same error for every partition named in the request."""
+    return FetchResponse(
+        responses=[
+            FetchableTopicResponse(
+                topic=topic.topic,
+                topic_id=topic.topic_id,
+                partitions=[
+                    PartitionData(partition_index=p.partition, error_code=code, high_watermark=-1, records=b"")
+                    for p in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )

@@ -1,0 +1,92 @@
+"""ListOffsets: the first offset at or after a time, or one of the special places of a log.
+
+Special timestamps: -1 latest (committed readers: the last stable offset), -2 earliest, -3 largest timestamp (v7),
+-4 earliest local (v8), -5 latest tiered (v9), -6 earliest that waits to be tiered (v11). Without tiered storage
+everything is local.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from barnabas.common.acl import AclOperation
+from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.common.resource import ResourceType
+from barnabas.common.topic_partition import TopicPartition
+from barnabas.network.api_handler import Access, AclRule, handles
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+
+LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
+_SINCE = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
+_READ_COMMITTED = 1
+
+
+def _error_response(request: ListOffsetsRequest, error: ApiException) -> ListOffsetsResponse:
+    return ListOffsetsResponse(
+        topics=[
+            ListOffsetsTopicResponse(
+                name=topic.name,
+                partitions=[_failed(partition.partition_index, error) for partition in topic.partitions],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+@handles(ApiKey.LIST_OFFSETS, acl=(AclRule(ResourceType.TOPIC, AclOperation.DESCRIBE),), on_error=_error_response)
+def handle_list_offsets(broker: Broker, request: ListOffsetsRequest, access: Access) -> ListOffsetsResponse:
+    seen = Counter(
+        (topic.name, partition.partition_index) for topic in request.topics for partition in topic.partitions
+    )
+    response = ListOffsetsResponse()
+    for topic in request.topics:
+        allowed = access.allows(ResourceType.TOPIC, AclOperation.DESCRIBE, topic.name)
+        answers = []
+        for wanted in topic.partitions:
+            try:
+                if not allowed:
+                    raise ApiException(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+                if seen[topic.name, wanted.partition_index] > 1:
+                    raise ApiException(ErrorCode.INVALID_REQUEST)
+                answers.append(_find(broker, topic.name, wanted, request, access.context.api_version))
+            except ApiException as error:
+                answers.append(_failed(wanted.partition_index, error))
+        response.topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
+    return response
+
+
+def _find(
+    broker: Broker, topic: str, wanted: ListOffsetsPartition, request: ListOffsetsRequest, version: int
+) -> ListOffsetsPartitionResponse:
+    if version < _SINCE.get(wanted.timestamp, 0) or wanted.timestamp < EARLIEST_PENDING_UPLOAD:
+        raise ApiException(ErrorCode.UNSUPPORTED_VERSION)
+    partition = broker.replicas.leader_of(TopicPartition(topic, wanted.partition_index), wanted.current_leader_epoch)
+    log = partition.log
+    visible = log.last_stable_offset if request.isolation_level == _READ_COMMITTED else log.high_watermark
+    answer = ListOffsetsPartitionResponse(partition_index=wanted.partition_index)
+    if wanted.timestamp == LATEST:
+        answer.offset, answer.leader_epoch = visible, partition.leader_epoch
+    elif wanted.timestamp in (EARLIEST, EARLIEST_LOCAL):
+        answer.offset, answer.leader_epoch = log.log_start_offset, log.epoch_of(log.log_start_offset)
+    elif wanted.timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+        answer.offset = -1
+    else:
+        found = log.fetch_offset_for_timestamp(wanted.timestamp)
+        if found is not None and found.offset < visible:
+            answer.timestamp, answer.offset, answer.leader_epoch = found
+    return answer
+
+
+def _failed(index: int, error: ApiException) -> ListOffsetsPartitionResponse:
+    return ListOffsetsPartitionResponse(partition_index=index, error_code=error.code)

@@ -1,0 +1,231 @@
+"""Metadata: brokers, topics, partitions; creates missing topics if the client and the settings allow it.
+
+Topics that the caller may not describe look like missing ones when named, and are left out of "all topics".
+The answer is joined from encoded pieces: see ``broker.topic_segments``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.broker.auto_topic_creation import INTERNAL_TOPICS
+from barnabas.broker.topic_segments import NO_OPERATIONS, topic_segment, topic_tail
+from barnabas.common.acl import AclOperation
+from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.common.resource import CLUSTER_NAME, ResourceType
+from barnabas.common.topic_name import topic_name_problem
+from barnabas.common.uuid import Uuid
+from barnabas.network.api_handler import Access, AclRule, handles
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.compiler import encode_struct
+from barnabas.protocol.compiler_runtime import compact_length
+from barnabas.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponseTopic,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from barnabas.broker.broker import Broker
+
+_FLEXIBLE_SINCE = 9
+_TOPIC_IDS_USED_SINCE = 12
+
+
+class _JoinedResponse:
+    """A MetadataResponse whose topics are encoded already."""
+
+    __slots__ = ("_envelope", "_topics", "error_code")
+
+    def __init__(self, envelope: MetadataResponse, topics: list[bytes]) -> None:
+        self.error_code = 0
+        self._envelope = envelope
+        self._topics = topics
+
+    def write(self, version: int, chunks: list[bytes]) -> None:
+        """The envelope is encoded with no topics, and cut where its (empty) list of them stands."""
+        encoded = self._envelope.encode(version)
+        if version >= _FLEXIBLE_SINCE:
+            behind = {9: 5, 10: 5, 13: 3}.get(version, 1)
+            cut = len(encoded) - behind
+            chunks.append(encoded[: cut - 1] + compact_length(len(self._topics) // _PIECES + 1))
+        else:
+            behind = 4 if version == 8 else 0
+            cut = len(encoded) - behind
+            chunks.append(encoded[: cut - 4] + (len(self._topics) // _PIECES).to_bytes(4, "big"))
+        chunks.append(b"".join(self._topics))
+        chunks.append(encoded[cut:])
+
+    def to_message(self, version: int) -> MetadataResponse:
+        return MetadataResponse.decode(self.encode(version), version)
+
+    def encode(self, version: int) -> bytes:
+        chunks: list[bytes] = []
+        self.write(version, chunks)
+        return b"".join(chunks)
+
+
+_PIECES = 2
+"""Each topic is two pieces: the kept segment, and the caller's mask with what follows."""
+
+
+def _error_response(request: MetadataRequest, error: ApiException) -> MetadataResponse:
+    return MetadataResponse(
+        topics=[
+            MetadataResponseTopic(error_code=error.code, name=topic.name or "", topic_id=topic.topic_id)
+            for topic in request.topics or ()
+        ]
+    )
+
+
+@handles(
+    ApiKey.METADATA,
+    acl=(
+        AclRule(ResourceType.TOPIC, AclOperation.DESCRIBE),
+        AclRule(ResourceType.TOPIC, AclOperation.CREATE),
+        AclRule(ResourceType.CLUSTER, AclOperation.CREATE),
+        AclRule(ResourceType.CLUSTER, AclOperation.DESCRIBE),
+    ),
+    on_error=_error_response,
+)
+def handle_metadata(broker: Broker, request: MetadataRequest, access: Access) -> _JoinedResponse:
+    version = access.context.api_version
+    wants_all = request.topics is None or (version == 0 and not request.topics)
+    answer = _Topics(broker, request, access)
+    if wants_all:
+        answer.add_all()
+    else:
+        answer.add_named(request.topics or ())
+    return _JoinedResponse(_envelope(broker, request, access), answer.pieces)
+
+
+def _envelope(broker: Broker, request: MetadataRequest, access: Access) -> MetadataResponse:
+    listener = access.context.listener_name
+    brokers = []
+    for registration in broker.metadata.alive_brokers():
+        endpoint = registration.listeners.get(listener)
+        if endpoint is not None:
+            brokers.append(
+                MetadataResponseBroker(
+                    node_id=registration.id, host=endpoint.host, port=endpoint.port, rack=registration.rack
+                )
+            )
+    operations = NO_OPERATIONS
+    if request.include_cluster_authorized_operations and 8 <= access.context.api_version <= 10:
+        may_describe = access.allows_on_cluster(AclOperation.DESCRIBE, log_if_denied=False)
+        operations = access.operations_on(ResourceType.CLUSTER, CLUSTER_NAME) if may_describe else 0
+    return MetadataResponse(
+        brokers=brokers,
+        cluster_id=broker.cluster_id,
+        # Any broker will do: it forwards what the controller must decide (KIP-590).
+        controller_id=broker.broker_id,
+        cluster_authorized_operations=operations,
+    )
+
+
+class _Topics:
+    """Collects the encoded entries of one answer."""
+
+    def __init__(self, broker: Broker, request: MetadataRequest, access: Access) -> None:
+        self.pieces: list[bytes] = []
+        self._broker = broker
+        self._access = access
+        self._version = access.context.api_version
+        self._listener = access.context.listener_name
+        self._wants_operations = request.include_topic_authorized_operations and self._version >= 8
+        self._may_create = broker.settings.auto_create_topics_enable and (
+            request.allow_auto_topic_creation or self._version < 4
+        )
+        self._no_operations = topic_tail(NO_OPERATIONS, self._version)
+
+    def add_all(self) -> None:
+        names = self._broker.metadata.sorted_topic_names
+        access = self._access
+        allowed = access.allowed(ResourceType.TOPIC, AclOperation.DESCRIBE, names, log_if_denied=False)
+        topics = self._broker.metadata.image.topics.by_name
+        for name in names:
+            if name in allowed:
+                topic = topics.get(name)
+                if topic is not None:
+                    self._add(name, topic_segment(self._broker.metadata, topic, self._listener, self._version))
+
+    def add_named(self, wanted: Iterable[MetadataRequestTopic]) -> None:
+        missing: list[str] = []
+        seen: set[str] = set()
+        for asked in wanted:
+            if asked.topic_id != Uuid.ZERO or asked.name is None:
+                if self._version < _TOPIC_IDS_USED_SINCE:
+                    self._add_error(ErrorCode.INVALID_REQUEST, asked.name or "", asked.topic_id)
+                else:
+                    self._add_by_id(asked.topic_id)
+                continue
+            name = asked.name
+            if name in seen:
+                continue
+            seen.add(name)
+            if not self._access.allows(ResourceType.TOPIC, AclOperation.DESCRIBE, name):
+                self._add_error(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name, Uuid.ZERO)
+                continue
+            topic = self._broker.metadata.topic(name)
+            if topic is not None:
+                self._add(name, topic_segment(self._broker.metadata, topic, self._listener, self._version))
+            elif self._may_create and topic_name_problem(name) is None:
+                missing.append(name)
+            else:
+                code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                if topic_name_problem(name) is not None:
+                    code = ErrorCode.INVALID_TOPIC_EXCEPTION
+                self._add_error(code, name, Uuid.ZERO, with_operations=True)
+        if missing:
+            self._create(missing)
+
+    def _create(self, names: list[str]) -> None:
+        access = self._access
+        if not access.allows_on_cluster(AclOperation.CREATE, log_if_denied=False):
+            allowed = access.allowed(ResourceType.TOPIC, AclOperation.CREATE, names)
+            for name in names:
+                if name not in allowed:
+                    self._add_error(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name, Uuid.ZERO)
+            names = [name for name in names if name in allowed]
+        for name in names:
+            # The client asks again, as it does with Kafka; by then the topic is there.
+            self._add_error(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name, Uuid.ZERO, with_operations=True)
+        own = [name for name in names if name in INTERNAL_TOPICS]
+        others = [name for name in names if name not in INTERNAL_TOPICS]
+        if own:
+            self._broker.topic_creation.create(own, None)
+        if others:
+            self._broker.topic_creation.create(others, access.context)
+
+    def _add_by_id(self, topic_id: Uuid) -> None:
+        topic = self._broker.metadata.topic_by_id(topic_id)
+        if topic is None:
+            self._add_error(ErrorCode.UNKNOWN_TOPIC_ID, None, topic_id)
+        elif not self._access.allows(ResourceType.TOPIC, AclOperation.DESCRIBE, topic.name):
+            self._add_error(ErrorCode.TOPIC_AUTHORIZATION_FAILED, None, topic_id)
+        else:
+            self._add(topic.name, topic_segment(self._broker.metadata, topic, self._listener, self._version))
+
+    def _add(self, name: str, segment: bytes) -> None:
+        self.pieces.append(segment)
+        if self._wants_operations:
+            mask = self._access.operations_on(ResourceType.TOPIC, name)
+            self.pieces.append(topic_tail(mask, self._version))
+        else:
+            self.pieces.append(self._no_operations)
+
+    def _add_error(self, code: ErrorCode, name: str | None, topic_id: Uuid, *, with_operations: bool = False) -> None:
+        entry = MetadataResponseTopic(
+            error_code=code, name=name, topic_id=topic_id, is_internal=name in INTERNAL_TOPICS
+        )
+        encoded = encode_struct(entry, self._version, flexible=self._version >= _FLEXIBLE_SINCE)
+        self.pieces.append(encoded[: len(encoded) - len(self._no_operations)])
+        if with_operations and self._wants_operations and name is not None:
+            mask = self._access.operations_on(ResourceType.TOPIC, name)
+            self.pieces.append(topic_tail(mask, self._version))
+        else:
+            self.pieces.append(self._no_operations)

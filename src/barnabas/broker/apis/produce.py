@@ -1,0 +1,169 @@
+"""Produce: append one batch per partition as their leader.
+
+Versions 3 to 13; from 13 on topics are named by id. With acks=0 there is no answer, and an error closes the
+connection, which is how such a producer learns of it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.broker.auto_topic_creation import INTERNAL_TOPICS
+from barnabas.common.acl import AclOperation
+from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.common.resource import ResourceType
+from barnabas.common.topic_partition import TopicPartition
+from barnabas.network.api_handler import Access, AclRule, handles
+from barnabas.network.connection import CloseConnection
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.messages.produce import (
+    BatchIndexAndErrorMessage,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+from barnabas.storage.errors import InvalidRecords
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+
+_INTERNAL_CLIENT_ID = "__admin_client"
+_COMPRESSION_MASK = 7
+_ZSTD = 4
+_MAGIC_POSITION = 16
+_ATTRIBUTES_POSITION = 22
+_HEADER_SIZE = 61
+_LEADER_HINTS_SINCE = 10
+_TOPIC_IDS_SINCE = 13
+
+
+def _error_response(request: ProduceRequest, error: ApiException) -> ProduceResponse:
+    return ProduceResponse(
+        responses=[
+            TopicProduceResponse(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partition_responses=[_failed(partition.index, error) for partition in topic.partition_data],
+            )
+            for topic in request.topic_data
+        ]
+    )
+
+
+@handles(
+    ApiKey.PRODUCE,
+    acl=(
+        AclRule(ResourceType.TRANSACTIONAL_ID, AclOperation.WRITE),
+        AclRule(ResourceType.TOPIC, AclOperation.WRITE),
+    ),
+    on_error=_error_response,
+)
+def handle_produce(broker: Broker, request: ProduceRequest, access: Access) -> ProduceResponse | None:
+    context = access.context
+    if request.transactional_id is not None:
+        if not access.allows(ResourceType.TRANSACTIONAL_ID, AclOperation.WRITE, request.transactional_id):
+            raise ApiException(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        raise ApiException(ErrorCode.INVALID_REQUEST, "Transactions are not supported by this broker yet.")
+    if request.acks not in (0, 1, -1):
+        raise ApiException(ErrorCode.INVALID_REQUIRED_ACKS)
+    version = context.api_version
+    by_id = version >= _TOPIC_IDS_SINCE
+    first_error = ErrorCode.NONE
+    leaders: set[int] = set()
+    responses = []
+    for topic in request.topic_data:
+        name = broker.replicas.topic_name(topic.topic_id) if by_id else topic.name
+        error = _topic_error(broker, access, name)
+        answers = []
+        for data in topic.partition_data:
+            try:
+                if error is not None or name is None:
+                    raise error or ApiException(ErrorCode.UNKNOWN_TOPIC_ID)
+                answers.append(_append(broker, TopicPartition(name, data.index), data, request.acks, version))
+            except ApiException as failure:
+                first_error = first_error or failure.code
+                answer = _failed(data.index, failure)
+                if version >= _LEADER_HINTS_SINCE and name is not None:
+                    _hint_at_leader(broker, name, answer, failure, leaders)
+                answers.append(answer)
+        responses.append(
+            TopicProduceResponse(name="" if by_id else topic.name, topic_id=topic.topic_id, partition_responses=answers)
+        )
+    if request.acks == 0:
+        if first_error:
+            raise CloseConnection(f"a produce request with acks=0 failed with {first_error.name}")
+        return None
+    return ProduceResponse(responses=responses, node_endpoints=_endpoints(broker, context.listener_name, leaders))
+
+
+def _topic_error(broker: Broker, access: Access, name: str | None) -> ApiException | None:
+    if name is None:
+        return ApiException(ErrorCode.UNKNOWN_TOPIC_ID)
+    if not access.allows(ResourceType.TOPIC, AclOperation.WRITE, name):
+        return ApiException(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    if name in INTERNAL_TOPICS and access.context.client_id != _INTERNAL_CLIENT_ID:
+        return ApiException(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {name}")
+    return None
+
+
+def _append(
+    broker: Broker, topic_partition: TopicPartition, data: PartitionProduceData, acks: int, version: int
+) -> PartitionProduceResponse:
+    records = data.records
+    if records is None or len(records) < _HEADER_SIZE:
+        raise ApiException(
+            ErrorCode.INVALID_RECORD, f"Produce requests with version {version} must have exactly one record batch"
+        )
+    if records[_MAGIC_POSITION] == 2 and records[_ATTRIBUTES_POSITION] & _COMPRESSION_MASK == _ZSTD and version < 7:
+        raise ApiException(
+            ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+            "Produce requests with version < 7 are not allowed to use ZStandard compression",
+        )
+    partition = broker.replicas.leader_of(topic_partition)
+    try:
+        info = broker.replicas.append(partition, records, requires_all_in_sync=acks == -1)
+    except InvalidRecords as error:
+        answer = _failed(data.index, error)
+        answer.record_errors = [
+            BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=message)
+            for index, message in error.record_errors
+        ]
+        return answer
+    return PartitionProduceResponse(
+        index=data.index,
+        base_offset=info.first_offset,
+        log_append_time_ms=info.log_append_time_ms,
+        log_start_offset=info.log_start_offset,
+    )
+
+
+def _failed(index: int, error: ApiException) -> PartitionProduceResponse:
+    return PartitionProduceResponse(
+        index=index, error_code=error.code, base_offset=-1, log_start_offset=-1, error_message=error.message
+    )
+
+
+def _hint_at_leader(
+    broker: Broker, topic: str, answer: PartitionProduceResponse, failure: ApiException, leaders: set[int]
+) -> None:
+    """Tell the client who leads now (KIP-951)."""
+    if failure.code not in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH):
+        return
+    registration = broker.metadata.partition(topic, answer.index)
+    if registration is not None and registration.leader >= 0:
+        answer.current_leader = LeaderIdAndEpoch(leader_id=registration.leader, leader_epoch=registration.leader_epoch)
+        leaders.add(registration.leader)
+
+
+def _endpoints(broker: Broker, listener_name: str, leaders: set[int]) -> list[NodeEndpoint]:
+    endpoints = []
+    for leader in sorted(leaders):
+        endpoint = broker.metadata.endpoint(leader, listener_name)
+        if endpoint is not None:
+            rack = broker.metadata.image.cluster.brokers[leader].rack
+            endpoints.append(NodeEndpoint(node_id=leader, host=endpoint.host, port=endpoint.port, rack=rack))
+    return endpoints

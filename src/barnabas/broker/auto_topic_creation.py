@@ -1,0 +1,99 @@
+"""Creates topics that clients ask for, and the brokers' own internal topics, through the controller.
+
+A creation that is under way is not asked for again; what it ends with is not awaited: the client retries, as it
+does with Kafka.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, cast
+
+from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.common.topic_name import INTERNAL_TOPIC_NAMES
+from barnabas.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from barnabas.broker.broker_settings import BrokerSettings
+    from barnabas.broker.ports import ControllerChannel
+    from barnabas.security.request_context import RequestContext
+
+__all__ = ["GROUP_METADATA_TOPIC", "INTERNAL_TOPICS", "TRANSACTION_STATE_TOPIC", "AutoTopicCreation"]
+
+log = logging.getLogger(__name__)
+
+GROUP_METADATA_TOPIC = "__consumer_offsets"
+TRANSACTION_STATE_TOPIC = "__transaction_state"
+INTERNAL_TOPICS = INTERNAL_TOPIC_NAMES
+
+_CREATE_TIMEOUT_MS = 30000
+
+
+class AutoTopicCreation:
+    def __init__(self, *, settings: BrokerSettings, controller: ControllerChannel) -> None:
+        self._settings = settings
+        self._controller = controller
+        self._under_way: dict[str, asyncio.Task[None]] = {}
+
+    def create(self, names: Iterable[str], context: RequestContext | None) -> None:
+        """Start creating the topics; ``context`` is the client's, None for the broker itself."""
+        missing = [name for name in names if name not in self._under_way]
+        if missing:
+            task = asyncio.get_running_loop().create_task(self._create(missing, context))
+            for name in missing:
+                self._under_way[name] = task
+
+    async def create_and_wait(self, names: Iterable[str], context: RequestContext | None) -> None:
+        """Like ``create``, and wait until the controller has answered."""
+        wanted = list(names)
+        self.create(wanted, context)
+        tasks = {self._under_way[name] for name in wanted if name in self._under_way}
+        if tasks:
+            await asyncio.wait(tasks, timeout=self._settings.request_timeout_ms / 1000)
+
+    async def _create(self, names: list[str], context: RequestContext | None) -> None:
+        request = CreateTopicsRequest(topics=[self._topic(name) for name in names], timeout_ms=_CREATE_TIMEOUT_MS)
+        try:
+            answer = await (
+                self._controller.send(request) if context is None else self._controller.forward(request, context)
+            )
+            for topic in cast("CreateTopicsResponse", answer).topics:
+                if topic.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
+                    log.warning(
+                        "auto creation of topic %s failed: %s %s",
+                        topic.name,
+                        ErrorCode(topic.error_code).name,
+                        topic.error_message or "",
+                    )
+        except ApiException as error:
+            log.warning("auto creation of %s failed: %s", ", ".join(names), error)
+        finally:
+            for name in names:
+                self._under_way.pop(name, None)
+
+    def _topic(self, name: str) -> CreatableTopic:
+        settings = self._settings
+        if name == GROUP_METADATA_TOPIC:
+            return CreatableTopic(
+                name=name,
+                num_partitions=settings.offsets_topic_num_partitions,
+                replication_factor=settings.offsets_topic_replication_factor,
+                configs=[
+                    CreatableTopicConfig(name="cleanup.policy", value="compact"),
+                    CreatableTopicConfig(name="compression.type", value="producer"),
+                    CreatableTopicConfig(name="segment.bytes", value=str(settings.offsets_topic_segment_bytes)),
+                ],
+            )
+        return CreatableTopic(
+            name=name,
+            num_partitions=settings.num_partitions,
+            replication_factor=settings.default_replication_factor,
+        )

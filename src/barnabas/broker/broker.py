@@ -1,0 +1,58 @@
+"""What the handlers of a broker's APIs work with: one object that names its parts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from barnabas.broker.auto_topic_creation import AutoTopicCreation
+    from barnabas.broker.broker_settings import BrokerSettings
+    from barnabas.broker.fetch_session import FetchSessionCache
+    from barnabas.broker.group_service import GroupService
+    from barnabas.broker.metadata_cache import MetadataCache
+    from barnabas.broker.ports import ControllerChannel
+    from barnabas.broker.producer_ids import ProducerIdAllocator
+    from barnabas.broker.replica_manager import ReplicaManager
+    from barnabas.common.clock import Clock
+    from barnabas.protocol.api_keys import ApiKey
+
+__all__ = ["Broker"]
+
+
+class Broker:
+    """Made by ``server``; handlers reach everything through it and keep nothing of their own."""
+
+    def __init__(
+        self,
+        *,
+        broker_id: int,
+        cluster_id: str,
+        settings: BrokerSettings,
+        static_configs: Mapping[str, str],
+        served: Mapping[ApiKey, tuple[int, int]],
+        supported_features: Mapping[str, tuple[int, int]],
+        metadata: MetadataCache,
+        replicas: ReplicaManager,
+        fetch_sessions: FetchSessionCache,
+        controller: ControllerChannel,
+        producer_ids: ProducerIdAllocator,
+        topic_creation: AutoTopicCreation,
+        groups: GroupService,
+        clock: Clock,
+    ) -> None:
+        self.broker_id = broker_id
+        self.cluster_id = cluster_id
+        self.settings = settings
+        self.static_configs = static_configs
+        self.served = served
+        self.supported_features = supported_features
+        self.metadata = metadata
+        self.replicas = replicas
+        self.fetch_sessions = fetch_sessions
+        self.controller = controller
+        self.producer_ids = producer_ids
+        self.topic_creation = topic_creation
+        self.groups = groups
+        self.clock = clock

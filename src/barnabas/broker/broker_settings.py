@@ -1,0 +1,53 @@
+"""The settings that request handlers of a broker read; built from the node's configuration."""
+
+from __future__ import annotations
+
+__all__ = ["BrokerSettings"]
+
+
+class BrokerSettings:
+    """Names are Kafka's with underscores; units are in the names."""
+
+    __slots__ = (
+        "auto_create_topics_enable",
+        "default_replication_factor",
+        "fetch_max_bytes",
+        "inter_broker_listener_name",
+        "max_incremental_fetch_session_cache_slots",
+        "max_request_partition_size_limit",
+        "num_partitions",
+        "offsets_topic_num_partitions",
+        "offsets_topic_replication_factor",
+        "offsets_topic_segment_bytes",
+        "producer_id_expiration_ms",
+        "request_timeout_ms",
+    )
+
+    def __init__(
+        self,
+        *,
+        auto_create_topics_enable: bool = True,
+        num_partitions: int = 1,
+        default_replication_factor: int = 1,
+        fetch_max_bytes: int = 57671680,
+        inter_broker_listener_name: str = "PLAINTEXT",
+        max_incremental_fetch_session_cache_slots: int = 1000,
+        max_request_partition_size_limit: int = 2000,
+        offsets_topic_num_partitions: int = 50,
+        offsets_topic_replication_factor: int = 1,
+        offsets_topic_segment_bytes: int = 104857600,
+        producer_id_expiration_ms: int = 86400000,
+        request_timeout_ms: int = 30000,
+    ) -> None:
+        self.auto_create_topics_enable = auto_create_topics_enable
+        self.num_partitions = num_partitions
+        self.default_replication_factor = default_replication_factor
+        self.fetch_max_bytes = fetch_max_bytes
+        self.inter_broker_listener_name = inter_broker_listener_name
+        self.max_incremental_fetch_session_cache_slots = max_incremental_fetch_session_cache_slots
+        self.max_request_partition_size_limit = max_request_partition_size_limit
+        self.offsets_topic_num_partitions = offsets_topic_num_partitions
+        self.offsets_topic_replication_factor = offsets_topic_replication_factor
+        self.offsets_topic_segment_bytes = offsets_topic_segment_bytes
+        self.producer_id_expiration_ms = producer_id_expiration_ms
+        self.request_timeout_ms = request_timeout_ms

@@ -1,0 +1,43 @@
+"""A fetch that waits until enough bytes came, its time is over, or a partition changed under it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from barnabas.broker.partition import Partition
+
+__all__ = ["wait_for_bytes"]
+
+
+async def wait_for_bytes(partitions: Sequence[Partition], missing_bytes: int, max_wait_ms: int) -> None:
+    """Return when ``missing_bytes`` more were appended to the partitions together, or ``max_wait_ms`` passed.
+
+    A partition that goes away or changes leader ends the wait too (it notifies with 0 bytes).
+    """
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[None] = loop.create_future()
+    left = missing_bytes
+
+    def appended(count: int) -> None:
+        nonlocal left
+        left -= count
+        if (left <= 0 or count == 0) and not done.done():
+            done.set_result(None)
+
+    def expired() -> None:
+        if not done.done():
+            done.set_result(None)
+
+    timer = loop.call_later(max_wait_ms / 1000, expired)
+    for partition in partitions:
+        partition.add_listener(appended)
+    try:
+        await done
+    finally:
+        timer.cancel()
+        for partition in partitions:
+            partition.remove_listener(appended)

@@ -1,0 +1,222 @@
+"""Fetch sessions (KIP-227): the broker remembers what a client fetches, so that polls carry only changes.
+
+A session is made by a full fetch with epoch 0, used with epochs 1, 2, ... and closed by epoch -1. The cache has a
+fixed number of places; a new session takes that of one that was idle for ``eviction_ms``, or of a smaller one that
+is as old.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from barnabas.common.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from barnabas.common.uuid import Uuid
+    from barnabas.protocol.messages.fetch import FetchRequest, PartitionData
+
+__all__ = ["FINAL_EPOCH", "INITIAL_EPOCH", "FetchContext", "FetchSession", "FetchSessionCache", "WantedPartition"]
+
+INITIAL_EPOCH = 0
+FINAL_EPOCH = -1
+_INVALID_SESSION_ID = 0
+_EPOCH_MAX = 2147483647
+
+
+class PartitionKey(NamedTuple):
+    """Topics are known by id from version 13 on, by name before; the other is empty."""
+
+    topic_id: Uuid
+    topic: str
+    partition: int
+
+
+class WantedPartition:
+    """One partition that a client fetches, and what it was told last."""
+
+    __slots__ = (
+        "current_leader_epoch",
+        "fetch_offset",
+        "key",
+        "last_fetched_epoch",
+        "log_start_offset",
+        "max_bytes",
+        "sent_high_watermark",
+        "sent_log_start_offset",
+    )
+
+    def __init__(self, key: PartitionKey) -> None:
+        self.key = key
+        self.fetch_offset = 0
+        self.current_leader_epoch = -1
+        self.last_fetched_epoch = -1
+        self.log_start_offset = -1
+        self.max_bytes = 0
+        self.sent_high_watermark = -1
+        self.sent_log_start_offset = -1
+
+    def must_send(self, answer: PartitionData) -> bool:
+        """Whether an incremental answer must mention the partition; remembers what is sent."""
+        send = bool(answer.records)
+        if answer.high_watermark != self.sent_high_watermark:
+            self.sent_high_watermark = answer.high_watermark
+            send = True
+        if answer.log_start_offset != self.sent_log_start_offset:
+            self.sent_log_start_offset = answer.log_start_offset
+            send = True
+        if answer.preferred_read_replica != -1 or answer.diverging_epoch is not None:
+            send = True
+        if answer.error_code:
+            # The next answer must tell the client that the error is over.
+            self.sent_high_watermark = -1
+            send = True
+        return send
+
+
+class FetchSession:
+    __slots__ = ("created_ms", "epoch", "id", "is_privileged", "last_used_ms", "partitions", "uses_topic_ids")
+
+    def __init__(self, session_id: int, *, is_privileged: bool, uses_topic_ids: bool, now_ms: int) -> None:
+        self.id = session_id
+        self.is_privileged = is_privileged
+        self.uses_topic_ids = uses_topic_ids
+        self.created_ms = now_ms
+        self.last_used_ms = now_ms
+        self.epoch = 1
+        self.partitions: dict[PartitionKey, WantedPartition] = {}
+
+
+class FetchContext:
+    """What one request fetches, and how its answer is cut down."""
+
+    __slots__ = ("error_code", "is_incremental", "session", "wanted")
+
+    def __init__(
+        self,
+        wanted: Sequence[WantedPartition],
+        session: FetchSession | None = None,
+        *,
+        is_incremental: bool = False,
+        error_code: ErrorCode = ErrorCode.NONE,
+    ) -> None:
+        self.wanted = wanted
+        self.session = session
+        self.is_incremental = is_incremental
+        self.error_code = error_code
+
+    @property
+    def session_id(self) -> int:
+        return _INVALID_SESSION_ID if self.session is None else self.session.id
+
+    def select(
+        self, answers: Iterable[tuple[WantedPartition, PartitionData]]
+    ) -> list[tuple[WantedPartition, PartitionData]]:
+        """The partitions to mention. Those with data move to the end, so that none starves the others."""
+        if self.session is None:
+            return list(answers)
+        selected = []
+        partitions = self.session.partitions
+        for wanted, answer in answers:
+            if wanted.must_send(answer) or not self.is_incremental:
+                selected.append((wanted, answer))
+                if answer.records and wanted.key in partitions:
+                    partitions[wanted.key] = partitions.pop(wanted.key)
+        return selected
+
+
+class FetchSessionCache:
+    def __init__(self, *, slots: int, eviction_ms: int, new_session_id: Callable[[], int]) -> None:
+        self._slots = slots
+        self._eviction_ms = eviction_ms
+        self._new_session_id = new_session_id
+        self._sessions: dict[int, FetchSession] = {}
+        self.evictions = 0
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def partition_count(self) -> int:
+        return sum(len(session.partitions) for session in self._sessions.values())
+
+    def context(self, request: FetchRequest, version: int, now_ms: int, *, is_follower: bool) -> FetchContext:
+        """Interpret a request's session id and epoch."""
+        uses_topic_ids = version >= 13
+        session_id, epoch = request.session_id, request.session_epoch
+        if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+            if session_id != _INVALID_SESSION_ID:
+                self._sessions.pop(session_id, None)
+            wanted: dict[PartitionKey, WantedPartition] = {}
+            _update(wanted, request)
+            if epoch == FINAL_EPOCH:
+                return FetchContext(list(wanted.values()))
+            session = self._create(wanted, is_follower=is_follower, uses_topic_ids=uses_topic_ids, now_ms=now_ms)
+            return FetchContext(list(wanted.values()), session)
+        return self._incremental(request, uses_topic_ids, now_ms)
+
+    def _incremental(self, request: FetchRequest, uses_topic_ids: bool, now_ms: int) -> FetchContext:
+        session = self._sessions.get(request.session_id)
+        if session is None:
+            return FetchContext((), error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+        if session.epoch != request.session_epoch:
+            return FetchContext((), error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+        if session.uses_topic_ids != uses_topic_ids:
+            return FetchContext((), error_code=ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
+        _update(session.partitions, request)
+        for topic in request.forgotten_topics_data:
+            for partition in topic.partitions:
+                session.partitions.pop(PartitionKey(topic.topic_id, topic.topic, partition), None)
+        session.last_used_ms = now_ms
+        if not session.partitions:
+            self._sessions.pop(session.id, None)
+            return FetchContext(())
+        session.epoch = 1 if session.epoch == _EPOCH_MAX else session.epoch + 1
+        return FetchContext(list(session.partitions.values()), session, is_incremental=True)
+
+    def _create(
+        self, wanted: dict[PartitionKey, WantedPartition], *, is_follower: bool, uses_topic_ids: bool, now_ms: int
+    ) -> FetchSession | None:
+        if not wanted or self._slots <= 0:
+            return None
+        if len(self._sessions) >= self._slots and not self._evict_for(len(wanted), is_follower, now_ms):
+            return None
+        session_id = self._new_session_id()
+        while session_id in self._sessions or session_id == _INVALID_SESSION_ID:
+            session_id = self._new_session_id()
+        session = FetchSession(session_id, is_privileged=is_follower, uses_topic_ids=uses_topic_ids, now_ms=now_ms)
+        session.partitions = wanted
+        self._sessions[session_id] = session
+        return session
+
+    def _evict_for(self, size: int, is_privileged: bool, now_ms: int) -> bool:
+        """Free a place: first one that is stale, then a less worthy one that is old enough."""
+        oldest = min(self._sessions.values(), key=lambda session: session.last_used_ms)
+        if now_ms - oldest.last_used_ms > self._eviction_ms:
+            return self._evict(oldest)
+        candidates = [s for s in self._sessions.values() if now_ms - s.created_ms > self._eviction_ms]
+        if not candidates:
+            return False
+        least = min(candidates, key=lambda session: (session.is_privileged, len(session.partitions)))
+        if (least.is_privileged, len(least.partitions)) < (is_privileged, size):
+            return self._evict(least)
+        return False
+
+    def _evict(self, session: FetchSession) -> bool:
+        del self._sessions[session.id]
+        self.evictions += 1
+        return True
+
+
+def _update(partitions: dict[PartitionKey, WantedPartition], request: FetchRequest) -> None:
+    for topic in request.topics:
+        for asked in topic.partitions:
+            key = PartitionKey(topic.topic_id, topic.topic, asked.partition)
+            wanted = partitions.get(key)
+            if wanted is None:
+                wanted = partitions[key] = WantedPartition(key)
+            wanted.fetch_offset = asked.fetch_offset
+            wanted.current_leader_epoch = asked.current_leader_epoch
+            wanted.last_fetched_epoch = asked.last_fetched_epoch
+            wanted.log_start_offset = asked.log_start_offset
+            wanted.max_bytes = asked.partition_max_bytes

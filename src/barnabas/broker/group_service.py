@@ -1,0 +1,181 @@
+"""The group coordinator in a running broker: its log is ``__consumer_offsets``, its time the event loop's.
+
+Shards follow the leadership of their partitions. Loading reads the log in slices between other work; a partition
+that has no log yet is empty and loaded at once, so that the 50 partitions of a new topic cost nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, TypeVar
+
+from barnabas.broker.auto_topic_creation import GROUP_METADATA_TOPIC
+from barnabas.common.errors import ApiException
+from barnabas.common.topic_partition import TopicPartition
+from barnabas.coordinator.group.group_coordinator import GroupCoordinator
+from barnabas.coordinator.loader import CoordinatorLoader
+from barnabas.storage.produced_batch import AppendOrigin
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from barnabas.broker.partition import Partition
+    from barnabas.broker.replica_manager import ReplicaManager
+    from barnabas.common.clock import Clock
+    from barnabas.coordinator.deferred import Deferred
+    from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
+    from barnabas.coordinator.group.group_coordinator_shard import GroupCoordinatorShard
+    from barnabas.metadata.image.metadata_image import MetadataDelta, MetadataImage
+    from barnabas.metadata.publisher import LoaderManifest
+
+
+__all__ = ["GroupService"]
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+class GroupService:
+    """Use ``coordinator`` for requests and ``answer`` for what it defers."""
+
+    def __init__(
+        self,
+        config: GroupCoordinatorConfig,
+        *,
+        broker_id: int,
+        replicas: ReplicaManager,
+        clock: Clock,
+        new_uuid: Callable[[], str],
+    ) -> None:
+        self.coordinator = GroupCoordinator(config, writer=self, new_uuid=new_uuid)
+        self._broker_id = broker_id
+        self._replicas = replicas
+        self._clock = clock
+        self._last_now_ms = 0
+        self._leader_epochs: dict[int, int] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_due_ms: int | None = None
+
+    def now_ms(self) -> int:
+        """The wall clock, which the coordinator needs never to go back."""
+        self._last_now_ms = max(self._last_now_ms, self._clock.now_ms())
+        return self._last_now_ms
+
+    def start(self) -> None:
+        self.coordinator.start()
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self.coordinator.stop(self.now_ms())
+
+    # --- following the metadata log; installed after the replica manager
+
+    def publish(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:
+        if delta.topics is None:
+            return
+        changes = delta.topics.local_changes(self._broker_id)
+        names = changes.topic_names
+        for topic_id, partition in changes.deletes:
+            if names[topic_id] == GROUP_METADATA_TOPIC:
+                self._leader_epochs.pop(partition, None)
+                self.coordinator.runtime.unload(partition, self.now_ms())
+        topic = new_image.topics.by_name.get(GROUP_METADATA_TOPIC)
+        if topic is None:
+            return
+        self.coordinator.set_partition_count(len(topic.partitions))
+        for key, registration in (*changes.leaders.items(), *changes.followers.items()):
+            if key[0] != topic.id:
+                continue
+            partition = key[1]
+            if registration.leader != self._broker_id:
+                self._leader_epochs.pop(partition, None)
+                self.coordinator.runtime.unload(partition, self.now_ms(), registration.leader_epoch)
+            elif self._leader_epochs.get(partition) != registration.leader_epoch:
+                self._leader_epochs[partition] = registration.leader_epoch
+                self._load(partition, registration.leader_epoch)
+        self._schedule()
+
+    def _load(self, partition: int, leader_epoch: int) -> None:
+        runtime = self.coordinator.runtime
+        shard = runtime.start_loading(partition, leader_epoch, self.now_ms())
+        if shard is None:
+            return
+        replica = self._replicas.partitions.get(TopicPartition(GROUP_METADATA_TOPIC, partition))
+        if replica is None or replica.log_or_none is None:
+            runtime.finish_loading(partition, shard, 0, self.now_ms())
+            return
+        loader = CoordinatorLoader(runtime, partition, shard, _Reader(replica))
+        self._continue_loading(loader)
+
+    def _continue_loading(self, loader: CoordinatorLoader[GroupCoordinatorShard]) -> None:
+        if loader.step(self.now_ms()):
+            self._schedule()
+        else:
+            asyncio.get_running_loop().call_soon(self._continue_loading, loader)
+
+    # --- PartitionWriter
+
+    def append(self, partition: int, batch: bytes) -> int:
+        replica = self._replicas.leader_of(TopicPartition(GROUP_METADATA_TOPIC, partition))
+        info = self._replicas.append(replica, batch, requires_all_in_sync=True, origin=AppendOrigin.COORDINATOR)
+        self.coordinator.runtime.on_high_watermark(partition, replica.log.high_watermark, self.now_ms())
+        return info.first_offset
+
+    # --- answers and time
+
+    def answer(self, deferred: Deferred[T]) -> T | Awaitable[T]:
+        """What a handler returns: the value if it is there, else an awaitable of it."""
+        self._schedule()
+        if deferred.is_complete:
+            return deferred.value
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        deferred.on_complete(lambda value: None if future.done() else future.set_result(value))
+        return future
+
+    def _schedule(self) -> None:
+        due = self.coordinator.runtime.next_deadline_ms()
+        if due is None:
+            return
+        if self._timer is not None:
+            if self._timer_due_ms is not None and self._timer_due_ms <= due:
+                return
+            self._timer.cancel()
+        self._timer_due_ms = due
+        wait_ms = max(due - self.now_ms(), 0)
+        self._timer = asyncio.get_running_loop().call_later(wait_ms / 1000, self._tick)
+
+    def _tick(self) -> None:
+        self._timer = None
+        self._timer_due_ms = None
+        try:
+            self.coordinator.runtime.tick(self.now_ms())
+        except ApiException as error:
+            log.warning("a timer of the group coordinator failed: %s", error)
+        self._schedule()
+
+
+class _Reader:
+    """A partition's log as the loader reads it."""
+
+    __slots__ = ("_log",)
+
+    def __init__(self, partition: Partition) -> None:
+        self._log = partition.log
+
+    @property
+    def log_start_offset(self) -> int:
+        return self._log.log_start_offset
+
+    @property
+    def log_end_offset(self) -> int:
+        return self._log.log_end_offset
+
+    @property
+    def high_watermark(self) -> int:
+        return self._log.high_watermark
+
+    def read_batches(self, offset: int, max_bytes: int) -> bytes | memoryview:
+        return self._log.read(offset, max_bytes, min_one_message=True).records

@@ -1,0 +1,170 @@
+"""A broker's membership: registers with the controller, keeps its session alive, leaves in an orderly way.
+
+States: starting -> registered and fenced -> running -> controlled shutdown -> shut down. A broker is fenced until
+it has caught up with the metadata log; nothing is asked of it before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from enum import Enum, auto
+from typing import TYPE_CHECKING, cast
+
+from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from barnabas.protocol.messages.broker_registration import (
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+    Feature,
+    Listener,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from barnabas.broker.ports import ControllerChannel
+    from barnabas.common.uuid import Uuid
+
+__all__ = ["BrokerLifecycle", "BrokerState"]
+
+log = logging.getLogger(__name__)
+
+_RETRY_S = 0.02
+_RETRY_S_MAX = 1.0
+_FATAL = frozenset(
+    {
+        ErrorCode.DUPLICATE_BROKER_REGISTRATION,
+        ErrorCode.INCONSISTENT_CLUSTER_ID,
+        ErrorCode.UNSUPPORTED_VERSION,
+        ErrorCode.INVALID_REGISTRATION,
+        ErrorCode.BROKER_ID_NOT_REGISTERED,
+    }
+)
+
+
+class BrokerState(Enum):
+    STARTING = auto()
+    FENCED = auto()
+    RUNNING = auto()
+    CONTROLLED_SHUTDOWN = auto()
+    SHUT_DOWN = auto()
+
+
+class BrokerLifecycle:
+    def __init__(
+        self,
+        *,
+        broker_id: int,
+        cluster_id: str,
+        incarnation_id: Uuid,
+        rack: str | None,
+        directory_ids: Sequence[Uuid],
+        features: Mapping[str, tuple[int, int]],
+        heartbeat_interval_ms: int,
+        metadata_offset: Callable[[], int],
+        controller: ControllerChannel,
+    ) -> None:
+        self._broker_id = broker_id
+        self._cluster_id = cluster_id
+        self._incarnation_id = incarnation_id
+        self._rack = rack
+        self._directory_ids = directory_ids
+        self._features = features
+        self._heartbeat_interval_s = heartbeat_interval_ms / 1000
+        self._metadata_offset = metadata_offset
+        self._controller = controller
+        self._task: asyncio.Task[None] | None = None
+        self._wake = asyncio.Event()
+        self.state = BrokerState.STARTING
+        self.broker_epoch = -1
+
+    async def register(self, listeners: Sequence[Listener], previous_epoch: int) -> None:
+        """Register and be unfenced; then heartbeats go on by themselves.
+
+        Retries while no controller is to be had; raises ApiException for a refusal that will not change.
+        """
+        request = BrokerRegistrationRequest(
+            broker_id=self._broker_id,
+            cluster_id=self._cluster_id,
+            incarnation_id=self._incarnation_id,
+            listeners=list(listeners),
+            features=[
+                Feature(name=name, min_supported_version=low, max_supported_version=high)
+                for name, (low, high) in sorted(self._features.items())
+            ],
+            rack=self._rack,
+            log_dirs=sorted(self._directory_ids),
+            previous_broker_epoch=previous_epoch,
+        )
+        delay = _RETRY_S
+        while True:
+            code = await self._try_register(request)
+            if code is ErrorCode.NONE:
+                break
+            if code in _FATAL:
+                raise ApiException(code, f"The controller refuses this broker: {code.name}")
+            await asyncio.sleep(delay)
+            delay = min(delay * 2, _RETRY_S_MAX)
+        self.state = BrokerState.FENCED
+        while self.state is BrokerState.FENCED:
+            await self._heartbeat()
+            if self.state is BrokerState.FENCED:
+                await asyncio.sleep(_RETRY_S)
+        self._task = asyncio.get_running_loop().create_task(self._keep_alive())
+
+    async def _try_register(self, request: BrokerRegistrationRequest) -> ErrorCode:
+        try:
+            response = cast("BrokerRegistrationResponse", await self._controller.send(request))
+        except ApiException as error:
+            return error.code
+        if response.error_code == ErrorCode.NONE:
+            self.broker_epoch = response.broker_epoch
+        return ErrorCode(response.error_code)
+
+    async def _heartbeat(self) -> None:
+        request = BrokerHeartbeatRequest(
+            broker_id=self._broker_id,
+            broker_epoch=self.broker_epoch,
+            current_metadata_offset=self._metadata_offset(),
+            want_fence=False,
+            want_shut_down=self.state is BrokerState.CONTROLLED_SHUTDOWN,
+        )
+        try:
+            response = cast("BrokerHeartbeatResponse", await self._controller.send(request))
+        except ApiException as error:
+            log.info("no answer to a heartbeat: %s", error)
+            return
+        if response.error_code:
+            log.warning("the controller answers a heartbeat with %s", ErrorCode(response.error_code).name)
+        elif self.state is BrokerState.CONTROLLED_SHUTDOWN:
+            if response.should_shut_down:
+                self.state = BrokerState.SHUT_DOWN
+        elif not response.is_fenced:
+            self.state = BrokerState.RUNNING
+
+    async def _keep_alive(self) -> None:
+        while self.state is not BrokerState.SHUT_DOWN:
+            shutting_down = self.state is BrokerState.CONTROLLED_SHUTDOWN
+            try:
+                await asyncio.wait_for(self._wake.wait(), _RETRY_S if shutting_down else self._heartbeat_interval_s)
+            except TimeoutError:
+                pass
+            self._wake.clear()
+            await self._heartbeat()
+
+    async def shut_down(self, timeout_s: float) -> None:
+        """Ask to leave; returns when the controller has moved leadership away, or after ``timeout_s``."""
+        if self._task is None:
+            return
+        if self.state is BrokerState.RUNNING:
+            self.state = BrokerState.CONTROLLED_SHUTDOWN
+            self._wake.set()
+            await asyncio.wait({self._task}, timeout=timeout_s)
+        self.state = BrokerState.SHUT_DOWN
+        self._task.cancel()
+
+
+def to_listener(name: str, host: str, port: int, security_protocol: int) -> Listener:
+    """A listener as a registration carries it."""
+    return Listener(name=name, host=host, port=port, security_protocol=security_protocol)

@@ -1,0 +1,81 @@
+"""The newest metadata image as the request handlers see it, with answers kept encoded.
+
+A topic's part of a Metadata answer is encoded once per version and kept with the topic's own value in the image
+(``TopicImage.memo``); a change of the topic makes a new value, and so forgets it. What depends on brokers
+(leaders that are away, offline replicas) is covered by ``liveness``, which grows when a broker comes or goes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from barnabas.metadata.image.metadata_image import MetadataImage
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from barnabas.common.uuid import Uuid
+    from barnabas.metadata.image.cluster import BrokerRegistration, Endpoint
+    from barnabas.metadata.image.metadata_image import MetadataDelta
+    from barnabas.metadata.image.partition_registration import PartitionRegistration
+    from barnabas.metadata.image.topics import TopicImage
+    from barnabas.metadata.publisher import LoaderManifest
+
+__all__ = ["MetadataCache"]
+
+
+class MetadataCache:
+    def __init__(self) -> None:
+        self.image = MetadataImage.EMPTY
+        self.liveness = 0
+        self._sorted_names: Sequence[str] | None = None
+        self._memo: dict[Any, Any] = {}
+
+    # --- MetadataPublisher
+
+    def publish(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:
+        if new_image.cluster is not self.image.cluster:
+            self.liveness += 1
+        if new_image.topics is not self.image.topics:
+            self._sorted_names = None
+        if new_image.cluster is not self.image.cluster or new_image.topics is not self.image.topics:
+            self._memo = {}
+        self.image = new_image
+
+    # --- topics
+
+    def topic(self, name: str) -> TopicImage | None:
+        return self.image.topics.by_name.get(name)
+
+    def topic_by_id(self, topic_id: Uuid) -> TopicImage | None:
+        return self.image.topics.by_id.get(topic_id)
+
+    def partition(self, name: str, partition_id: int) -> PartitionRegistration | None:
+        topic = self.image.topics.by_name.get(name)
+        return None if topic is None else topic.partitions.get(partition_id)
+
+    @property
+    def sorted_topic_names(self) -> Sequence[str]:
+        if self._sorted_names is None:
+            self._sorted_names = sorted(self.image.topics.by_name)
+        return self._sorted_names
+
+    @property
+    def memo(self) -> dict[Any, Any]:
+        """Scratch for values derived from topics and brokers; emptied when either changes."""
+        return self._memo
+
+    # --- brokers
+
+    def is_alive(self, broker_id: int) -> bool:
+        return self.image.cluster.is_alive(broker_id)
+
+    def alive_brokers(self) -> list[BrokerRegistration]:
+        return [broker for broker in self.image.cluster.brokers.values() if not broker.fenced]
+
+    def endpoint(self, broker_id: int, listener_name: str) -> Endpoint | None:
+        """Where a live broker listens under that name."""
+        broker = self.image.cluster.brokers.get(broker_id)
+        if broker is None or broker.fenced:
+            return None
+        return broker.listeners.get(listener_name)

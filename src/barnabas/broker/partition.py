@@ -1,0 +1,85 @@
+"""One partition that this broker leads: its log, its leader epoch and who waits for its data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.common.errors import ApiException, ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from barnabas.common.topic_partition import TopicPartition
+    from barnabas.common.uuid import Uuid
+    from barnabas.metadata.image.partition_registration import PartitionRegistration
+    from barnabas.storage.partition_log import PartitionLog
+
+__all__ = ["Partition"]
+
+
+class Partition:
+    """``log`` is opened by the first use: a partition that nobody touches costs no file."""
+
+    __slots__ = (
+        "_open_log",
+        "isr_count",
+        "leader_epoch",
+        "leader_id",
+        "listeners",
+        "log_or_none",
+        "topic_id",
+        "topic_partition",
+    )
+
+    def __init__(
+        self, topic_partition: TopicPartition, topic_id: Uuid, open_log: Callable[[Partition], PartitionLog]
+    ) -> None:
+        self.topic_partition = topic_partition
+        self.topic_id = topic_id
+        self.leader_id = -1
+        self.leader_epoch = -1
+        self.isr_count = 0
+        self.log_or_none: PartitionLog | None = None
+        self.listeners: set[Callable[[int], None]] | None = None
+        self._open_log = open_log
+
+    @property
+    def log(self) -> PartitionLog:
+        if self.log_or_none is None:
+            self.log_or_none = self._open_log(self)
+        return self.log_or_none
+
+    def update(self, registration: PartitionRegistration) -> None:
+        """Follow the metadata log: a new leader epoch, or another in-sync set."""
+        self.leader_id = registration.leader
+        self.leader_epoch = registration.leader_epoch
+        self.isr_count = len(registration.isr)
+
+    def check_leader(self, broker_id: int, current_leader_epoch: int = -1) -> None:
+        """Raise the error that a client with this idea of the leader epoch must see; -1 means no idea."""
+        if current_leader_epoch >= 0:
+            if current_leader_epoch < self.leader_epoch:
+                raise ApiException(ErrorCode.FENCED_LEADER_EPOCH)
+            if current_leader_epoch > self.leader_epoch:
+                raise ApiException(ErrorCode.UNKNOWN_LEADER_EPOCH)
+        if self.leader_id != broker_id:
+            raise ApiException(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    # --- waiting for data
+
+    def add_listener(self, listener: Callable[[int], None]) -> None:
+        """Call ``listener(bytes)`` for each append, and with 0 when the partition goes away."""
+        if self.listeners is None:
+            self.listeners = set()
+        self.listeners.add(listener)
+
+    def remove_listener(self, listener: Callable[[int], None]) -> None:
+        if self.listeners is not None:
+            self.listeners.discard(listener)
+            if not self.listeners:
+                self.listeners = None
+
+    def notify(self, appended_bytes: int) -> None:
+        if self.listeners is not None:
+            for listener in tuple(self.listeners):
+                listener(appended_bytes)

@@ -1,0 +1,57 @@
+"""Hands out producer ids from blocks that the controller allocates (KIP-730)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, cast
+
+from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from barnabas.broker.ports import ControllerChannel
+
+__all__ = ["ProducerIdAllocator"]
+
+
+class ProducerIdAllocator:
+    """One block at a time; concurrent callers wait for the same request to the controller."""
+
+    def __init__(self, *, broker_id: int, broker_epoch: Callable[[], int], controller: ControllerChannel) -> None:
+        self._broker_id = broker_id
+        self._broker_epoch = broker_epoch
+        self._controller = controller
+        self._next = 0
+        self._end = 0
+        self._lock = asyncio.Lock()
+
+    def take_now(self) -> int | None:
+        """An id of the current block; None when the block is used up."""
+        if self._next < self._end:
+            self._next += 1
+            return self._next - 1
+        return None
+
+    async def take(self) -> int:
+        """An id, asking the controller for a block when needed. Raises ApiException (retriable) when it can't."""
+        async with self._lock:
+            taken = self.take_now()
+            if taken is None:
+                await self._next_block()
+                taken = self.take_now()
+        if taken is None:
+            raise ApiException(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "No producer id is available yet.")
+        return taken
+
+    async def _next_block(self) -> None:
+        request = AllocateProducerIdsRequest(broker_id=self._broker_id, broker_epoch=self._broker_epoch())
+        response = cast("AllocateProducerIdsResponse", await self._controller.send(request))
+        if response.error_code:
+            raise ApiException(
+                ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+                f"The controller gave no producer ids: {ErrorCode(response.error_code).name}.",
+            )
+        self._next = response.producer_id_start
+        self._end = response.producer_id_start + response.producer_id_len

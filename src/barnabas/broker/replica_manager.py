@@ -1,0 +1,184 @@
+"""The partitions of this broker: follows the metadata log, appends, reads, and finds by name or id.
+
+One replica per partition leads alone for now, so what is appended is committed at once: the high watermark
+follows the log end.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from barnabas.broker.partition import Partition
+from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.common.topic_partition import TopicPartition
+from barnabas.storage.produced_batch import AppendOrigin
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from barnabas.common.clock import Clock
+    from barnabas.common.topic_config import TopicConfig
+    from barnabas.common.uuid import Uuid
+    from barnabas.metadata.image.metadata_image import MetadataDelta, MetadataImage
+    from barnabas.metadata.publisher import LoaderManifest
+    from barnabas.storage.log_manager import LogManager
+    from barnabas.storage.partition_log import AppendInfo, PartitionLog
+
+__all__ = ["ReplicaManager"]
+
+log = logging.getLogger(__name__)
+
+
+class ReplicaManager:
+    def __init__(self, *, broker_id: int, logs: LogManager, clock: Clock, defaults: TopicConfig) -> None:
+        self.broker_id = broker_id
+        self.logs = logs
+        self.partitions: dict[TopicPartition, Partition] = {}
+        self.bytes_in = 0
+        self.bytes_out = 0
+        self.batches_in = 0
+        self._clock = clock
+        self._defaults = defaults
+        self._image: MetadataImage | None = None
+        self._configs: dict[str, TopicConfig] = {}
+        self.without_log: list[Partition] = []
+        """Partitions created since the last ``open_some``, whose directories are made when there is time."""
+
+    # --- following the metadata log
+
+    def publish(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:
+        self._image = new_image
+        if delta.topics is not None:
+            changes = delta.topics.local_changes(self.broker_id)
+            for key in changes.deletes:
+                self._delete(changes.topic_partition(key))
+            for key, registration in (*changes.leaders.items(), *changes.followers.items()):
+                partition = self._get_or_create(changes.topic_partition(key), key[0])
+                partition.update(registration)
+        if delta.configs is not None:
+            for resource in delta.configs.changes:
+                if resource.type == 2:
+                    self._configs.pop(resource.name, None)
+                    self._update_configs(resource.name)
+
+    def set_defaults(self, defaults: TopicConfig) -> None:
+        """The broker's own settings changed: they are the defaults of every topic."""
+        self._defaults = defaults
+        for name in {tp.topic for tp in self.partitions}:
+            self._configs.pop(name, None)
+            self._update_configs(name)
+
+    def topic_config(self, name: str) -> TopicConfig:
+        config = self._configs.get(name)
+        if config is None:
+            overrides = {} if self._image is None else self._image.configs.of_topic(name)
+            config = self._defaults.with_overrides(overrides)
+            self._configs[name] = config
+        return config
+
+    def _update_configs(self, name: str) -> None:
+        self.logs.update_config(name, self.topic_config(name))
+
+    def _get_or_create(self, topic_partition: TopicPartition, topic_id: Uuid) -> Partition:
+        partition = self.partitions.get(topic_partition)
+        if partition is not None and partition.topic_id != topic_id:
+            self._delete(topic_partition)
+            partition = None
+        if partition is None:
+            partition = self.partitions[topic_partition] = Partition(topic_partition, topic_id, self._open_log)
+            existing = self.logs.get(topic_partition)
+            if existing is not None and existing.topic_id == topic_id:
+                partition.log_or_none = existing
+                existing.maybe_advance_high_watermark(existing.log_end_offset)
+            else:
+                self.without_log.append(partition)
+        return partition
+
+    def _open_log(self, partition: Partition) -> PartitionLog:
+        topic_partition = partition.topic_partition
+        existing = self.logs.get(topic_partition)
+        if existing is not None and existing.topic_id != partition.topic_id:
+            self.logs.delete(topic_partition, now_ms=self._clock.now_ms())
+        opened = self.logs.get_or_create(
+            topic_partition,
+            partition.topic_id,
+            now_ms=self._clock.now_ms(),
+            config=self.topic_config(topic_partition.topic),
+        )
+        opened.maybe_advance_high_watermark(opened.log_end_offset)
+        return opened
+
+    def open_some(self, count: int) -> bool:
+        """Make directories for up to ``count`` new partitions; True while more are left."""
+        for partition in self.without_log[:count]:
+            if partition.log_or_none is None and self.partitions.get(partition.topic_partition) is partition:
+                _ = partition.log
+        del self.without_log[:count]
+        return bool(self.without_log)
+
+    def _delete(self, topic_partition: TopicPartition) -> None:
+        partition = self.partitions.pop(topic_partition, None)
+        self._configs.pop(topic_partition.topic, None)
+        if partition is not None:
+            partition.notify(0)
+        if self.logs.get(topic_partition) is not None:
+            self.logs.delete(topic_partition, now_ms=self._clock.now_ms())
+
+    def delete_strays(self) -> None:
+        """After the first image: logs on disk whose topic is gone, or was made anew under the same name."""
+        for existing in self.logs.logs():
+            topic_partition = existing.topic_partition
+            partition = self.partitions.get(topic_partition)
+            if partition is None or existing.topic_id != partition.topic_id:
+                log.warning("the log of %s belongs to no topic of this cluster any more: deleting it", topic_partition)
+                self.logs.delete(topic_partition, now_ms=self._clock.now_ms())
+
+    # --- finding
+
+    def leader_of(self, topic_partition: TopicPartition, current_leader_epoch: int = -1) -> Partition:
+        """The partition, if this broker leads it; raises the error that the client must see."""
+        partition = self.partitions.get(topic_partition)
+        if partition is None:
+            if self._image is not None:
+                topic = self._image.topics.by_name.get(topic_partition.topic)
+                if topic is not None and topic_partition.partition in topic.partitions:
+                    raise ApiException(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            raise ApiException(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        partition.check_leader(self.broker_id, current_leader_epoch)
+        return partition
+
+    def topic_name(self, topic_id: Uuid) -> str | None:
+        topic = None if self._image is None else self._image.topics.by_id.get(topic_id)
+        return None if topic is None else topic.name
+
+    def led_partitions(self) -> Iterable[Partition]:
+        return (partition for partition in self.partitions.values() if partition.leader_id == self.broker_id)
+
+    # --- appending
+
+    def append(
+        self,
+        partition: Partition,
+        records: bytes | bytearray | memoryview,
+        *,
+        requires_all_in_sync: bool,
+        origin: AppendOrigin = AppendOrigin.CLIENT,
+    ) -> AppendInfo:
+        """Append as leader; raises ApiException with the error for the partition."""
+        written = partition.log
+        if requires_all_in_sync and partition.isr_count < written.config.min_insync_replicas:
+            raise ApiException(
+                ErrorCode.NOT_ENOUGH_REPLICAS,
+                f"The size of the current ISR for partition {partition.topic_partition} is insufficient to satisfy "
+                f"the min.isr requirement of {written.config.min_insync_replicas}",
+            )
+        info = written.append_as_leader(
+            records, leader_epoch=partition.leader_epoch, now_ms=self._clock.now_ms(), origin=origin
+        )
+        self.bytes_in += len(records)
+        self.batches_in += 1
+        written.maybe_advance_high_watermark(written.log_end_offset)
+        if partition.listeners is not None:
+            partition.notify(len(records))
+        return info
