@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.peers import KafkaNode, require_java, require_maven, require_peer, running_kafka
+from tests.peers.barnabas_node import BarnabasNode, running_barnabas
 
 settings.register_profile("default", deadline=None, print_blob=True)
 settings.register_profile(
@@ -59,4 +60,11 @@ def kafka_peer() -> Path:
 def real_kafka(kafka_peer: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaNode]:
     """One real Kafka 4.3.1 for all tests that only use it as a cluster: name topics so that they don't collide."""
     with running_kafka(tmp_path_factory.mktemp("real-kafka")) as node:
+        yield node
+
+
+@pytest.fixture(scope="session")
+def barnabas_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BarnabasNode]:
+    """Our node for all tests that only use it as a cluster: name topics so that they don't collide."""
+    with running_barnabas(tmp_path_factory.mktemp("barnabas")) as node:
         yield node
