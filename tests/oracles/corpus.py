@@ -1,9 +1,9 @@
 """Find the oracle corpora, hand out their lines, and say which lines are passed over and why.
 
-A corpus is every file ``<corpus>-<anything>.jsonl.gz`` (``wire-public``, ``wire-mutated-public``, ...) anywhere below the
-folder that ``BARNABAS_ORACLES`` names; without it the copies that lie next to this module. Each line is an answer that
-a real Kafka 4.3.1 gave. A line may be passed over only when it belongs to something that is not built: share groups and
-streams groups, and a few families of small functions that are named here.
+A corpus is every file ``<corpus>-<anything>.jsonl.gz`` (``wire-public``, ``wire-mutated-public``, ...) anywhere below
+the folder that ``BARNABAS_ORACLES`` names; without it the copies that lie next to this module. Each line is an answer
+that a real Kafka 4.3.1 gave. A line may be passed over only when it belongs to something that is not built: share
+groups and streams groups, and a few families of small functions that are named here.
 """
 
 from __future__ import annotations

@@ -121,10 +121,7 @@ def validate_produced(
     are allowed, and offsets and sequences are the writer's business.
     """
     header, data = _exactly_one_batch(records, partition)
-    _, length, _, _, crc, attributes, last_offset_delta, base_timestamp, _, producer_id, _, base_sequence, count = (
-        header
-    )
-    size = length + LOG_OVERHEAD
+    size, crc, attributes, base_timestamp, count = header[1] + LOG_OVERHEAD, header[4], header[5], header[7], header[12]
     if is_client and header[0] != 0:
         _refuse(f"The baseOffset of the record batch in the append to {partition} should be 0, but it is {header[0]}")
     if size > rules.max_message_bytes:
@@ -136,20 +133,7 @@ def validate_produced(
             f"Record is corrupt (stored crc = {crc}, computed crc = {computed}) in topic partition {partition}.",
         )
     if is_client:
-        if count <= 0:
-            _refuse(f"Invalid reported count for record batch: {count} in topic partition {partition}")
-        if last_offset_delta + 1 != count:
-            _refuse(
-                f"Inconsistent batch offset range [0, {last_offset_delta}] and count of records {count} "
-                f"in topic partition {partition}"
-            )
-        if attributes & ATTRIBUTE_CONTROL:
-            _refuse(f"Clients are not allowed to write control records in topic partition {partition}")
-        if producer_id >= 0 and base_sequence < 0:
-            _refuse(
-                f"Invalid sequence number {base_sequence} in record batch with producerId {producer_id} "
-                f"in topic partition {partition}"
-            )
+        _check_client_header(header, partition)
     code = attributes & COMPRESSION_MASK
     if code >= len(_COMPRESSIONS):
         raise ApiException(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"Unknown compression type id: {code}")
@@ -171,6 +155,24 @@ def validate_produced(
         raise ApiException(ErrorCode.MESSAGE_TOO_LARGE, f"{error} in topic partition {partition}.") from None
     except DecodeError as error:
         raise ApiException(ErrorCode.INVALID_RECORD, f"{error} in topic partition {partition}.") from None
+
+
+def _check_client_header(header: tuple[int, ...], partition: object) -> None:
+    _, _, _, _, _, attributes, last_offset_delta, _, _, producer_id, _, base_sequence, count = header
+    if count <= 0:
+        _refuse(f"Invalid reported count for record batch: {count} in topic partition {partition}")
+    if last_offset_delta + 1 != count:
+        _refuse(
+            f"Inconsistent batch offset range [0, {last_offset_delta}] and count of records {count} "
+            f"in topic partition {partition}"
+        )
+    if attributes & ATTRIBUTE_CONTROL:
+        _refuse(f"Clients are not allowed to write control records in topic partition {partition}")
+    if producer_id >= 0 and base_sequence < 0:
+        _refuse(
+            f"Invalid sequence number {base_sequence} in record batch with producerId {producer_id} "
+            f"in topic partition {partition}"
+        )
 
 
 def _exactly_one_batch(
