@@ -1,0 +1,1 @@
+"""The active controller: decides what changes in the cluster's metadata."""

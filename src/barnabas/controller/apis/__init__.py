@@ -1,0 +1,1 @@
+"""One module per API that the controller answers."""

@@ -1,0 +1,34 @@
+"""AllocateProducerIds: CLUSTER_ACTION. The block is committed before it is given out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.common.errors import ApiException
+from barnabas.controller.apis.answer import require_cluster_action
+from barnabas.controller.controller_result import ControllerResult
+from barnabas.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+
+if TYPE_CHECKING:
+    from barnabas.controller.quorum_controller import QuorumController
+    from barnabas.coordinator.deferred import Deferred
+    from barnabas.security.authorizer.authorizer import Authorizer
+    from barnabas.security.request_context import RequestContext
+
+__all__ = ["handle"]
+
+
+def handle(
+    controller: QuorumController, context: RequestContext, request: AllocateProducerIdsRequest, authorizer: Authorizer
+) -> Deferred[AllocateProducerIdsResponse]:
+    def decide() -> ControllerResult[AllocateProducerIdsResponse]:
+        require_cluster_action(authorizer, context)
+        result = controller.producer_ids.generate_next_producer_ids(request.broker_id, request.broker_epoch)
+        block = result.response
+        response = AllocateProducerIdsResponse(producer_id_start=block.first, producer_id_len=block.size)
+        return ControllerResult(result.records, response)
+
+    def answer_error(error: ApiException) -> AllocateProducerIdsResponse:
+        return AllocateProducerIdsResponse(error_code=int(error.code))
+
+    return controller.submit(decide, answer_error)

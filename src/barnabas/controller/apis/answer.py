@@ -1,0 +1,84 @@
+"""What an API module of the controller is, and the small things that all of them need.
+
+A module has ``handle(controller, context, request, authorizer)`` and gives a ``Deferred`` answer: complete
+when the answer is known at once, else completed when the decision is committed. It never raises what a
+caller should read: errors are in the answer, in the API's own shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from barnabas.common.acl import AclOperation
+from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.common.resource import CLUSTER_NAME, ResourceType
+
+if TYPE_CHECKING:
+    from barnabas.security.authorizer.authorizer import Authorizer
+    from barnabas.security.request_context import RequestContext
+
+__all__ = [
+    "DUPLICATE_TOPIC_NAME",
+    "allowed_on_cluster",
+    "allowed_topics",
+    "require_cluster_action",
+    "require_on_cluster",
+    "split_duplicates",
+]
+
+DUPLICATE_TOPIC_NAME = "Duplicate topic name."
+
+
+def allowed_on_cluster(
+    authorizer: Authorizer, context: RequestContext, operation: AclOperation, *, log_if_denied: bool = True
+) -> bool:
+    return authorizer.authorize(context, operation, ResourceType.CLUSTER, CLUSTER_NAME, log_if_denied=log_if_denied)
+
+
+def _cluster_denied(context: RequestContext, operation: AclOperation) -> ApiException:
+    """The refusal names who lacks what, and nothing of our insides."""
+    return ApiException(
+        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+        f"Principal {context.principal} lacks {operation.name} on Cluster:{CLUSTER_NAME}",
+    )
+
+
+def allowed_topics(
+    authorizer: Authorizer,
+    context: RequestContext,
+    operation: AclOperation,
+    names: Iterable[str],
+    *,
+    log_if_denied: bool = True,
+) -> set[str]:
+    return {
+        name
+        for name in names
+        if authorizer.authorize(context, operation, ResourceType.TOPIC, name, log_if_denied=log_if_denied)
+    }
+
+
+def split_duplicates(names: Iterable[str]) -> tuple[dict[str, None], dict[str, None]]:
+    """The names that occur once and those that occur more often, each in the order of the request."""
+    once: dict[str, None] = {}
+    often: dict[str, None] = {}
+    for name in names:
+        if name in often:
+            continue
+        if name in once:
+            del once[name]
+            often[name] = None
+        else:
+            once[name] = None
+    return once, often
+
+
+def require_cluster_action(authorizer: Authorizer, context: RequestContext) -> None:
+    """What brokers and controllers ask of each other needs CLUSTER_ACTION; raises the refusal."""
+    require_on_cluster(authorizer, context, AclOperation.CLUSTER_ACTION)
+
+
+def require_on_cluster(authorizer: Authorizer, context: RequestContext, operation: AclOperation) -> None:
+    if not allowed_on_cluster(authorizer, context, operation):
+        raise _cluster_denied(context, operation)

@@ -1,0 +1,34 @@
+"""BrokerRegistration: CLUSTER_ACTION; the answer is the epoch of the broker's new life."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.common.errors import ApiException
+from barnabas.controller.apis.answer import require_cluster_action
+from barnabas.controller.controller_result import ControllerResult
+from barnabas.protocol.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
+
+if TYPE_CHECKING:
+    from barnabas.controller.quorum_controller import QuorumController
+    from barnabas.coordinator.deferred import Deferred
+    from barnabas.security.authorizer.authorizer import Authorizer
+    from barnabas.security.request_context import RequestContext
+
+__all__ = ["handle"]
+
+
+def handle(
+    controller: QuorumController, context: RequestContext, request: BrokerRegistrationRequest, authorizer: Authorizer
+) -> Deferred[BrokerRegistrationResponse]:
+    def decide() -> ControllerResult[BrokerRegistrationResponse]:
+        require_cluster_action(authorizer, context)
+        result = controller.replication.register_broker(
+            request, new_epoch=controller.next_write_offset, now_ms=controller.now_ms()
+        )
+        return ControllerResult(result.records, BrokerRegistrationResponse(broker_epoch=result.response))
+
+    def answer_error(error: ApiException) -> BrokerRegistrationResponse:
+        return BrokerRegistrationResponse(error_code=int(error.code))
+
+    return controller.submit(decide, answer_error)

@@ -1,0 +1,38 @@
+"""ControllerRegistration: CLUSTER_ACTION. A controller makes its listeners and features known to the cluster."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.common.errors import ApiException
+from barnabas.controller.apis.answer import require_cluster_action
+from barnabas.controller.controller_result import ControllerResult
+from barnabas.protocol.messages.controller_registration import (
+    ControllerRegistrationRequest,
+    ControllerRegistrationResponse,
+)
+
+if TYPE_CHECKING:
+    from barnabas.controller.quorum_controller import QuorumController
+    from barnabas.coordinator.deferred import Deferred
+    from barnabas.security.authorizer.authorizer import Authorizer
+    from barnabas.security.request_context import RequestContext
+
+__all__ = ["handle"]
+
+
+def handle(
+    controller: QuorumController,
+    context: RequestContext,
+    request: ControllerRegistrationRequest,
+    authorizer: Authorizer,
+) -> Deferred[ControllerRegistrationResponse]:
+    def decide() -> ControllerResult[ControllerRegistrationResponse]:
+        require_cluster_action(authorizer, context)
+        result = controller.cluster.register_controller(request)
+        return ControllerResult(result.records, ControllerRegistrationResponse(error_message=None))
+
+    def answer_error(error: ApiException) -> ControllerRegistrationResponse:
+        return ControllerRegistrationResponse(error_code=int(error.code), error_message=error.message)
+
+    return controller.submit(decide, answer_error)

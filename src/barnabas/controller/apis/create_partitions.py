@@ -1,0 +1,47 @@
+"""CreatePartitions on the controller: ALTER on each topic."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.common.acl import AclOperation
+from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.controller.apis.answer import DUPLICATE_TOPIC_NAME, allowed_topics, split_duplicates
+from barnabas.controller.controller_result import ControllerResult
+from barnabas.protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopicResult,
+)
+
+if TYPE_CHECKING:
+    from barnabas.controller.quorum_controller import QuorumController
+    from barnabas.coordinator.deferred import Deferred
+    from barnabas.security.authorizer.authorizer import Authorizer
+    from barnabas.security.request_context import RequestContext
+
+__all__ = ["handle"]
+
+
+def handle(
+    controller: QuorumController, context: RequestContext, request: CreatePartitionsRequest, authorizer: Authorizer
+) -> Deferred[CreatePartitionsResponse]:
+    once, often = split_duplicates(topic.name for topic in request.topics)
+    alterable = allowed_topics(authorizer, context, AclOperation.ALTER, once)
+    refused = [_refusal(name, ErrorCode.INVALID_REQUEST, DUPLICATE_TOPIC_NAME) for name in often]
+    refused.extend(_refusal(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED, None) for name in once if name not in alterable)
+    topics = [topic for topic in request.topics if topic.name in alterable]
+
+    def decide() -> ControllerResult[CreatePartitionsResponse]:
+        result = controller.replication.create_partitions(topics, validate_only=request.validate_only)
+        return ControllerResult(result.records, CreatePartitionsResponse(results=[*refused, *result.response]))
+
+    def answer_error(error: ApiException) -> CreatePartitionsResponse:
+        failed = [_refusal(topic.name, error.code, error.message) for topic in topics]
+        return CreatePartitionsResponse(results=[*refused, *failed])
+
+    return controller.submit(decide, answer_error)
+
+
+def _refusal(name: str, code: ErrorCode, message: str | None) -> CreatePartitionsTopicResult:
+    return CreatePartitionsTopicResult(name=name, error_code=int(code), error_message=message)

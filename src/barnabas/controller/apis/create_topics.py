@@ -1,0 +1,60 @@
+"""CreateTopics on the controller: CREATE on the cluster or on the topic; DESCRIBE_CONFIGS to see the configs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.common.acl import AclOperation
+from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.controller.apis.answer import (
+    DUPLICATE_TOPIC_NAME,
+    allowed_on_cluster,
+    allowed_topics,
+    split_duplicates,
+)
+from barnabas.controller.controller_result import ControllerResult
+from barnabas.controller.topic_names import CLUSTER_METADATA_TOPIC
+from barnabas.protocol.messages.create_topics import CreatableTopicResult, CreateTopicsRequest, CreateTopicsResponse
+
+if TYPE_CHECKING:
+    from barnabas.controller.quorum_controller import QuorumController
+    from barnabas.coordinator.deferred import Deferred
+    from barnabas.security.authorizer.authorizer import Authorizer
+    from barnabas.security.request_context import RequestContext
+
+__all__ = ["handle"]
+
+
+def handle(
+    controller: QuorumController, context: RequestContext, request: CreateTopicsRequest, authorizer: Authorizer
+) -> Deferred[CreateTopicsResponse]:
+    once, often = split_duplicates(topic.name for topic in request.topics)
+    refused = [_refusal(name, ErrorCode.INVALID_REQUEST, DUPLICATE_TOPIC_NAME) for name in often]
+    if CLUSTER_METADATA_TOPIC in once:
+        del once[CLUSTER_METADATA_TOPIC]
+        message = f"Creation of internal topic {CLUSTER_METADATA_TOPIC} is prohibited."
+        refused.append(_refusal(CLUSTER_METADATA_TOPIC, ErrorCode.INVALID_REQUEST, message))
+    creatable: set[str] = set(once)
+    if not allowed_on_cluster(authorizer, context, AclOperation.CREATE, log_if_denied=False):
+        creatable = allowed_topics(authorizer, context, AclOperation.CREATE, once)
+    refused.extend(
+        _refusal(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
+        for name in once
+        if name not in creatable
+    )
+    describable = allowed_topics(authorizer, context, AclOperation.DESCRIBE_CONFIGS, creatable, log_if_denied=False)
+    topics = [topic for topic in request.topics if topic.name in creatable]
+
+    def decide() -> ControllerResult[CreateTopicsResponse]:
+        result = controller.replication.create_topics(topics, describable, validate_only=request.validate_only)
+        return ControllerResult(result.records, CreateTopicsResponse(topics=[*result.response, *refused]))
+
+    def answer_error(error: ApiException) -> CreateTopicsResponse:
+        failed = [_refusal(topic.name, error.code, error.message) for topic in topics]
+        return CreateTopicsResponse(topics=[*failed, *refused])
+
+    return controller.submit(decide, answer_error)
+
+
+def _refusal(name: str, code: ErrorCode, message: str | None) -> CreatableTopicResult:
+    return CreatableTopicResult(name=name, error_code=int(code), error_message=message)

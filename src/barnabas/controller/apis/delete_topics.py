@@ -1,0 +1,143 @@
+"""DeleteTopics on the controller, by name or (v6) by id.
+
+Needs DELETE on the cluster, or DESCRIBE and DELETE on the topic. Without DESCRIBE a topic that exists and
+one that does not look the same; an id gives its name away only to those who may describe the topic.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.common.acl import AclOperation
+from barnabas.common.errors import ApiError, ApiException, ErrorCode
+from barnabas.common.uuid import Uuid
+from barnabas.controller.apis.answer import (
+    DUPLICATE_TOPIC_NAME,
+    allowed_on_cluster,
+    allowed_topics,
+    split_duplicates,
+)
+from barnabas.controller.controller_result import ControllerResult
+from barnabas.controller.topic_deletion import UNKNOWN_TOPIC_ID
+from barnabas.protocol.messages.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicsResponse
+
+if TYPE_CHECKING:
+    from barnabas.controller.quorum_controller import QuorumController
+    from barnabas.coordinator.deferred import Deferred
+    from barnabas.security.authorizer.authorizer import Authorizer
+    from barnabas.security.request_context import RequestContext
+
+__all__ = ["handle"]
+
+_UNKNOWN_TOPIC = ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
+_DENIED = ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Topic authorization failed.")
+_FIRST_VERSION_WITH_DISABLED_ERROR = 3
+
+
+def handle(
+    controller: QuorumController, context: RequestContext, request: DeleteTopicsRequest, authorizer: Authorizer
+) -> Deferred[DeleteTopicsResponse]:
+    def answer_error(error: ApiException) -> DeleteTopicsResponse:
+        named = [_result(name, Uuid.ZERO, ApiError.of(error)) for name in request.topic_names]
+        return DeleteTopicsResponse(
+            responses=named + [_result(t.name, t.topic_id, ApiError.of(error)) for t in request.topics]
+        )
+
+    def decide() -> ControllerResult[DeleteTopicsResponse]:
+        if not controller.config.delete_topic_enable:
+            raise _deletion_disabled(context.api_version)
+        selection = _Selection(controller, context, authorizer, request)
+        result = controller.replication.delete_topics(selection.names_by_id)
+        done = [_result(selection.names_by_id[i], i, error) for i, error in result.response.items()]
+        return ControllerResult(result.records, DeleteTopicsResponse(responses=[*selection.refused, *done]))
+
+    return controller.submit(decide, answer_error)
+
+
+class _Selection:
+    """Which topics go (``names_by_id``) and who is refused why."""
+
+    def __init__(
+        self,
+        controller: QuorumController,
+        context: RequestContext,
+        authorizer: Authorizer,
+        request: DeleteTopicsRequest,
+    ) -> None:
+        self.refused: list[DeletableTopicResult] = []
+        self.names_by_id: dict[Uuid, str] = {}
+        self._topics = controller.state.image.topics
+        names, ids, duplicate_ids = self._distinct(request)
+        known = {i: topic.name for i in ids if (topic := self._topics.by_id.get(i)) is not None}
+        for unknown in ids:
+            if unknown not in known:
+                self._refuse(None, unknown, UNKNOWN_TOPIC_ID)
+        everybody = {*names, *known.values()}
+        if allowed_on_cluster(authorizer, context, AclOperation.DELETE, log_if_denied=False):
+            describable = deletable = everybody
+        else:
+            describable = allowed_topics(authorizer, context, AclOperation.DESCRIBE, everybody)
+            deletable = allowed_topics(authorizer, context, AclOperation.DELETE, everybody)
+        for topic_id, name in known.items():
+            if name in deletable:
+                self.names_by_id[topic_id] = name
+            else:
+                self._refuse(name if name in describable else None, topic_id, _DENIED)
+        self._select_names(names, describable, deletable, duplicate_ids)
+
+    def _distinct(self, request: DeleteTopicsRequest) -> tuple[dict[str, None], dict[Uuid, None], set[Uuid]]:
+        provided_names = list(request.topic_names)
+        ids: dict[Uuid, None] = {}
+        duplicate_ids: set[Uuid] = set()
+        for topic in request.topics:
+            if topic.name is None and topic.topic_id == Uuid.ZERO:
+                self._refuse(None, Uuid.ZERO, _invalid("Neither topic name nor id were specified."))
+            elif topic.name is not None and topic.topic_id != Uuid.ZERO:
+                self._refuse(topic.name, topic.topic_id, _invalid("You may not specify both topic name and topic id."))
+            elif topic.name is not None:
+                provided_names.append(topic.name)
+            elif topic.topic_id in ids or topic.topic_id in duplicate_ids:
+                ids.pop(topic.topic_id, None)
+                duplicate_ids.add(topic.topic_id)
+            else:
+                ids[topic.topic_id] = None
+        names, often = split_duplicates(provided_names)
+        for name in often:
+            self._refuse(name, Uuid.ZERO, _invalid(DUPLICATE_TOPIC_NAME))
+        for topic_id in sorted(duplicate_ids):
+            self._refuse(None, topic_id, _invalid("Duplicate topic id."))
+        return names, ids, duplicate_ids
+
+    def _select_names(
+        self, names: dict[str, None], describable: set[str], deletable: set[str], duplicate_ids: set[Uuid]
+    ) -> None:
+        for name in names:
+            topic = self._topics.get(name)
+            if name not in describable:
+                self._refuse(name, Uuid.ZERO, _DENIED)
+            elif topic is None:
+                self._refuse(name, Uuid.ZERO, _UNKNOWN_TOPIC)
+            elif name not in deletable:
+                self._refuse(name, Uuid.ZERO, _DENIED)
+            elif topic.id in duplicate_ids or topic.id in self.names_by_id:
+                reason = _invalid("The provided topic name maps to an ID that was already supplied.")
+                self._refuse(name, topic.id, reason)
+            else:
+                self.names_by_id[topic.id] = name
+
+    def _refuse(self, name: str | None, topic_id: Uuid, error: ApiError) -> None:
+        self.refused.append(_result(name, topic_id, error))
+
+
+def _result(name: str | None, topic_id: Uuid, error: ApiError) -> DeletableTopicResult:
+    return DeletableTopicResult(name=name, topic_id=topic_id, error_code=int(error.code), error_message=error.message)
+
+
+def _invalid(message: str) -> ApiError:
+    return ApiError(ErrorCode.INVALID_REQUEST, message)
+
+
+def _deletion_disabled(api_version: int) -> ApiException:
+    old = api_version < _FIRST_VERSION_WITH_DISABLED_ERROR
+    code = ErrorCode.INVALID_REQUEST if old else ErrorCode.TOPIC_DELETION_DISABLED
+    return ApiException(code, "Topic deletion is disabled.")

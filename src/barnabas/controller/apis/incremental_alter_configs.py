@@ -1,0 +1,65 @@
+"""IncrementalAlterConfigs on the controller: ALTER_CONFIGS on the topic, the group, or the cluster for the rest."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from barnabas.common.errors import ApiError, ApiException
+from barnabas.controller.apis.alter_configs_checks import DUPLICATE_RESOURCE, denial
+from barnabas.controller.configuration_control_manager import ConfigOperation
+from barnabas.controller.controller_result import ControllerResult
+from barnabas.metadata.image.configs import ConfigResource
+from barnabas.protocol.messages.incremental_alter_configs import (
+    AlterConfigsResourceResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+
+if TYPE_CHECKING:
+    from barnabas.controller.quorum_controller import QuorumController
+    from barnabas.coordinator.deferred import Deferred
+    from barnabas.security.authorizer.authorizer import Authorizer
+    from barnabas.security.request_context import RequestContext
+
+__all__ = ["handle"]
+
+
+def handle(
+    controller: QuorumController,
+    context: RequestContext,
+    request: IncrementalAlterConfigsRequest,
+    authorizer: Authorizer,
+) -> Deferred[IncrementalAlterConfigsResponse]:
+    counts = Counter(ConfigResource(r.resource_type, r.resource_name) for r in request.resources)
+    refused = [_result(resource, DUPLICATE_RESOURCE) for resource, count in counts.items() if count > 1]
+    changes: dict[ConfigResource, list[ConfigOperation]] = {}
+    for requested in request.resources:
+        resource = ConfigResource(requested.resource_type, requested.resource_name)
+        if counts[resource] > 1:
+            continue
+        denied = denial(authorizer, context, resource)
+        if denied is not None:
+            refused.append(_result(resource, denied))
+            continue
+        changes[resource] = [ConfigOperation(c.name, c.config_operation, c.value) for c in requested.configs]
+
+    def decide() -> ControllerResult[IncrementalAlterConfigsResponse]:
+        result = controller.configs.incremental_alter_configs(changes, validate_only=request.validate_only)
+        done = [_result(resource, error) for resource, error in result.response.items()]
+        return ControllerResult(result.records, IncrementalAlterConfigsResponse(responses=[*refused, *done]))
+
+    def answer_error(error: ApiException) -> IncrementalAlterConfigsResponse:
+        failed = [_result(resource, ApiError.of(error)) for resource in changes]
+        return IncrementalAlterConfigsResponse(responses=[*refused, *failed])
+
+    return controller.submit(decide, answer_error)
+
+
+def _result(resource: ConfigResource, error: ApiError) -> AlterConfigsResourceResponse:
+    return AlterConfigsResourceResponse(
+        error_code=int(error.code),
+        error_message=error.message,
+        resource_type=resource.type,
+        resource_name=resource.name,
+    )

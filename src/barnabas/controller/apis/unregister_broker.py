@@ -1,0 +1,33 @@
+"""UnregisterBroker: ALTER on the cluster. Fails with BROKER_ID_NOT_REGISTERED for a broker that is not there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.common.acl import AclOperation
+from barnabas.common.errors import ApiException
+from barnabas.controller.apis.answer import require_on_cluster
+from barnabas.controller.controller_result import ControllerResult
+from barnabas.protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
+
+if TYPE_CHECKING:
+    from barnabas.controller.quorum_controller import QuorumController
+    from barnabas.coordinator.deferred import Deferred
+    from barnabas.security.authorizer.authorizer import Authorizer
+    from barnabas.security.request_context import RequestContext
+
+__all__ = ["handle"]
+
+
+def handle(
+    controller: QuorumController, context: RequestContext, request: UnregisterBrokerRequest, authorizer: Authorizer
+) -> Deferred[UnregisterBrokerResponse]:
+    def decide() -> ControllerResult[UnregisterBrokerResponse]:
+        require_on_cluster(authorizer, context, AclOperation.ALTER)
+        result = controller.replication.unregister_broker(request.broker_id)
+        return ControllerResult(result.records, UnregisterBrokerResponse(error_message=None))
+
+    def answer_error(error: ApiException) -> UnregisterBrokerResponse:
+        return UnregisterBrokerResponse(error_code=int(error.code), error_message=error.message)
+
+    return controller.submit(decide, answer_error)

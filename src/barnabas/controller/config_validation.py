@@ -1,0 +1,154 @@
+"""Whether a complete set of configs may stand on a resource: names, types, ranges, rules between settings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from barnabas.common.broker_config import broker_config_key
+from barnabas.common.config_def import ConfigException, ConfigType
+from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.common.group_config import CLIENT_METRICS_CONFIG_DEF, GROUP_CONFIG_DEF, validate_group_config
+from barnabas.common.topic_config import TOPIC_CONFIG_DEF, validate_topic_config
+from barnabas.controller.controller_config import ControllerConfig
+from barnabas.controller.topic_names import validate_topic_name
+from barnabas.metadata.image.configs import ConfigResource, ConfigResourceType
+
+if TYPE_CHECKING:
+    from barnabas.controller.topic_config_resolver import TopicConfigResolver
+
+__all__ = ["is_list", "validate_configs"]
+
+_METRICS_INTERVAL_MS_MIN = 100
+_METRICS_INTERVAL_MS_MAX = 3_600_000
+_METRICS_MATCH_KEYS = frozenset(
+    {
+        "client_instance_id",
+        "client_id",
+        "client_software_name",
+        "client_software_version",
+        "client_source_address",
+        "client_source_port",
+    }
+)
+
+
+def is_list(resource_type: int, name: str) -> str | None:
+    """The built-in default text of a setting that is a list; None for any other setting."""
+    if resource_type == ConfigResourceType.TOPIC:
+        key = TOPIC_CONFIG_DEF.get(name)
+    elif resource_type == ConfigResourceType.BROKER:
+        key = broker_config_key(name)
+    elif resource_type == ConfigResourceType.GROUP:
+        key = GROUP_CONFIG_DEF.get(name)
+    else:
+        key = CLIENT_METRICS_CONFIG_DEF.get(name)
+    if key is None or key.type != ConfigType.LIST:
+        return None
+    return key.default_text or ""
+
+
+def validate_configs(
+    resource: ConfigResource,
+    configs: Mapping[str, str],
+    existing: Mapping[str, str],
+    config: ControllerConfig,
+    resolver: TopicConfigResolver,
+) -> None:
+    if resource.type == ConfigResourceType.TOPIC:
+        _validate_topic(resource, configs, existing, config, resolver)
+    elif resource.type == ConfigResourceType.BROKER:
+        _validate_broker(resource, configs)
+    elif resource.type == ConfigResourceType.CLIENT_METRICS:
+        _validate_client_metrics(resource, configs)
+    elif resource.type == ConfigResourceType.GROUP:
+        _validate_group(resource, configs, resolver)
+    else:
+        raise ApiException(ErrorCode.INVALID_REQUEST, f"Unexpected resource type {resource.type}.")
+
+
+def _validate_topic(
+    resource: ConfigResource,
+    configs: Mapping[str, str],
+    existing: Mapping[str, str],
+    config: ControllerConfig,
+    resolver: TopicConfigResolver,
+) -> None:
+    if not resource.name:
+        raise ApiException(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
+    validate_topic_name(resource.name)
+    try:
+        validate_topic_config(
+            configs,
+            previous=existing,
+            defaults=resolver.default_texts(),
+            remote_storage_system_enabled=config.remote_storage_system_enable,
+        )
+    except ConfigException as error:
+        raise ApiException(ErrorCode.INVALID_CONFIG, str(error)) from error
+
+
+def _validate_broker(resource: ConfigResource, configs: Mapping[str, str]) -> None:
+    """Types and ranges too: who calls the controller directly has not been checked by a broker."""
+    if resource.name:
+        try:
+            broker_id = int(resource.name)
+        except ValueError as error:
+            raise ApiException(
+                ErrorCode.INVALID_REQUEST, f"Unable to parse broker name as a base 10 number: {resource.name}"
+            ) from error
+        if broker_id < 0:
+            raise ApiException(ErrorCode.INVALID_REQUEST, f"Invalid broker ID {broker_id}: must not be negative.")
+    for name, value in configs.items():
+        key = broker_config_key(name)
+        if key is None:
+            continue
+        try:
+            key.parse(value)
+        except ConfigException as error:
+            raise ApiException(ErrorCode.INVALID_REQUEST, str(error)) from error
+
+
+def _validate_client_metrics(resource: ConfigResource, configs: Mapping[str, str]) -> None:
+    if not resource.name:
+        raise ApiException(ErrorCode.INVALID_REQUEST, "Subscription name can't be empty")
+    for name in configs:
+        if name not in CLIENT_METRICS_CONFIG_DEF:
+            raise ApiException(ErrorCode.INVALID_REQUEST, f"Unknown client metrics configuration: {name}")
+    try:
+        values = CLIENT_METRICS_CONFIG_DEF.parse(configs)
+    except ConfigException as error:
+        raise ApiException(ErrorCode.INVALID_CONFIG, str(error)) from error
+    interval = values["interval.ms"]
+    if isinstance(interval, int) and not _METRICS_INTERVAL_MS_MIN <= interval <= _METRICS_INTERVAL_MS_MAX:
+        raise ApiException(
+            ErrorCode.INVALID_REQUEST,
+            f"Invalid value {interval} for interval.ms, interval must be between {_METRICS_INTERVAL_MS_MIN} and "
+            f"{_METRICS_INTERVAL_MS_MAX} (1 hour)",
+        )
+    patterns = values["match"]
+    for pattern in patterns if isinstance(patterns, list) else []:
+        _validate_match_pattern(pattern)
+
+
+def _validate_match_pattern(pattern: str) -> None:
+    key, separator, expression = pattern.partition("=")
+    key = key.strip()
+    if not separator or not key or not expression.strip():
+        raise ApiException(ErrorCode.INVALID_CONFIG, f"Illegal client matching pattern: {pattern}")
+    if key not in _METRICS_MATCH_KEYS:
+        raise ApiException(ErrorCode.INVALID_CONFIG, f"Illegal client matching pattern: {pattern}")
+    try:
+        re.compile(expression.strip())
+    except re.error as error:
+        raise ApiException(ErrorCode.INVALID_CONFIG, f"Illegal client matching pattern: {pattern}") from error
+
+
+def _validate_group(resource: ConfigResource, configs: Mapping[str, str], resolver: TopicConfigResolver) -> None:
+    if not resource.name:
+        raise ApiException(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
+    try:
+        validate_group_config(configs, resolver.broker_values())
+    except ConfigException as error:
+        raise ApiException(ErrorCode.INVALID_CONFIG, str(error)) from error

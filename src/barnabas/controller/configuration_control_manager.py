@@ -1,0 +1,263 @@
+"""Decide changes of configs, for topics, brokers, groups and client-metrics subscriptions.
+
+Per resource: apply the operations to what is set now, check rules of single settings, validate everything
+that would be set then, check that the resource exists, ask the policy. Any failure leaves this resource as
+it is and names the reason; other resources go on.
+
+An unchanged value writes no record, except on brokers, where it makes them reload files (KAFKA-14136).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import IntEnum
+from typing import NamedTuple
+
+from barnabas.common.errors import ApiError, ApiException, ErrorCode
+from barnabas.controller.config_validation import is_list, validate_configs
+from barnabas.controller.controller_config import ControllerConfig
+from barnabas.controller.controller_result import ControllerResult
+from barnabas.controller.controller_state import ControllerState
+from barnabas.controller.topic_config_resolver import TopicConfigResolver
+from barnabas.metadata.image.configs import DEFAULT_BROKER, ConfigResource, ConfigResourceType
+from barnabas.metadata.image.record_writer import ApiMessageAndVersion
+from barnabas.protocol.messages.create_topics import CreatableTopicConfig, CreatableTopicConfigs
+from barnabas.protocol.records.clear_elr_record import ClearElrRecord
+from barnabas.protocol.records.config_record import ConfigRecord
+
+__all__ = ["ConfigOperation", "ConfigurationControlManager", "OpType"]
+
+_MIN_ISR = "min.insync.replicas"
+_UNCLEAN_ELECTION = "unclean.leader.election.enable"
+_MAX_VALUE_LENGTH = 32_767
+
+
+class OpType(IntEnum):
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+class ConfigOperation(NamedTuple):
+    name: str
+    op: int
+    value: str | None
+
+
+class ConfigurationControlManager:
+    def __init__(self, state: ControllerState, config: ControllerConfig) -> None:
+        self._state = state
+        self._config = config
+        self._resolver = TopicConfigResolver(state, config)
+
+    # What elections and creations ask
+
+    def effective_min_isr(self, topic: str) -> int:
+        return int(self._resolver.effective_value(topic, _MIN_ISR))
+
+    def is_unclean_election_enabled(self, topic: str) -> bool:
+        return self._resolver.effective_value(topic, _UNCLEAN_ELECTION).strip().lower() == "true"
+
+    def configs_of_new_topic(
+        self, name: str, configs: Sequence[CreatableTopicConfig]
+    ) -> tuple[dict[str, str | None], list[ApiMessageAndVersion]]:
+        """The validated configs of a topic to be created, and their records. Raises what its creator is told."""
+        if not configs:
+            return {}, []
+        nulls = [config.name for config in configs if config.value is None]
+        if nulls:
+            raise ApiException(
+                ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {', '.join(nulls)}"
+            )
+        resource = ConfigResource.topic(name)
+        wanted = {config.name: config.value for config in configs}
+        records = [_record(resource, key, value) for key, value in wanted.items()]
+        self._validate(
+            resource, {key: value for key, value in wanted.items() if value is not None}, wanted, is_new=True
+        )
+        return wanted, records
+
+    def described_topic_configs(self, creation_configs: Mapping[str, str | None]) -> list[CreatableTopicConfigs]:
+        return self._resolver.described(creation_configs)
+
+    # Altering
+
+    def incremental_alter_configs(
+        self, changes: Mapping[ConfigResource, Sequence[ConfigOperation]], *, validate_only: bool = False
+    ) -> ControllerResult[dict[ConfigResource, ApiError]]:
+        records: list[ApiMessageAndVersion] = []
+        results: dict[ConfigResource, ApiError] = {}
+        for resource, operations in changes.items():
+            try:
+                records.extend(self._alter_incrementally(resource, operations))
+                results[resource] = ApiError.NONE
+            except ApiException as error:
+                results[resource] = ApiError.of(error)
+        result = ControllerResult(records, results)
+        return result.without_records() if validate_only else result
+
+    def legacy_alter_configs(
+        self, replacements: Mapping[ConfigResource, Mapping[str, str | None]], *, validate_only: bool = False
+    ) -> ControllerResult[dict[ConfigResource, ApiError]]:
+        """Replace everything that is set on each resource: keys that are not named are removed."""
+        records: list[ApiMessageAndVersion] = []
+        results: dict[ConfigResource, ApiError] = {}
+        for resource, wanted in replacements.items():
+            try:
+                records.extend(self._replace(resource, wanted))
+                results[resource] = ApiError.NONE
+            except ApiException as error:
+                results[resource] = ApiError.of(error)
+        result = ControllerResult(records, results)
+        return result.without_records() if validate_only else result
+
+    def _alter_incrementally(
+        self, resource: ConfigResource, operations: Sequence[ConfigOperation]
+    ) -> list[ApiMessageAndVersion]:
+        _validate_operations(resource, operations)
+        current = self._state.image.configs.of(resource)
+        changed: dict[str, str | None] = {}
+        for operation in operations:
+            before = current.get(operation.name)
+            after = _applied(resource, operation, before)
+            if after is not None and len(after) > _MAX_VALUE_LENGTH:
+                raise ApiException(
+                    ErrorCode.INVALID_CONFIG,
+                    f"The configuration value cannot be added because it exceeds the maximum value size of "
+                    f"{_MAX_VALUE_LENGTH} bytes.",
+                )
+            changed[operation.name] = after
+        return self._decide(resource, changed, policy_view=changed)
+
+    def _replace(self, resource: ConfigResource, wanted: Mapping[str, str | None]) -> list[ApiMessageAndVersion]:
+        nulls = [key for key, value in wanted.items() if value is None]
+        if nulls:
+            raise ApiException(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {', '.join(nulls)}")
+        removed = [key for key in self._state.image.configs.of(resource) if key not in wanted]
+        return self._decide(resource, {**wanted, **dict.fromkeys(removed)}, policy_view=wanted)
+
+    def _decide(
+        self, resource: ConfigResource, changed: Mapping[str, str | None], policy_view: Mapping[str, str | None]
+    ) -> list[ApiMessageAndVersion]:
+        current = self._state.image.configs.of(resource)
+        always = resource.type == ConfigResourceType.BROKER
+        merged = {**current, **changed}
+        self._validate_min_isr(resource, changed)
+        self._validate(resource, {key: value for key, value in merged.items() if value is not None}, policy_view)
+        records = [
+            _record(resource, key, value) for key, value in changed.items() if always or current.get(key) != value
+        ]
+        if any(record.message.name == _MIN_ISR for record in records):
+            records.extend(self._clear_elr_records(resource))
+        return records
+
+    def _validate(
+        self,
+        resource: ConfigResource,
+        configs: Mapping[str, str],
+        policy_view: Mapping[str, str | None],
+        *,
+        is_new: bool = False,
+    ) -> None:
+        image = self._state.image
+        validate_configs(resource, configs, image.configs.of(resource), self._config, self._resolver)
+        if not is_new:
+            self._check_exists(resource)
+        policy = self._config.alter_config_policy
+        if policy is not None:
+            policy.validate(resource.type, resource.name, policy_view)
+
+    def _check_exists(self, resource: ConfigResource) -> None:
+        image = self._state.image
+        if resource.type == ConfigResourceType.TOPIC:
+            if image.topics.get(resource.name) is None:
+                raise ApiException(
+                    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The topic '" + resource.name + "' does not exist."
+                )
+        elif resource.type == ConfigResourceType.BROKER and resource.name:
+            broker_id = int(resource.name)
+            if broker_id not in image.cluster.brokers and broker_id not in image.cluster.controllers:
+                raise ApiException(ErrorCode.BROKER_ID_NOT_REGISTERED, f"No node with id {broker_id} found.")
+
+    def _validate_min_isr(self, resource: ConfigResource, changed: Mapping[str, str | None]) -> None:
+        """With eligible leader replicas the whole cluster must agree on min.insync.replicas."""
+        if resource.type != ConfigResourceType.BROKER or _MIN_ISR not in changed:
+            return
+        if not self._state.image.features.is_elr_enabled:
+            return
+        if resource.name:
+            raise ApiException(
+                ErrorCode.INVALID_CONFIG, "Broker-level min.insync.replicas cannot be altered while ELR is enabled."
+            )
+        if changed[_MIN_ISR] is None:
+            raise ApiException(
+                ErrorCode.INVALID_CONFIG, "Cluster-level min.insync.replicas cannot be removed while ELR is enabled."
+            )
+
+    def _clear_elr_records(self, resource: ConfigResource) -> list[ApiMessageAndVersion]:
+        """Who was eligible under the old minimum need not be under the new one."""
+        if not self._state.image.features.is_elr_enabled:
+            return []
+        if resource == DEFAULT_BROKER:
+            return [ApiMessageAndVersion(ClearElrRecord(topic_name=""), 0)]
+        if resource.type == ConfigResourceType.TOPIC:
+            return [ApiMessageAndVersion(ClearElrRecord(topic_name=resource.name), 0)]
+        return []
+
+
+def _validate_operations(resource: ConfigResource, operations: Sequence[ConfigOperation]) -> None:
+    """What a broker checks before it forwards; who calls the controller directly has skipped that."""
+    if _known_type(resource.type) == ConfigResourceType.UNKNOWN or resource.type == ConfigResourceType.BROKER_LOGGER:
+        raise ApiException(ErrorCode.INVALID_REQUEST, f"Unexpected resource type {_type_name(resource.type)}.")
+    names = [operation.name for operation in operations]
+    if len(set(names)) != len(names):
+        raise ApiException(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
+    nulls = [o.name for o in operations if o.value is None and o.op != OpType.DELETE]
+    if nulls:
+        raise ApiException(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {', '.join(nulls)}")
+    for operation in operations:
+        if operation.op not in OpType._value2member_map_:
+            raise ApiException(ErrorCode.INVALID_REQUEST, f"Unknown operations type {operation.op}")
+
+
+def _applied(resource: ConfigResource, operation: ConfigOperation, before: str | None) -> str | None:
+    if operation.op == OpType.SET:
+        return operation.value
+    if operation.op == OpType.DELETE:
+        return None
+    default = is_list(resource.type, operation.name)
+    if default is None:
+        raise ApiException(
+            ErrorCode.INVALID_CONFIG,
+            f"Can't {OpType(operation.op).name} to key {operation.name} because its type is not LIST.",
+        )
+    text = default if before is None else before
+    parts = text.split(",") if text else []
+    for part in _java_split(operation.value or ""):
+        if operation.op == OpType.APPEND and part not in parts:
+            parts.append(part)
+        elif operation.op == OpType.SUBTRACT and part in parts:
+            parts.remove(part)
+    return ",".join(parts)
+
+
+def _java_split(text: str) -> list[str]:
+    """Split on commas as Java does: empty parts at the end are dropped."""
+    parts = text.split(",")
+    while len(parts) > 1 and not parts[-1]:
+        parts.pop()
+    return parts
+
+
+def _record(resource: ConfigResource, name: str, value: str | None) -> ApiMessageAndVersion:
+    record = ConfigRecord(resource_type=resource.type, resource_name=resource.name, name=name, value=value)
+    return ApiMessageAndVersion(record, 0)
+
+
+def _known_type(code: int) -> ConfigResourceType:
+    return ConfigResourceType(code) if code in ConfigResourceType._value2member_map_ else ConfigResourceType.UNKNOWN
+
+
+def _type_name(code: int) -> str:
+    return _known_type(code).name

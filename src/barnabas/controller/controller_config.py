@@ -1,0 +1,64 @@
+"""The settings of a controller's node that its decisions depend on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from barnabas.controller.policies import AlterConfigPolicy, CreateTopicPolicy
+from barnabas.metadata.features import SUPPORTED_FEATURES, VersionRange
+
+__all__ = ["ControllerConfig"]
+
+
+class ControllerConfig:
+    """``static_configs`` holds what the configuration file sets explicitly, as text by broker setting."""
+
+    __slots__ = (
+        "alter_config_policy",
+        "broker_session_timeout_ms",
+        "cluster_id",
+        "create_topic_policy",
+        "default_replication_factor",
+        "delete_topic_enable",
+        "max_records_per_batch",
+        "metadata_max_idle_interval_ms",
+        "min_insync_replicas",
+        "node_id",
+        "num_partitions",
+        "remote_storage_system_enable",
+        "static_configs",
+        "supported_features",
+    )
+
+    def __init__(
+        self,
+        *,
+        node_id: int,
+        cluster_id: str,
+        num_partitions: int = 1,
+        default_replication_factor: int = 1,
+        min_insync_replicas: int = 1,
+        delete_topic_enable: bool = True,
+        broker_session_timeout_ms: int = 9_000,
+        metadata_max_idle_interval_ms: int = 500,
+        max_records_per_batch: int = 10_000,
+        remote_storage_system_enable: bool = False,
+        static_configs: Mapping[str, str] | None = None,
+        supported_features: Mapping[str, VersionRange] = SUPPORTED_FEATURES,
+        create_topic_policy: CreateTopicPolicy | None = None,
+        alter_config_policy: AlterConfigPolicy | None = None,
+    ) -> None:
+        self.node_id = node_id
+        self.cluster_id = cluster_id
+        self.num_partitions = num_partitions
+        self.default_replication_factor = default_replication_factor
+        self.min_insync_replicas = min_insync_replicas
+        self.delete_topic_enable = delete_topic_enable
+        self.broker_session_timeout_ms = broker_session_timeout_ms
+        self.metadata_max_idle_interval_ms = metadata_max_idle_interval_ms
+        self.max_records_per_batch = max_records_per_batch
+        self.remote_storage_system_enable = remote_storage_system_enable
+        self.static_configs: Mapping[str, str] = static_configs or {}
+        self.supported_features = supported_features
+        self.create_topic_policy = create_topic_policy
+        self.alter_config_policy = alter_config_policy

@@ -1,0 +1,27 @@
+"""What a decision gives: the records to write and the answer for when they are committed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Generic, TypeVar
+
+from barnabas.metadata.image.record_writer import ApiMessageAndVersion
+
+__all__ = ["ControllerResult"]
+
+T = TypeVar("T")
+
+
+class ControllerResult(Generic[T]):
+    """Atomic records take effect together or not at all; others may be cut into several batches."""
+
+    __slots__ = ("is_atomic", "records", "response")
+
+    def __init__(self, records: Sequence[ApiMessageAndVersion], response: T, *, is_atomic: bool = True) -> None:
+        self.records = records
+        self.response = response
+        self.is_atomic = is_atomic
+
+    def without_records(self) -> ControllerResult[T]:
+        """The same answer, nothing written: what validate-only asks for."""
+        return ControllerResult((), self.response, is_atomic=self.is_atomic)

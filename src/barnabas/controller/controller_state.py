@@ -1,0 +1,146 @@
+"""What a controller knows: the committed image, and the image that its own appended records lead to.
+
+Only replaying records makes an image. A standby replays what is committed. The active controller also
+replays its own decisions as soon as it has made them, onto a second image that runs ahead of the committed
+one: the next decision has to see the topic that the previous one created, although the disk (or a majority)
+has not confirmed it yet. Images share what did not change, so running ahead costs only the change. When
+records are committed, the image after them becomes the committed one; when leadership is lost first, the
+images ahead are dropped and no trace of them is left. Nobody is answered from the image ahead: an answer
+waits until its records are committed.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from barnabas.common.errors import invariant
+from barnabas.metadata.image.metadata_image import MetadataDelta, MetadataImage, MetadataProvenance
+from barnabas.metadata.image.record_writer import ApiMessageAndVersion
+from barnabas.metadata.loader import CommittedBatch, TransactionState
+from barnabas.protocol.records.register_broker_record import RegisterBrokerRecord
+
+__all__ = ["ControllerState"]
+
+
+class _Ahead:
+    """A decision that is appended, or about to be, but not committed."""
+
+    __slots__ = ("committed", "image", "last_offset")
+
+    def __init__(self, last_offset: int, image: MetadataImage, committed: Callable[[], None]) -> None:
+        self.last_offset = last_offset
+        self.image = image
+        self.committed = committed
+
+
+class ControllerState:
+    """``image`` is what decisions read; ``committed`` is what may be told to others."""
+
+    def __init__(self) -> None:
+        self.committed = MetadataImage.EMPTY
+        self.image = MetadataImage.EMPTY
+        self.transaction = TransactionState()
+        self.registration_offsets: dict[int, int] = {}
+        self._ahead: deque[_Ahead] = deque()
+        self._delta = MetadataDelta(self.committed)
+
+    @property
+    def has_uncommitted(self) -> bool:
+        return bool(self._ahead)
+
+    def replay_ahead(
+        self, records: Sequence[ApiMessageAndVersion], last_offset: int, committed: Callable[[], None]
+    ) -> None:
+        """Move ``image`` over our own records; ``committed`` is called when they are."""
+        delta = MetadataDelta(self.image)
+        for record, _ in records:
+            delta.replay(record)
+        self.image = delta.apply(MetadataProvenance(last_offset, self.image.provenance.last_contained_epoch))
+        self._ahead.append(_Ahead(last_offset, self.image, committed))
+
+    def wait_for_uncommitted(self, committed: Callable[[], None]) -> None:
+        """Call back when all that is ahead now is committed: at once if nothing is.
+
+        An answer without records may rest on records of others that are still in flight, such as
+        "exists already", and must not be given before them.
+        """
+        if self._ahead:
+            last = self._ahead[-1]
+            self._ahead.append(_Ahead(last.last_offset, last.image, committed))
+        else:
+            committed()
+
+    def shift_ahead_from(self, first_offset: int, offset_change: int) -> None:
+        """The log gave the decisions from ``first_offset`` on other offsets than expected."""
+        for ahead in self._ahead:
+            if ahead.last_offset >= first_offset:
+                ahead.last_offset += offset_change
+
+    def handle_commit_of_own(self, batches: Iterable[CommittedBatch]) -> None:
+        """The active controller: what is committed was decided and replayed here."""
+        for batch in batches:
+            self._remember_registrations(batch)
+            provenance = MetadataProvenance(batch.last_offset, batch.epoch, batch.append_time_ms)
+            image = self.committed
+            done: list[Callable[[], None]] = []
+            while self._ahead and self._ahead[0].last_offset <= batch.last_offset:
+                ahead = self._ahead.popleft()
+                image = ahead.image
+                done.append(ahead.committed)
+            self.committed = image.with_provenance(provenance)
+            self._delta = MetadataDelta(self.committed)
+            if not self._ahead:
+                self.image = self.committed
+            for committed in done:
+                committed()
+
+    def handle_commit(self, batches: Iterable[CommittedBatch]) -> None:
+        """A standby: replay what another controller decided."""
+        for batch in batches:
+            self._remember_registrations(batch)
+            invariant(batch.base_offset > self.committed.offset, f"batch at {batch.base_offset} was replayed before")
+            offset = batch.base_offset
+            for record in batch.records:
+                for effective in self.transaction.receive(record, offset):
+                    self._delta.replay(effective)
+                offset += 1
+            self._settle(MetadataProvenance(batch.last_offset, batch.epoch, batch.append_time_ms))
+
+    def load_snapshot(self, records: Iterable[Any], provenance: MetadataProvenance) -> None:
+        """Replace everything by a snapshot, whose brokers count as registered at its end."""
+        self.transaction = TransactionState()
+        self.registration_offsets.clear()
+        self._ahead.clear()
+        delta = MetadataDelta(self.committed, is_snapshot=True)
+        for record in records:
+            delta.replay(record)
+        delta.finish_snapshot()
+        self._delta = delta
+        self._settle(provenance)
+        for broker_id in self.committed.cluster.brokers:
+            self.registration_offsets[broker_id] = provenance.last_contained_offset
+
+    def revert(self) -> None:
+        """Drop what is not committed: it will never be, or somebody else's log will say so."""
+        self._ahead.clear()
+        self.image = self.committed
+
+    def abort_open_transaction(self) -> None:
+        """A new leader found the log inside a transaction and is about to write its abort."""
+        self.transaction = TransactionState()
+
+    def _settle(self, provenance: MetadataProvenance) -> None:
+        if self.transaction.is_open:
+            self.committed = self.committed.with_provenance(provenance)
+            # The open delta stays based on the image before the transaction: nothing of it has changed since.
+        else:
+            self.committed = self._delta.apply(provenance)
+            self._delta = MetadataDelta(self.committed)
+        self.image = self.committed
+
+    def _remember_registrations(self, batch: CommittedBatch) -> None:
+        for index, record in enumerate(batch.records):
+            if type(record) is RegisterBrokerRecord:
+                self.registration_offsets[record.broker_id] = batch.base_offset + index

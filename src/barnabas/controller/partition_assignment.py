@@ -1,0 +1,51 @@
+"""From chosen replicas to a new partition, and the checks of replicas that a caller chose."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.controller.cluster_control_manager import ClusterControlManager
+from barnabas.metadata.image.partition_registration import PartitionRegistration
+
+__all__ = ["new_partition", "validate_manual_assignment"]
+
+
+def new_partition(
+    replicas: Sequence[int], cluster: ClusterControlManager, all_inactive: ApiException
+) -> PartitionRegistration:
+    """Every active replica is in sync from the start and the first of them leads; raises if none is active."""
+    isr = tuple(replica for replica in replicas if cluster.is_active(replica))
+    if not isr:
+        raise all_inactive
+    return PartitionRegistration(
+        replicas=tuple(replicas),
+        directories=tuple(cluster.directory_for_new_replica(replica) for replica in replicas),
+        isr=isr,
+        leader=isr[0],
+    )
+
+
+def validate_manual_assignment(
+    replicas: Sequence[int], replication_factor: int | None, cluster: ClusterControlManager
+) -> None:
+    if not replicas:
+        raise _invalid("The manual partition assignment includes an empty replica list.")
+    previous: int | None = None
+    for replica in sorted(replicas):
+        if not cluster.is_registered(replica):
+            raise _invalid(
+                f"The manual partition assignment includes broker {replica}, but no such broker is registered."
+            )
+        if replica == previous:
+            raise _invalid(f"The manual partition assignment includes the broker {replica} more than once.")
+        previous = replica
+    if replication_factor is not None and len(replicas) != replication_factor:
+        raise _invalid(
+            f"The manual partition assignment includes a partition with {len(replicas)} replica(s), but this is not "
+            f"consistent with previous partitions, which have {replication_factor} replica(s)."
+        )
+
+
+def _invalid(message: str) -> ApiException:
+    return ApiException(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)

@@ -1,0 +1,96 @@
+"""CreatePartitions: each topic grows or is refused on its own; all records form one atomic batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.controller.cluster_control_manager import ClusterControlManager
+from barnabas.controller.controller_result import ControllerResult
+from barnabas.controller.controller_state import ControllerState
+from barnabas.controller.partition_assignment import new_partition, validate_manual_assignment
+from barnabas.controller.replica_placer import place_replicas
+from barnabas.metadata.image.partition_registration import PartitionRegistration
+from barnabas.metadata.image.record_writer import ApiMessageAndVersion
+from barnabas.metadata.image.topics import TopicImage
+from barnabas.protocol.messages.create_partitions import CreatePartitionsTopic, CreatePartitionsTopicResult
+
+__all__ = ["PartitionCreation"]
+
+
+class PartitionCreation:
+    def __init__(
+        self, state: ControllerState, cluster: ClusterControlManager, *, random_int: Callable[[int], int]
+    ) -> None:
+        self._state = state
+        self._cluster = cluster
+        self._random_int = random_int
+
+    def create_partitions(
+        self, topics: Sequence[CreatePartitionsTopic], *, validate_only: bool
+    ) -> ControllerResult[list[CreatePartitionsTopicResult]]:
+        """``topics`` have distinct names."""
+        records: list[ApiMessageAndVersion] = []
+        results: list[CreatePartitionsTopicResult] = []
+        for topic in topics:
+            result = CreatePartitionsTopicResult(name=topic.name)
+            try:
+                records.extend(self._grow(topic))
+            except ApiException as error:
+                result.error_code, result.error_message = int(error.code), error.message
+            results.append(result)
+        decided = ControllerResult(records, results)
+        return decided.without_records() if validate_only else decided
+
+    def _grow(self, request: CreatePartitionsTopic) -> list[ApiMessageAndVersion]:
+        topic = self._state.image.topics.get(request.name)
+        if topic is None:
+            raise ApiException(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
+        current = len(topic.partitions)
+        additional = request.count - current
+        if additional == 0:
+            raise ApiException(ErrorCode.INVALID_PARTITIONS, f"Topic already has {current} partition(s).")
+        if additional < 0:
+            raise ApiException(
+                ErrorCode.INVALID_PARTITIONS,
+                f"The topic {request.name} currently has {current} partition(s); {request.count} would not be an "
+                "increase.",
+            )
+        if additional > 10_000:
+            raise ApiException(ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
+        metadata_version = self._state.image.features.metadata_version_or_throw()
+        version = metadata_version.partition_record_version
+        return [
+            ApiMessageAndVersion(partition.to_record(topic.id, current + index, metadata_version), version)
+            for index, partition in enumerate(self._new_partitions(request, topic, additional))
+        ]
+
+    def _new_partitions(
+        self, request: CreatePartitionsTopic, topic: TopicImage, additional: int
+    ) -> list[PartitionRegistration]:
+        factor = len(topic.partitions[0].replicas)
+        first = len(topic.partitions)
+        if request.assignments is None:
+            placed = place_replicas(self._cluster.usable_brokers(), additional, factor, self._random_int)
+            all_inactive = ApiException(
+                ErrorCode.INVALID_REPLICATION_FACTOR,
+                f"Unable to replicate the partition {factor} time(s): All brokers are currently fenced or in "
+                "controlled shutdown.",
+            )
+            return [new_partition(replicas, self._cluster, all_inactive) for replicas in placed]
+        if len(request.assignments) != additional:
+            raise ApiException(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                f"Attempted to add {additional} additional partition(s), but only {len(request.assignments)} "
+                "assignment(s) were specified.",
+            )
+        partitions = []
+        for index, assignment in enumerate(request.assignments):
+            validate_manual_assignment(assignment.broker_ids, factor, self._cluster)
+            inactive = ApiException(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                f"All brokers specified in the manual partition assignment for partition {first + index} are fenced "
+                "or in controlled shutdown.",
+            )
+            partitions.append(new_partition(assignment.broker_ids, self._cluster, inactive))
+        return partitions

@@ -1,0 +1,105 @@
+"""What the arrival or departure of a broker means for the partitions that it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from barnabas.controller.cluster_control_manager import ClusterControlManager
+from barnabas.controller.configuration_control_manager import ConfigurationControlManager
+from barnabas.controller.controller_state import ControllerState
+from barnabas.controller.partition_change_builder import Election, PartitionChangeBuilder
+from barnabas.metadata.image.partition_registration import NO_LEADER, PartitionRegistration
+from barnabas.metadata.image.record_writer import ApiMessageAndVersion
+from barnabas.metadata.image.topics import TopicImage
+
+__all__ = ["PartitionElection"]
+
+NO_BROKER = -1
+
+PartitionOf = tuple[TopicImage, int, PartitionRegistration]
+
+
+class PartitionElection:
+    def __init__(
+        self, state: ControllerState, cluster: ClusterControlManager, configs: ConfigurationControlManager
+    ) -> None:
+        self._state = state
+        self._cluster = cluster
+        self._configs = configs
+
+    def broker_leaves(self, broker_id: int) -> list[ApiMessageAndVersion]:
+        """It is fenced, shuts down cleanly or unregisters: take it out of every ISR and move its leaderships."""
+        return self._update(self._partitions_with_in_isr(broker_id), to_remove=broker_id)
+
+    def broker_was_killed(self, broker_id: int) -> list[ApiMessageAndVersion]:
+        """Its log may have lost what it had acknowledged: neither ISR nor ELR may count on it."""
+        partitions = [
+            found
+            for found in self._state.image.topics.partitions_on(broker_id)
+            if broker_id in found[2].isr or broker_id in found[2].elr
+        ]
+        return self._update(partitions, unclean=broker_id)
+
+    def broker_arrives(self, broker_id: int) -> list[ApiMessageAndVersion]:
+        """It is unfenced: partitions without a leader may have one now."""
+        partitions = [
+            found for found in self._state.image.topics.partitions_on(broker_id) if found[2].leader == NO_LEADER
+        ]
+        return self._update(partitions, to_add=broker_id)
+
+    def has_leaderships(self, broker_id: int) -> bool:
+        return any(found[2].leader == broker_id for found in self._state.image.topics.partitions_on(broker_id))
+
+    def builder_for(
+        self,
+        topic: TopicImage,
+        partition_id: int,
+        partition: PartitionRegistration,
+        is_acceptable_leader: Callable[[int], bool],
+    ) -> PartitionChangeBuilder:
+        features = self._state.image.features
+
+        def may_lead(replica: int) -> bool:
+            return is_acceptable_leader(replica) and (
+                replica not in partition.replicas
+                or self._cluster.has_online_directory(replica, partition.directory_of(replica))
+            )
+
+        return PartitionChangeBuilder(
+            partition,
+            topic.id,
+            partition_id,
+            is_acceptable_leader=may_lead,
+            metadata_version=features.metadata_version_or_throw(),
+            min_isr=self._configs.effective_min_isr(topic.name),
+            is_elr_enabled=features.is_elr_enabled,
+        )
+
+    def _partitions_with_in_isr(self, broker_id: int) -> list[PartitionOf]:
+        return [found for found in self._state.image.topics.partitions_on(broker_id) if broker_id in found[2].isr]
+
+    def _update(
+        self,
+        partitions: Iterable[PartitionOf],
+        *,
+        to_remove: int = NO_BROKER,
+        to_add: int = NO_BROKER,
+        unclean: int = NO_BROKER,
+    ) -> list[ApiMessageAndVersion]:
+        gone = {to_remove, unclean} - {NO_BROKER}
+
+        def is_acceptable_leader(replica: int) -> bool:
+            return replica not in gone and (replica == to_add or self._cluster.is_active(replica))
+
+        records = []
+        for topic, partition_id, partition in partitions:
+            builder = self.builder_for(topic, partition_id, partition, is_acceptable_leader)
+            if self._configs.is_unclean_election_enabled(topic.name):
+                builder.election = Election.UNCLEAN
+            builder.target_isr = [replica for replica in partition.isr if replica not in gone]
+            if unclean != NO_BROKER:
+                builder.unclean_shutdown_replicas = (unclean,)
+            record = builder.build()
+            if record is not None:
+                records.append(record)
+        return records

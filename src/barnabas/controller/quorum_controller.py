@@ -1,0 +1,268 @@
+"""The controller of one node: decides when it is active, follows when it is not. No I/O, no thread.
+
+How the driver (``server``) uses it:
+
+* Everything that the log commits, and every snapshot that it loads, goes to ``handle_commit`` and
+  ``load_snapshot``, in order, whether this node is active or not.
+* When this node leads the quorum and has handled everything committed before its own epoch, ``activate`` is
+  called with the epoch and the log's end offset; when it leads no more, ``deactivate``.
+* ``submit`` decides at once and returns a ``Deferred`` answer. The records pile up; whenever it is not busy
+  writing, the driver takes all of them with ``take_appends`` and appends each ``Append`` (atomic ones in one
+  batch). So a burst of requests shares one write and one flush, and nothing waits on a timer.
+* ``tick`` is called at ``next_tick_ms`` or later: it expires broker sessions and writes NoOps.
+
+Why an answer can rest on what is not committed yet, and never leaks it, is told in ``controller_state``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
+
+from barnabas.common.clock import Clock
+from barnabas.common.errors import ApiException, ErrorCode, InvariantViolated, invariant
+from barnabas.common.uuid import Uuid
+from barnabas.controller.activation import activation_records
+from barnabas.controller.cluster_control_manager import ClusterControlManager
+from barnabas.controller.configuration_control_manager import ConfigurationControlManager
+from barnabas.controller.controller_config import ControllerConfig
+from barnabas.controller.controller_result import ControllerResult
+from barnabas.controller.controller_state import ControllerState
+from barnabas.controller.feature_control_manager import FeatureControlManager
+from barnabas.controller.producer_ids_control_manager import ProducerIdsControlManager
+from barnabas.controller.replication_control_manager import ReplicationControlManager
+from barnabas.coordinator.deferred import Deferred
+from barnabas.metadata.image.metadata_image import MetadataImage, MetadataProvenance
+from barnabas.metadata.image.record_writer import ApiMessageAndVersion
+from barnabas.metadata.loader import CommittedBatch
+from barnabas.protocol.records.no_op_record import NoOpRecord
+
+__all__ = ["Append", "QuorumController"]
+
+T = TypeVar("T")
+
+
+class Append:
+    """Records to append at the active controller's epoch, in order; atomic ones must share a batch."""
+
+    __slots__ = ("is_atomic", "records")
+
+    def __init__(self, records: Sequence[ApiMessageAndVersion], is_atomic: bool) -> None:
+        self.records = records
+        self.is_atomic = is_atomic
+
+
+class QuorumController:
+    def __init__(
+        self,
+        config: ControllerConfig,
+        *,
+        clock: Clock,
+        new_uuid: Callable[[], Uuid],
+        random_int: Callable[[int], int],
+        bootstrap: Sequence[ApiMessageAndVersion] = (),
+        on_appends: Callable[[], None] = lambda: None,
+        on_fault: Callable[[BaseException], None] = lambda fault: None,
+    ) -> None:
+        """``random_int(n)`` draws from 0..n-1. ``on_appends`` tells that ``take_appends`` has something now;
+        ``on_fault`` hears of errors of ours that a caller only sees as UNKNOWN_SERVER_ERROR."""
+        self.config = config
+        self.state = ControllerState()
+        self.leader_id = -1
+        self._epoch: int | None = None
+        self._clock = clock
+        self._bootstrap = bootstrap
+        self._on_appends = on_appends
+        self._on_fault = on_fault
+        self._next_write_offset = 0
+        self._last_write_ms = 0
+        self._appends: list[Append] = []
+        self._untaken = 0
+        self._waiting: dict[int, Callable[[ApiException], None]] = {}
+        self.features = FeatureControlManager(self.state, config)
+        self.configs = ConfigurationControlManager(self.state, config)
+        self.cluster = ClusterControlManager(self.state, config, self.features)
+        self.replication = ReplicationControlManager(
+            self.state, config, self.cluster, self.configs, new_uuid=new_uuid, random_int=random_int
+        )
+        self.producer_ids = ProducerIdsControlManager(self.state, self.cluster)
+
+    @property
+    def is_active(self) -> bool:
+        return self._epoch is not None
+
+    @property
+    def epoch(self) -> int | None:
+        """The epoch in which this controller is active."""
+        return self._epoch
+
+    @property
+    def committed_image(self) -> MetadataImage:
+        return self.state.committed
+
+    # Following the log
+
+    def handle_commit(self, batches: Iterable[CommittedBatch]) -> None:
+        """Raises InvariantViolated if the log cannot be followed: the node must not go on as a controller."""
+        if self.is_active:
+            self.state.handle_commit_of_own(batches)
+        else:
+            self.state.handle_commit(batches)
+
+    def load_snapshot(self, records: Iterable[Any], provenance: MetadataProvenance) -> None:
+        invariant(not self.is_active, "an active controller does not load a snapshot")
+        self.state.load_snapshot(records, provenance)
+
+    def handle_leader_change(self, leader_id: int) -> None:
+        """Who leads now (-1: nobody known), for the message of a NOT_CONTROLLER answer."""
+        self.leader_id = leader_id
+
+    def activate(self, epoch: int, next_write_offset: int) -> None:
+        """Become the active controller; writes the bootstrap records if the log holds no metadata yet."""
+        invariant(not self.is_active, f"already active in epoch {self._epoch}")
+        now_ms = self._clock.monotonic_ms()
+        self._epoch = epoch
+        self.leader_id = self.config.node_id
+        self._next_write_offset = next_write_offset
+        self._last_write_ms = now_ms
+        self.cluster.activate(now_ms)
+        for records in activation_records(self.state, self.config, self._bootstrap):
+            self._append(ControllerResult(records, None), lambda: None)
+
+    def deactivate(self) -> None:
+        """Lose what was not committed; who waited for it is told to look for the new controller."""
+        if not self.is_active:
+            return
+        self._epoch = None
+        self._appends.clear()
+        self._untaken = 0
+        self.state.revert()
+        self.cluster.deactivate()
+        waiting, self._waiting = self._waiting, {}
+        for fail in waiting.values():
+            fail(self._not_controller())
+
+    # Deciding
+
+    def submit(
+        self, decide: Callable[[], ControllerResult[T]], answer_error: Callable[[ApiException], T]
+    ) -> Deferred[T]:
+        """Decide now, answer when the decision is committed.
+
+        ``answer_error`` shapes an error into the API's own answer. An exception that is not meant for the
+        caller becomes UNKNOWN_SERVER_ERROR; nothing has changed then, so this controller stays active.
+        """
+        deferred: Deferred[T] = Deferred()
+        if not self.is_active:
+            deferred.complete(answer_error(self._not_controller()))
+            return deferred
+        try:
+            result = decide()
+            self._check_size(result)
+        except ApiException as error:
+            deferred.complete(answer_error(error))
+            return deferred
+        except Exception as fault:
+            self._on_fault(fault)
+            deferred.complete(answer_error(ApiException(ErrorCode.UNKNOWN_SERVER_ERROR)))
+            return deferred
+        self._answer_when_committed(result, deferred, answer_error)
+        return deferred
+
+    def _answer_when_committed(
+        self, result: ControllerResult[T], deferred: Deferred[T], answer_error: Callable[[ApiException], T]
+    ) -> None:
+        key = id(deferred)
+        response = result.response
+
+        def committed() -> None:
+            self._waiting.pop(key, None)
+            deferred.complete(response)
+
+        if not result.records:
+            if not self.state.has_uncommitted:
+                deferred.complete(response)
+                return
+            self._waiting[key] = lambda error: deferred.complete(answer_error(error))
+            self.state.wait_for_uncommitted(committed)
+            return
+        self._waiting[key] = lambda error: deferred.complete(answer_error(error))
+        self._append(result, committed)
+
+    # Writing
+
+    def take_appends(self) -> list[Append]:
+        """Everything decided since the last call. Follow it with ``handle_appended``."""
+        appends, self._appends = self._appends, []
+        return appends
+
+    def handle_appended(self, appends: Sequence[Append], base_offset: int) -> None:
+        """The log put the first record of ``appends`` at ``base_offset``, the others behind it without gaps.
+
+        Control records may have come between our decisions and the log (a voter was added): then what was
+        decided since moves by as much.
+        """
+        expected = self._next_write_offset - self._untaken
+        count = sum(len(append.records) for append in appends)
+        self._untaken -= count
+        if base_offset != expected:
+            self.state.shift_ahead_from(expected, base_offset - expected)
+            self._next_write_offset += base_offset - expected
+
+    def _append(self, result: ControllerResult[Any], committed: Callable[[], None]) -> None:
+        count = len(result.records)
+        last_offset = self._next_write_offset + count - 1
+        try:
+            self.state.replay_ahead(result.records, last_offset, committed)
+        except InvariantViolated as fault:
+            self._on_fault(fault)
+            raise
+        self._next_write_offset += count
+        self._untaken += count
+        self._last_write_ms = self._clock.monotonic_ms()
+        self._appends.append(Append(result.records, result.is_atomic))
+        self._on_appends()
+
+    def _check_size(self, result: ControllerResult[Any]) -> None:
+        if result.is_atomic and len(result.records) > self.config.max_records_per_batch:
+            raise ApiException(ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
+
+    # Time
+
+    def tick(self, now_ms: int) -> None:
+        """Fence brokers whose session ran out; keep the log moving when nothing else is written."""
+        if not self.is_active:
+            return
+        for broker_id in self.cluster.heartbeats.stale_brokers(now_ms):
+            result = self.replication.fence_stale_broker(broker_id)
+            if result.records:
+                self._append(result, lambda: None)
+        idle = self.config.metadata_max_idle_interval_ms
+        if idle > 0 and now_ms - self._last_write_ms >= idle:
+            self._append(ControllerResult((ApiMessageAndVersion(NoOpRecord(), 0),), None), lambda: None)
+
+    def next_tick_ms(self) -> int | None:
+        """When ``tick`` has something to do; None while there is nothing to wait for."""
+        if not self.is_active:
+            return None
+        idle = self.config.metadata_max_idle_interval_ms
+        due = [self._last_write_ms + idle] if idle > 0 else []
+        expiry = self.cluster.heartbeats.next_expiry_ms()
+        if expiry is not None:
+            due.append(expiry)
+        return min(due) if due else None
+
+    def now_ms(self) -> int:
+        return self._clock.monotonic_ms()
+
+    @property
+    def next_write_offset(self) -> int:
+        """Where the next decided record goes: the epoch of a broker that registers now."""
+        return self._next_write_offset
+
+    def _not_controller(self) -> ApiException:
+        if self.leader_id < 0:
+            message = "No controller appears to be active."
+        else:
+            message = f"The active controller appears to be node {self.leader_id}."
+        return ApiException(ErrorCode.NOT_CONTROLLER, message)

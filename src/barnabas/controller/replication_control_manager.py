@@ -1,0 +1,204 @@
+"""Topics, partitions and what brokers' comings and goings do to them.
+
+Each concept has its module; this class puts them together and decides what touches both a broker's
+registration and its partitions. The order of records matters: what a leaving broker held moves before the
+record that fences it, and an arriving broker is unfenced before it may lead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import NamedTuple
+
+from barnabas.common.errors import ApiError, ApiException, ErrorCode
+from barnabas.common.uuid import Uuid
+from barnabas.controller.broker_heartbeat_manager import BrokerControlState
+from barnabas.controller.cluster_control_manager import ClusterControlManager
+from barnabas.controller.configuration_control_manager import ConfigurationControlManager
+from barnabas.controller.controller_config import ControllerConfig
+from barnabas.controller.controller_result import ControllerResult
+from barnabas.controller.controller_state import ControllerState
+from barnabas.controller.partition_creation import PartitionCreation
+from barnabas.controller.partition_election import PartitionElection
+from barnabas.controller.topic_creation import TopicCreation
+from barnabas.controller.topic_deletion import delete_topics
+from barnabas.metadata.image.cluster import BrokerRegistration
+from barnabas.metadata.image.record_writer import ApiMessageAndVersion
+from barnabas.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
+from barnabas.protocol.messages.broker_registration import BrokerRegistrationRequest
+from barnabas.protocol.messages.create_partitions import CreatePartitionsTopic, CreatePartitionsTopicResult
+from barnabas.protocol.messages.create_topics import CreatableTopic, CreatableTopicResult
+from barnabas.protocol.records.broker_registration_change_record import BrokerRegistrationChangeRecord
+from barnabas.protocol.records.register_broker_record import RegisterBrokerRecord
+from barnabas.protocol.records.unregister_broker_record import UnregisterBrokerRecord
+
+__all__ = ["BrokerHeartbeatReply", "ReplicationControlManager"]
+
+
+class BrokerHeartbeatReply(NamedTuple):
+    is_caught_up: bool
+    is_fenced: bool
+    in_controlled_shutdown: bool
+    should_shut_down: bool
+
+
+class ReplicationControlManager:
+    def __init__(
+        self,
+        state: ControllerState,
+        config: ControllerConfig,
+        cluster: ClusterControlManager,
+        configs: ConfigurationControlManager,
+        *,
+        new_uuid: Callable[[], Uuid],
+        random_int: Callable[[int], int],
+    ) -> None:
+        self._state = state
+        self._cluster = cluster
+        self.election = PartitionElection(state, cluster, configs)
+        self._creation = TopicCreation(state, config, cluster, configs, new_uuid=new_uuid, random_int=random_int)
+        self._growth = PartitionCreation(state, cluster, random_int=random_int)
+
+    # Topics
+
+    def create_topics(
+        self, topics: Sequence[CreatableTopic], describable: Collection[str] | None, *, validate_only: bool
+    ) -> ControllerResult[list[CreatableTopicResult]]:
+        return self._creation.create_topics(topics, describable, validate_only=validate_only)
+
+    def delete_topics(self, topic_ids: Iterable[Uuid]) -> ControllerResult[dict[Uuid, ApiError]]:
+        return delete_topics(self._state, topic_ids)
+
+    def create_partitions(
+        self, topics: Sequence[CreatePartitionsTopic], *, validate_only: bool
+    ) -> ControllerResult[list[CreatePartitionsTopicResult]]:
+        return self._growth.create_partitions(topics, validate_only=validate_only)
+
+    # Brokers
+
+    def register_broker(
+        self, request: BrokerRegistrationRequest, *, new_epoch: int, now_ms: int
+    ) -> ControllerResult[int]:
+        """The broker's epoch. ``new_epoch`` is the offset where the batch of this decision will begin."""
+        existing = self._cluster.validate_registration(request, now_ms)
+        records: list[ApiMessageAndVersion] = []
+        if existing is not None and existing.incarnation_id != request.incarnation_id:
+            is_clean = existing.epoch == request.previous_broker_epoch
+            if is_clean or not self._state.image.features.is_elr_enabled:
+                records.extend(self.election.broker_leaves(request.broker_id))
+            else:
+                records.extend(self.election.broker_was_killed(request.broker_id))
+        registration = self._cluster.registration_record(request, existing, new_epoch)
+        records.append(registration)
+        message: RegisterBrokerRecord = registration.message
+        if message.fenced:
+            self._cluster.heartbeats.forget(request.broker_id)
+        return ControllerResult(records, message.broker_epoch)
+
+    def unregister_broker(self, broker_id: int) -> ControllerResult[None]:
+        broker = self._state.image.cluster.brokers.get(broker_id)
+        if broker is None:
+            raise ApiException(ErrorCode.BROKER_ID_NOT_REGISTERED, f"Broker ID {broker_id} is not currently registered")
+        records = self.election.broker_leaves(broker_id)
+        removal = UnregisterBrokerRecord(broker_id=broker_id, broker_epoch=broker.epoch)
+        records.append(ApiMessageAndVersion(removal, 0))
+        self._cluster.heartbeats.forget(broker_id)
+        return ControllerResult(records, None)
+
+    def process_broker_heartbeat(
+        self, request: BrokerHeartbeatRequest, *, now_ms: int, next_write_offset: int
+    ) -> ControllerResult[BrokerHeartbeatReply]:
+        broker = self._cluster.check_broker_epoch(request.broker_id, request.broker_epoch)
+        registered_at = self._state.registration_offsets.get(broker.id)
+        is_caught_up = registered_at is not None and request.current_metadata_offset >= registered_at
+        heartbeats = self._cluster.heartbeats
+        current, following = heartbeats.next_state(
+            broker,
+            want_fence=request.want_fence,
+            want_shut_down=request.want_shut_down,
+            is_caught_up=is_caught_up,
+            has_leaderships=lambda: self.election.has_leaderships(broker.id),
+        )
+        records = self._records_of_transition(broker, current, following)
+        heartbeats.touch(
+            broker.id,
+            broker.epoch,
+            request.current_metadata_offset,
+            now_ms,
+            is_active=following == BrokerControlState.UNFENCED,
+        )
+        if following == BrokerControlState.CONTROLLED_SHUTDOWN and (records or current != following):
+            heartbeats.begin_controlled_shutdown(broker.id, next_write_offset + len(records) - 1)
+        records.extend(self._directory_records(broker, request))
+        reply = BrokerHeartbeatReply(
+            is_caught_up=is_caught_up,
+            is_fenced=following.is_fenced,
+            in_controlled_shutdown=following == BrokerControlState.CONTROLLED_SHUTDOWN,
+            should_shut_down=following == BrokerControlState.SHUTDOWN_NOW,
+        )
+        return ControllerResult(records, reply)
+
+    def fence_stale_broker(self, broker_id: int) -> ControllerResult[None]:
+        """Its session ran out. One that is fenced already has nothing to lose."""
+        broker = self._state.image.cluster.brokers.get(broker_id)
+        if broker is None or broker.fenced:
+            return ControllerResult((), None)
+        return ControllerResult(self._fence(broker), None)
+
+    def _records_of_transition(
+        self, broker: BrokerRegistration, current: BrokerControlState, following: BrokerControlState
+    ) -> list[ApiMessageAndVersion]:
+        if current == following:
+            return []
+        if following.is_fenced:
+            return [] if current == BrokerControlState.FENCED else self._fence(broker)
+        if following == BrokerControlState.UNFENCED:
+            return [_change(broker, fenced=-1), *self.election.broker_arrives(broker.id)]
+        records = [_change(broker, in_controlled_shutdown=1)]
+        records.extend(self.election.broker_leaves(broker.id))
+        return records
+
+    def _fence(self, broker: BrokerRegistration) -> list[ApiMessageAndVersion]:
+        return [*self.election.broker_leaves(broker.id), _change(broker, fenced=1)]
+
+    def _directory_records(
+        self, broker: BrokerRegistration, request: BrokerHeartbeatRequest
+    ) -> list[ApiMessageAndVersion]:
+        """What the broker says of its directories, where it differs from what is registered."""
+        version = self._state.image.features.metadata_version_or_throw()
+        records: list[ApiMessageAndVersion] = []
+        if version.is_directory_assignment_supported and request.offline_log_dirs:
+            online = [d for d in broker.directories if d not in set(request.offline_log_dirs)]
+            if online and len(online) != len(broker.directories):
+                records.append(_change(broker, log_dirs=online))
+        cordoned = request.cordoned_log_dirs
+        if version.is_cordoned_log_dirs_supported and cordoned is not None:
+            before = broker.cordoned_directories
+            if before is None or sorted(before) != sorted(cordoned):
+                records.append(_change(broker, cordoned_log_dirs=list(cordoned)))
+        return records
+
+
+def _change(
+    broker: BrokerRegistration,
+    *,
+    fenced: int = 0,
+    in_controlled_shutdown: int = 0,
+    log_dirs: list[Uuid] | None = None,
+    cordoned_log_dirs: list[Uuid] | None = None,
+) -> ApiMessageAndVersion:
+    """At the lowest version that can carry the change."""
+    record = BrokerRegistrationChangeRecord(
+        broker_id=broker.id,
+        broker_epoch=broker.epoch,
+        fenced=fenced,
+        in_controlled_shutdown=in_controlled_shutdown,
+        cordoned_log_dirs=cordoned_log_dirs,
+    )
+    version = 1 if in_controlled_shutdown else 0
+    if log_dirs is not None:
+        record.log_dirs = log_dirs
+        version = 2
+    if cordoned_log_dirs is not None:
+        version = 3
+    return ApiMessageAndVersion(record, version)

@@ -1,0 +1,92 @@
+"""What a topic's settings amount to, as the controller sees them.
+
+An override of the topic, else a dynamic setting of this node as a broker, else one of all brokers, else
+this node's file, else the built-in default. Brokers resolve with their own files, so a broker whose file
+differs may answer differently (KAFKA-16211).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from barnabas.common.broker_config import BROKER_CONFIG_DEF
+from barnabas.common.config_def import ConfigValue
+from barnabas.controller.controller_config import ControllerConfig
+from barnabas.controller.controller_state import ControllerState
+from barnabas.metadata.config_resolution import (
+    BrokerLevels,
+    ConfigSource,
+    describe_topic_configs,
+    effective_broker_values,
+)
+from barnabas.protocol.messages.create_topics import CreatableTopicConfigs
+
+__all__ = ["TopicConfigResolver"]
+
+
+class TopicConfigResolver:
+    """What topics inherit is computed once per state of the brokers' configs, not once per topic."""
+
+    def __init__(self, state: ControllerState, config: ControllerConfig) -> None:
+        self._state = state
+        self._config = config
+        self._for: BrokerLevels | None = None
+        self._broker_values: dict[str, ConfigValue] = {}
+        self._texts: dict[str, str] = {}
+        self._described: list[CreatableTopicConfigs] = []
+
+    def default_texts(self) -> Mapping[str, str]:
+        """What a topic without overrides gets, by topic setting."""
+        self._refresh()
+        return self._texts
+
+    def broker_values(self) -> Mapping[str, ConfigValue]:
+        """The typed broker settings that hold at this node; those missing have the built-in default."""
+        self._refresh()
+        return self._broker_values
+
+    def effective_value(self, topic: str, name: str) -> str:
+        override = self._state.image.configs.of_topic(topic).get(name)
+        return self.default_texts()[name] if override is None else override
+
+    def described(self, overrides: Mapping[str, str | None]) -> list[CreatableTopicConfigs]:
+        """Every setting in the form of a CreateTopics answer, sorted by name; don't change the result."""
+        self._refresh()
+        if not overrides:
+            return self._described
+        own = int(ConfigSource.TOPIC_CONFIG)
+        return [
+            inherited
+            if (value := overrides.get(inherited.name)) is None
+            else CreatableTopicConfigs(name=inherited.name, value=value, config_source=own)
+            for inherited in self._described
+        ]
+
+    def _refresh(self) -> None:
+        configs = self._state.image.configs
+        cluster, broker = configs.of_all_brokers(), configs.of_broker(self._config.node_id)
+        known = self._for
+        if known is not None and known.cluster is cluster and known.broker is broker:
+            return
+        levels = self._for = BrokerLevels(self._config.static_configs, cluster, broker)
+        self._broker_values = effective_broker_values(levels)
+        for name in _GROUP_BOUNDS:
+            key = BROKER_CONFIG_DEF[name]
+            self._broker_values.setdefault(name, key.default)
+        entries = describe_topic_configs({}, levels)
+        self._texts = {entry.name: entry.value for entry in entries if entry.value is not None}
+        self._described = [
+            CreatableTopicConfigs(
+                name=entry.name,
+                value=entry.value,
+                read_only=entry.read_only,
+                config_source=int(entry.source),
+                is_sensitive=entry.sensitive,
+            )
+            for entry in entries
+        ]
+
+
+_GROUP_BOUNDS = [
+    name for name in BROKER_CONFIG_DEF if name.startswith("group.") and (".min." in name or ".max." in name)
+]

@@ -1,0 +1,1 @@
+"""The cluster's state as immutable values, and how committed records change it."""

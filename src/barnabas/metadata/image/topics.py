@@ -1,0 +1,336 @@
+"""Topics and their partitions.
+
+Besides the two ways to find a topic the image keeps, for each broker, the topics that it holds a
+replica of, so that fencing one of many brokers does not visit every partition of the cluster, and the names
+that would collide in metrics, where Kafka writes ``.`` as ``_``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
+
+from barnabas.common.errors import invariant
+from barnabas.common.topic_name import has_collision_characters, unified_topic_name
+from barnabas.common.topic_partition import TopicPartition
+from barnabas.common.uuid import Uuid
+from barnabas.metadata.image.partition_registration import PartitionRegistration
+from barnabas.metadata.image.record_writer import RecordWriter
+from barnabas.metadata.persistent_map import PersistentMap
+from barnabas.protocol.records.clear_elr_record import ClearElrRecord
+from barnabas.protocol.records.partition_change_record import PartitionChangeRecord
+from barnabas.protocol.records.partition_record import PartitionRecord
+from barnabas.protocol.records.remove_topic_record import RemoveTopicRecord
+from barnabas.protocol.records.topic_record import TopicRecord
+
+__all__ = ["LocalReplicaChanges", "TopicDelta", "TopicImage", "TopicsDelta", "TopicsImage"]
+
+
+class TopicImage:
+    """One topic. ``memo`` belongs to readers: what they derived from exactly this value (encoded answers)."""
+
+    __slots__ = ("id", "memo", "name", "partitions")
+
+    def __init__(self, name: str, topic_id: Uuid, partitions: Mapping[int, PartitionRegistration]) -> None:
+        self.name = name
+        self.id = topic_id
+        self.partitions = partitions
+        self.memo: Any = None
+
+    def brokers(self) -> set[int]:
+        return {replica for partition in self.partitions.values() for replica in partition.replicas}
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            isinstance(other, TopicImage)
+            and (self.name, self.id, self.partitions) == (other.name, other.id, other.partitions)
+        )
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+    def __repr__(self) -> str:
+        return f"TopicImage({self.name!r}, {self.id!r}, {dict(self.partitions)!r})"
+
+
+class TopicsImage:
+    __slots__ = ("by_broker", "by_id", "by_name", "colliding")
+
+    EMPTY: ClassVar[TopicsImage]
+
+    def __init__(
+        self,
+        by_name: PersistentMap[str, TopicImage],
+        by_id: PersistentMap[Uuid, TopicImage],
+        by_broker: Mapping[int, PersistentMap[Uuid, None]],
+        colliding: PersistentMap[str, tuple[str, ...]],
+    ) -> None:
+        self.by_name = by_name
+        self.by_id = by_id
+        self.by_broker = by_broker
+        self.colliding = colliding
+
+    def names_colliding_with(self, name: str) -> tuple[str, ...]:
+        """Topics whose metric names would be the same: those that differ only in ``.`` and ``_``, or not at all."""
+        return self.colliding.get(unified_topic_name(name), ()) if has_collision_characters(name) else ()
+
+    def get(self, name: str) -> TopicImage | None:
+        return self.by_name.get(name)
+
+    def partition(self, topic_id: Uuid, partition_id: int) -> PartitionRegistration | None:
+        topic = self.by_id.get(topic_id)
+        return None if topic is None else topic.partitions.get(partition_id)
+
+    def partitions_on(self, broker_id: int) -> Iterator[tuple[TopicImage, int, PartitionRegistration]]:
+        """Each partition with a replica on the broker, by topic id and then number."""
+        for topic_id in sorted(self.by_broker.get(broker_id, ())):
+            topic = self.by_id[topic_id]
+            for partition_id, partition in sorted(topic.partitions.items(), key=_first):
+                if broker_id in partition.replicas:
+                    yield topic, partition_id, partition
+
+    def partition_count(self) -> int:
+        return sum(len(topic.partitions) for topic in self.by_id.values())
+
+    def __len__(self) -> int:
+        return len(self.by_id)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, TopicsImage) and self.by_name == other.by_name)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def write(self, writer: RecordWriter) -> None:
+        for name in sorted(self.by_name):
+            topic = self.by_name[name]
+            writer.write(TopicRecord(name=topic.name, topic_id=topic.id), 0)
+            version = writer.metadata_version.partition_record_version
+            for partition_id in sorted(topic.partitions):
+                partition = topic.partitions[partition_id]
+                writer.write(partition.to_record(topic.id, partition_id, writer.metadata_version), version)
+
+
+TopicsImage.EMPTY = TopicsImage(PersistentMap(), PersistentMap(), {}, PersistentMap())
+
+
+class TopicDelta:
+    """What changed in one topic; ``previous`` is None for a topic that did not exist."""
+
+    __slots__ = ("changes", "id", "is_replaced", "name", "previous")
+
+    def __init__(self, name: str, topic_id: Uuid, previous: TopicImage | None, is_replaced: bool) -> None:
+        self.name = name
+        self.id = topic_id
+        self.previous = previous
+        self.is_replaced = is_replaced
+        self.changes: dict[int, PartitionRegistration] = {}
+
+    @property
+    def is_created(self) -> bool:
+        return self.previous is None
+
+    def partition(self, partition_id: int) -> PartitionRegistration | None:
+        changed = self.changes.get(partition_id)
+        if changed is None and self.previous is not None and not self.is_replaced:
+            return self.previous.partitions.get(partition_id)
+        return changed
+
+    def partitions(self) -> Mapping[int, PartitionRegistration]:
+        if self.previous is None or self.is_replaced:
+            return self.changes
+        return {**self.previous.partitions, **self.changes}
+
+    def apply(self) -> TopicImage:
+        return TopicImage(self.name, self.id, self.partitions())
+
+
+class LocalReplicaChanges:
+    """What a broker has to do for its own partitions, by (topic id, partition)."""
+
+    __slots__ = ("deletes", "directory_ids", "followers", "leaders", "topic_names")
+
+    def __init__(self) -> None:
+        self.deletes: set[tuple[Uuid, int]] = set()
+        self.leaders: dict[tuple[Uuid, int], PartitionRegistration] = {}
+        self.followers: dict[tuple[Uuid, int], PartitionRegistration] = {}
+        self.directory_ids: dict[tuple[Uuid, int], Uuid] = {}
+        self.topic_names: dict[Uuid, str] = {}
+
+    def topic_partition(self, key: tuple[Uuid, int]) -> TopicPartition:
+        return TopicPartition(self.topic_names[key[0]], key[1])
+
+
+class TopicsDelta:
+    __slots__ = ("_created_by_name", "changed", "deleted", "image")
+
+    def __init__(self, image: TopicsImage) -> None:
+        self.image = image
+        self.changed: dict[Uuid, TopicDelta] = {}
+        self.deleted: dict[Uuid, TopicImage] = {}
+        self._created_by_name: dict[str, Uuid] = {}
+
+    def replay_topic(self, record: TopicRecord, *, is_snapshot: bool = False) -> None:
+        previous = None if record.topic_id in self.deleted else self.image.by_id.get(record.topic_id)
+        if not is_snapshot:
+            invariant(previous is None and record.topic_id not in self.changed, f"topic id {record.topic_id} is taken")
+            invariant(self.topic_id(record.name) is None, f"topic name {record.name} is taken")
+        if previous is not None and previous.name != record.name:
+            previous = None
+        self.changed[record.topic_id] = TopicDelta(record.name, record.topic_id, previous, is_replaced=True)
+        self._created_by_name[record.name] = record.topic_id
+
+    def replay_partition(self, record: PartitionRecord) -> None:
+        self._changing(record.topic_id).changes[record.partition_id] = PartitionRegistration.from_record(record)
+
+    def replay_partition_change(self, record: PartitionChangeRecord) -> None:
+        topic = self._changing(record.topic_id)
+        partition = topic.partition(record.partition_id)
+        if partition is None:
+            invariant(False, f"unknown partition {record.partition_id} of topic id {record.topic_id}")
+            return
+        topic.changes[record.partition_id] = partition.merge(record)
+
+    def replay_clear_elr(self, record: ClearElrRecord) -> None:
+        """The named topic, or every topic when the name is empty; topics without ELR stay untouched."""
+        if record.topic_name:
+            topic_id = self.topic_id(record.topic_name)
+            invariant(topic_id is not None, f"unknown topic {record.topic_name}")
+            ids = [] if topic_id is None else [topic_id]
+        else:
+            ids = [i for i in self.image.by_id if i not in self.deleted and i not in self.changed]
+            ids.extend(self.changed)
+        for topic_id in ids:
+            delta = self.changed.get(topic_id)
+            partitions = self.image.by_id[topic_id].partitions if delta is None else delta.partitions()
+            for partition_id, partition in partitions.items():
+                cleared = partition.without_elr()
+                if cleared is not partition:
+                    self._changing(topic_id).changes[partition_id] = cleared
+
+    def replay_remove_topic(self, record: RemoveTopicRecord) -> str:
+        """Returns the name, under which the topic's configs go too."""
+        delta = self.changed.pop(record.topic_id, None)
+        image = None if record.topic_id in self.deleted else self.image.by_id.get(record.topic_id)
+        name = delta.name if delta is not None else image.name if image is not None else None
+        if name is None:
+            invariant(False, f"unknown topic id {record.topic_id}")
+            return ""
+        if self._created_by_name.get(name) == record.topic_id:
+            del self._created_by_name[name]
+        if image is not None:
+            self.deleted[record.topic_id] = image
+        return name
+
+    def topic_id(self, name: str) -> Uuid | None:
+        created = self._created_by_name.get(name)
+        if created is not None:
+            return created
+        topic = self.image.by_name.get(name)
+        return None if topic is None or topic.id in self.deleted else topic.id
+
+    def finish_snapshot(self) -> None:
+        """What the snapshot did not name is gone; what it named unchanged did not change."""
+        for topic_id, topic in self.image.by_id.items():
+            delta = self.changed.get(topic_id)
+            if delta is None or delta.previous is None:
+                self.deleted[topic_id] = topic
+            elif delta.changes == topic.partitions:
+                del self.changed[topic_id]
+
+    def apply(self) -> TopicsImage:
+        if not self.changed and not self.deleted:
+            return self.image
+        topics = [delta.apply() for delta in self.changed.values()]
+        return TopicsImage(
+            self.image.by_name.updated(
+                {topic.name: topic for topic in topics}, [topic.name for topic in self.deleted.values()]
+            ),
+            self.image.by_id.updated({topic.id: topic for topic in topics}, self.deleted),
+            self._index_by_broker(),
+            self._index_colliding(),
+        )
+
+    def _index_colliding(self) -> PersistentMap[str, tuple[str, ...]]:
+        groups: dict[str, list[str]] = {}
+        index = self.image.colliding
+        for topic in self.deleted.values():
+            if has_collision_characters(topic.name):
+                groups.setdefault(unified_topic_name(topic.name), list(index.get(unified_topic_name(topic.name), ())))
+                groups[unified_topic_name(topic.name)].remove(topic.name)
+        for delta in self.changed.values():
+            if delta.is_created and has_collision_characters(delta.name):
+                key = unified_topic_name(delta.name)
+                groups.setdefault(key, list(index.get(key, ()))).append(delta.name)
+        if not groups:
+            return index
+        put = {key: tuple(names) for key, names in groups.items() if names}
+        return index.updated(put, [key for key, names in groups.items() if not names])
+
+    def _index_by_broker(self) -> Mapping[int, PersistentMap[Uuid, None]]:
+        added: dict[int, dict[Uuid, None]] = {}
+        removed: dict[int, list[Uuid]] = {}
+        for topic in self.deleted.values():
+            for broker in topic.brokers():
+                removed.setdefault(broker, []).append(topic.id)
+        for delta in self.changed.values():
+            before = set() if delta.previous is None else delta.previous.brokers()
+            after = {r for p in delta.partitions().values() for r in p.replicas} if delta.changes else before
+            for broker in after - before:
+                added.setdefault(broker, {})[delta.id] = None
+            for broker in before - after:
+                removed.setdefault(broker, []).append(delta.id)
+        if not added and not removed:
+            return self.image.by_broker
+        index = dict(self.image.by_broker)
+        empty: PersistentMap[Uuid, None] = PersistentMap()
+        for broker in {**added, **dict.fromkeys(removed)}:
+            topics = index.get(broker, empty).updated(added.get(broker, {}), removed.get(broker, ()))
+            if len(topics):
+                index[broker] = topics
+            else:
+                index.pop(broker, None)
+        return index
+
+    def local_changes(self, broker_id: int) -> LocalReplicaChanges:
+        """What ``broker_id`` starts, stops and changes because of this delta."""
+        local = LocalReplicaChanges()
+        for topic in self.deleted.values():
+            for partition_id, partition in topic.partitions.items():
+                if broker_id in partition.replicas:
+                    local.deletes.add((topic.id, partition_id))
+                    local.topic_names[topic.id] = topic.name
+        for delta in self.changed.values():
+            self._local_changes_of(delta, broker_id, local)
+        return local
+
+    def _local_changes_of(self, delta: TopicDelta, broker_id: int, local: LocalReplicaChanges) -> None:
+        before = {} if delta.previous is None else delta.previous.partitions
+        for partition_id, partition in delta.changes.items():
+            previous = before.get(partition_id)
+            key = (delta.id, partition_id)
+            if broker_id not in partition.replicas:
+                if previous is not None and broker_id in previous.replicas:
+                    local.deletes.add(key)
+                    local.topic_names[delta.id] = delta.name
+                continue
+            if previous is not None and previous == partition:
+                continue
+            local.topic_names[delta.id] = delta.name
+            (local.leaders if partition.leader == broker_id else local.followers)[key] = partition
+            directory = partition.directory_of(broker_id)
+            is_new = previous is None or broker_id not in previous.replicas
+            if is_new or (previous is not None and previous.directory_of(broker_id) != directory):
+                local.directory_ids[key] = directory
+
+    def _changing(self, topic_id: Uuid) -> TopicDelta:
+        delta = self.changed.get(topic_id)
+        if delta is None:
+            topic = None if topic_id in self.deleted else self.image.by_id.get(topic_id)
+            invariant(topic is not None, f"unknown topic id {topic_id}")
+            assert topic is not None
+            delta = self.changed[topic_id] = TopicDelta(topic.name, topic_id, topic, is_replaced=False)
+        return delta
+
+
+def _first(item: tuple[int, PartitionRegistration]) -> int:
+    return item[0]

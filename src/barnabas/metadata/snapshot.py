@@ -1,0 +1,51 @@
+"""An image as records, in the order in which a snapshot holds them.
+
+metadata.version comes first; then the other features, brokers, controllers, each topic followed by its
+partitions, configs, client quotas, producer ids, ACLs, SCRAM credentials, delegation tokens. There are no
+removals, no NoOps and no transaction markers. Inside each group we sort, so that equal images make equal
+snapshots.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from barnabas.metadata.image.metadata_image import MetadataDelta, MetadataImage, MetadataProvenance
+from barnabas.metadata.image.record_writer import ApiMessageAndVersion, RecordWriter
+from barnabas.metadata.metadata_version import MetadataVersion
+
+__all__ = ["image_from_records", "records_of", "write_image"]
+
+
+def write_image(image: MetadataImage, writer: RecordWriter) -> None:
+    for part in (
+        image.features,
+        image.cluster,
+        image.topics,
+        image.configs,
+        image.client_quotas,
+        image.producer_ids,
+        image.acls,
+        image.scram,
+        image.delegation_tokens,
+    ):
+        part.write(writer)
+
+
+def records_of(image: MetadataImage, metadata_version: MetadataVersion | None = None) -> list[ApiMessageAndVersion]:
+    """The records of a snapshot, at the image's own metadata.version unless another is given."""
+    writer = RecordWriter(image.features.metadata_version_or_throw() if metadata_version is None else metadata_version)
+    write_image(image, writer)
+    return writer.records
+
+
+def image_from_records(
+    records: Iterable[Any], provenance: MetadataProvenance, base: MetadataImage = MetadataImage.EMPTY
+) -> MetadataImage:
+    """The image that a snapshot with these messages describes, whatever ``base`` held before."""
+    delta = MetadataDelta(base, is_snapshot=True)
+    for record in records:
+        delta.replay(record)
+    delta.finish_snapshot()
+    return delta.apply(provenance)

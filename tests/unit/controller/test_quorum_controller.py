@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import pytest
+
+from barnabas.common.errors import ErrorCode
+from barnabas.controller.apis import create_topics
+from barnabas.protocol.messages.create_topics import CreateTopicsRequest
+from barnabas.protocol.records.begin_transaction_record import BeginTransactionRecord
+from barnabas.protocol.records.config_record import ConfigRecord
+from barnabas.protocol.records.end_transaction_record import EndTransactionRecord
+from barnabas.protocol.records.no_op_record import NoOpRecord
+from tests.unit.controller.controller_harness import ControllerHarness, context, topic
+
+
+@pytest.fixture
+def harness() -> ControllerHarness:
+    return ControllerHarness().activate()
+
+
+def test_the_first_activation_writes_the_bootstrap_as_one_transaction(harness: ControllerHarness) -> None:
+    (batch,) = harness.log
+    assert batch.base_offset == 3
+    assert isinstance(batch.records[0], BeginTransactionRecord)
+    assert batch.records[0].name == "Bootstrap records"
+    assert [r.name for r in batch.records[1:-2]] == [
+        "metadata.version",
+        "eligible.leader.replicas.version",
+        "group.version",
+        "share.version",
+        "streams.version",
+        "transaction.version",
+    ]
+    assert batch.records[-2] == ConfigRecord(resource_type=4, resource_name="", name="min.insync.replicas", value="1")
+    assert isinstance(batch.records[-1], EndTransactionRecord)
+
+
+def test_a_later_activation_writes_nothing(harness: ControllerHarness) -> None:
+    again = ControllerHarness(log=harness.log).activate()
+    assert len(again.log) == 1
+
+
+def test_an_answer_waits_for_the_commit(harness: ControllerHarness) -> None:
+    harness.start_broker(1)
+    request = CreateTopicsRequest(topics=[topic("orders")])
+    deferred = create_topics.handle(harness.controller, context(), request, harness.authorizer)
+    harness.append()
+    assert not deferred.is_complete
+    assert harness.controller.committed_image.topics.get("orders") is None
+    harness.commit()
+    assert deferred.value.topics[0].error_code == 0
+    assert harness.controller.committed_image.topics.get("orders") is not None
+
+
+def test_a_decision_sees_the_one_before_it_that_is_not_committed_yet(harness: ControllerHarness) -> None:
+    harness.start_broker(1)
+    request = CreateTopicsRequest(topics=[topic("orders")])
+    first = create_topics.handle(harness.controller, context(), request, harness.authorizer)
+    second = create_topics.handle(harness.controller, context(), request, harness.authorizer)
+    assert not second.is_complete, "its answer rests on an uncommitted topic"
+    harness.settle()
+    assert first.value.topics[0].error_code == 0
+    assert second.value.topics[0].error_code == ErrorCode.TOPIC_ALREADY_EXISTS
+
+
+def test_lost_leadership_leaves_no_trace_of_what_was_not_committed(harness: ControllerHarness) -> None:
+    harness.start_broker(1)
+    before = harness.controller.committed_image
+    request = CreateTopicsRequest(topics=[topic("orders")])
+    deferred = create_topics.handle(harness.controller, context(), request, harness.authorizer)
+    harness.append()
+    harness.controller.deactivate()
+    assert deferred.value.topics[0].error_code == ErrorCode.NOT_CONTROLLER
+    assert harness.controller.state.image is before
+    assert not harness.controller.take_appends()
+
+
+def test_a_standby_refuses_and_names_the_active_controller() -> None:
+    harness = ControllerHarness()
+    harness.controller.handle_leader_change(7)
+    result = harness.create(topic("orders")).topics[0]
+    assert result.error_code == ErrorCode.NOT_CONTROLLER
+    assert result.error_message == "The active controller appears to be node 7."
+
+
+def test_a_standby_that_replays_the_same_log_is_equal(harness: ControllerHarness) -> None:
+    harness.start_broker(1)
+    harness.create(topic("orders", 3), topic("payments"))
+    standby = ControllerHarness()
+    standby.controller.handle_commit(harness.log)
+    assert standby.controller.committed_image == harness.controller.committed_image
+    assert standby.controller.state.registration_offsets == harness.controller.state.registration_offsets
+
+
+def test_an_idle_controller_keeps_the_log_moving(harness: ControllerHarness) -> None:
+    harness.clock.ms += 499
+    harness.controller.tick(harness.clock.ms)
+    assert not harness.controller.take_appends()
+    harness.clock.ms += 1
+    harness.controller.tick(harness.clock.ms)
+    (append,) = harness.controller.take_appends()
+    assert append.records[0].message == NoOpRecord()
+
+
+def test_many_requests_share_one_append(harness: ControllerHarness) -> None:
+    harness.start_broker(1)
+    answers = [
+        create_topics.handle(
+            harness.controller, context(), CreateTopicsRequest(topics=[topic(f"t{i}")]), harness.authorizer
+        )
+        for i in range(20)
+    ]
+    assert len(harness.controller._appends) == 20
+    harness.settle()
+    assert all(answer.value.topics[0].error_code == 0 for answer in answers)
+
+
+def test_an_unexpected_error_is_answered_and_keeps_the_controller_active(harness: ControllerHarness) -> None:
+    def decide() -> None:
+        raise ZeroDivisionError
+
+    answer = harness.controller.submit(decide, lambda error: error.code)  # type: ignore[arg-type]
+    assert answer.value == ErrorCode.UNKNOWN_SERVER_ERROR  # type: ignore[comparison-overlap]
+    assert isinstance(harness.faults[0], ZeroDivisionError)
+    assert harness.controller.is_active
