@@ -14,6 +14,7 @@ from barnabas.common.errors import invariant
 __all__ = ["Deferred", "gather"]
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 _PENDING = object()
 
@@ -55,6 +56,12 @@ class Deferred(Generic[T]):
             self._listener = listener
         else:
             listener(cast(T, self._value))
+
+    def map(self, shape: Callable[[T], R]) -> Deferred[R]:
+        """Another answer, made of this one when it comes. Takes the place of its only listener."""
+        mapped: Deferred[R] = Deferred()
+        self.on_complete(lambda value: mapped.complete(shape(value)))
+        return mapped
 
 
 def gather(parts: Sequence[Deferred[T]]) -> Deferred[list[T]]:

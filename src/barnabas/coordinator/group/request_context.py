@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from barnabas.security.request_context import RequestContext
 
 __all__ = ["GroupRequestContext"]
 
@@ -11,4 +14,8 @@ class GroupRequestContext(NamedTuple):
     api_version: int
     client_id: str = ""
     client_host: str = ""
-    """As Kafka shows it in DescribeGroups: ``/127.0.0.1``."""
+    """As Kafka stores and shows it: Java's form of an address without a resolved name, ``/127.0.0.1``."""
+
+    @classmethod
+    def of(cls, context: RequestContext) -> GroupRequestContext:
+        return cls(context.api_version, context.client_id or "", f"/{context.client_host}")

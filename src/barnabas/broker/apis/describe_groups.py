@@ -1,0 +1,45 @@
+"""DescribeGroups: state, protocol, members and assignments of classic groups.
+
+A group that does not exist is one in state Dead; version 6 calls it an error. Version 3 adds the caller's rights.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.common.acl import AclOperation
+from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.common.resource import ResourceType
+from barnabas.coordinator.group.request_context import GroupRequestContext
+from barnabas.network.api_handler import Access, AclRule, handles
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.messages.describe_groups import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+
+_AUTHORIZED_OPERATIONS_SINCE = 3
+
+
+def _error_response(request: DescribeGroupsRequest, error: ApiException) -> DescribeGroupsResponse:
+    return DescribeGroupsResponse(
+        groups=[DescribedGroup(group_id=group_id, error_code=error.code) for group_id in request.groups]
+    )
+
+
+@handles(ApiKey.DESCRIBE_GROUPS, acl=(AclRule(ResourceType.GROUP, AclOperation.DESCRIBE),), on_error=_error_response)
+def handle_describe_groups(broker: Broker, request: DescribeGroupsRequest, access: Access) -> DescribeGroupsResponse:
+    context = GroupRequestContext.of(access.context)
+    wants_operations = (
+        request.include_authorized_operations and access.context.api_version >= _AUTHORIZED_OPERATIONS_SINCE
+    )
+    response = DescribeGroupsResponse()
+    for group_id in request.groups:
+        if access.allows(ResourceType.GROUP, AclOperation.DESCRIBE, group_id):
+            described = broker.groups.coordinator.describe_group(context, group_id)
+            if wants_operations and described.error_code == ErrorCode.NONE:
+                described.authorized_operations = access.operations_on(ResourceType.GROUP, group_id)
+        else:
+            described = DescribedGroup(group_id=group_id, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
+        response.groups.append(described)
+    return response

@@ -1,0 +1,117 @@
+"""FindCoordinator: which broker coordinates a group. Version 4 asks for several keys at once.
+
+The answer is the leader of the group's partition of ``__consumer_offsets``, which is created when the first client
+asks. There are no transactions and no share groups yet: their keys are refused, so that no client waits for them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.broker.auto_topic_creation import GROUP_METADATA_TOPIC
+from barnabas.common.acl import AclOperation
+from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.common.resource import ResourceType
+from barnabas.network.api_handler import Access, AclRule, handles
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.messages.find_coordinator import (
+    Coordinator,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from barnabas.broker.broker import Broker
+
+_GROUP, _TRANSACTION, _SHARE = 0, 1, 2
+_BATCH_SINCE = 4
+_SHARE_SINCE = 6
+_NO_NODE = -1
+
+
+def _error_response(request: FindCoordinatorRequest, error: ApiException) -> FindCoordinatorResponse:
+    return FindCoordinatorResponse(
+        error_code=error.code,
+        error_message=error.message,
+        node_id=_NO_NODE,
+        port=-1,
+        coordinators=[_failed(key, error) for key in request.coordinator_keys],
+    )
+
+
+@handles(
+    ApiKey.FIND_COORDINATOR,
+    acl=(
+        AclRule(ResourceType.GROUP, AclOperation.DESCRIBE),
+        AclRule(ResourceType.TRANSACTIONAL_ID, AclOperation.DESCRIBE),
+        AclRule(ResourceType.CLUSTER, AclOperation.CLUSTER_ACTION),
+    ),
+    on_error=_error_response,
+)
+def handle_find_coordinator(
+    broker: Broker, request: FindCoordinatorRequest, access: Access
+) -> FindCoordinatorResponse | Awaitable[FindCoordinatorResponse]:
+    keys = request.coordinator_keys if access.context.api_version >= _BATCH_SINCE else [request.key]
+    errors = {key: _key_error(request.key_type, key, access) for key in keys}
+    if broker.metadata.topic(GROUP_METADATA_TOPIC) is None and any(error is None for error in errors.values()):
+        return _create_and_respond(broker, keys, errors, access)
+    return _respond(broker, keys, errors, access)
+
+
+async def _create_and_respond(
+    broker: Broker, keys: list[str], errors: dict[str, ApiException | None], access: Access
+) -> FindCoordinatorResponse:
+    await broker.topic_creation.create_and_wait((GROUP_METADATA_TOPIC,), None)
+    return _respond(broker, keys, errors, access)
+
+
+def _respond(
+    broker: Broker, keys: list[str], errors: dict[str, ApiException | None], access: Access
+) -> FindCoordinatorResponse:
+    found = [_failed(key, error) if (error := errors[key]) else _find(broker, key, access) for key in keys]
+    if access.context.api_version >= _BATCH_SINCE:
+        return FindCoordinatorResponse(coordinators=found)
+    only = found[0]
+    return FindCoordinatorResponse(
+        error_code=only.error_code,
+        error_message=only.error_message,
+        node_id=only.node_id,
+        host=only.host,
+        port=only.port,
+    )
+
+
+def _key_error(key_type: int, key: str, access: Access) -> ApiException | None:
+    if key_type == _GROUP:
+        if not access.allows(ResourceType.GROUP, AclOperation.DESCRIBE, key):
+            return ApiException(ErrorCode.GROUP_AUTHORIZATION_FAILED, "Group authorization failed.")
+        return None
+    if key_type == _TRANSACTION:
+        if not access.allows(ResourceType.TRANSACTIONAL_ID, AclOperation.DESCRIBE, key):
+            return ApiException(
+                ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "Transactional Id authorization failed."
+            )
+        return ApiException(
+            ErrorCode.INVALID_REQUEST,
+            "Transactions are not supported by this broker yet; use a producer without a transactional id.",
+        )
+    if key_type == _SHARE and access.context.api_version >= _SHARE_SINCE:
+        if not access.allows_on_cluster(AclOperation.CLUSTER_ACTION):
+            return ApiException(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed.")
+        return ApiException(ErrorCode.INVALID_REQUEST, "Share groups are not supported by this broker.")
+    return ApiException(ErrorCode.INVALID_REQUEST, f"Unknown coordinator type {key_type}.")
+
+
+def _find(broker: Broker, key: str, access: Access) -> Coordinator:
+    partition = broker.metadata.partition(GROUP_METADATA_TOPIC, broker.groups.coordinator.partition_for(key))
+    if partition is not None and partition.leader >= 0:
+        endpoint = broker.metadata.endpoint(partition.leader, access.context.listener_name)
+        if endpoint is not None:
+            return Coordinator(key=key, node_id=partition.leader, host=endpoint.host, port=endpoint.port)
+    return _failed(key, ApiException(ErrorCode.COORDINATOR_NOT_AVAILABLE, "The coordinator is not available."))
+
+
+def _failed(key: str, error: ApiException) -> Coordinator:
+    return Coordinator(key=key, node_id=_NO_NODE, port=-1, error_code=error.code, error_message=error.message)

@@ -1,0 +1,42 @@
+"""JoinGroup: enter a classic group, or enter its next generation. Answered when the rebalance completes.
+
+Version 1 adds the rebalance timeout, 4 asks new members to come back with the id they are given, 5 adds static
+members, 7 the protocol type and a nullable protocol name in the answer, 8 the reason, 9 skipping the assignment.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.common.acl import AclOperation
+from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.common.resource import ResourceType
+from barnabas.coordinator.group.request_context import GroupRequestContext
+from barnabas.network.api_handler import Access, AclRule, handles
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from barnabas.broker.broker import Broker
+
+_NULLABLE_PROTOCOL_NAME_SINCE = 7
+
+
+@handles(ApiKey.JOIN_GROUP, acl=(AclRule(ResourceType.GROUP, AclOperation.READ),))
+def handle_join_group(
+    broker: Broker, request: JoinGroupRequest, access: Access
+) -> JoinGroupResponse | Awaitable[JoinGroupResponse]:
+    if not access.allows(ResourceType.GROUP, AclOperation.READ, request.group_id):
+        raise ApiException(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    groups = broker.groups
+    version = access.context.api_version
+
+    def shape(response: JoinGroupResponse) -> JoinGroupResponse:
+        if response.protocol_name is None and version < _NULLABLE_PROTOCOL_NAME_SINCE:
+            response.protocol_name = ""
+        return response
+
+    answer = groups.coordinator.join_group(GroupRequestContext.of(access.context), request, groups.now_ms())
+    return groups.answer(answer.map(shape))
