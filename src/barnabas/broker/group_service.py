@@ -82,6 +82,14 @@ class GroupService:
             if names[topic_id] == GROUP_METADATA_TOPIC:
                 self._leader_epochs.pop(partition, None)
                 self.coordinator.runtime.unload(partition, self.now_ms())
+        gone = {
+            (topic.name, partition)
+            for topic in delta.topics.deleted.values()
+            for partition in topic.partitions
+            if topic.name != GROUP_METADATA_TOPIC
+        }
+        if gone:
+            self.coordinator.on_partitions_deleted(gone, self.now_ms())
         topic = new_image.topics.by_name.get(GROUP_METADATA_TOPIC)
         if topic is None:
             return

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from typing import Generic, Protocol, TypeVar
 
+from barnabas.common.errors import ApiException, InvariantViolated
 from barnabas.coordinator.runtime import NO_PRODUCER_ID, CoordinatorRuntime, CoordinatorShard
 from barnabas.protocol.control_record import ControlRecordType, control_record_type
 from barnabas.protocol.errors import DecodeError
@@ -63,7 +64,7 @@ class CoordinatorLoader(Generic[S]):
         try:
             if self._offset < self._reader.log_end_offset and self._replay(now_ms):
                 return False
-        except DecodeError as error:
+        except (DecodeError, ApiException, InvariantViolated) as error:
             log.error(
                 "Coordinator partition %d can't be loaded, its record at or after offset %d can't be read: %s",
                 self._partition,
