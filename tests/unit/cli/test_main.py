@@ -1,0 +1,45 @@
+"""The command root: finds a command, helps who mistypes it, and imports nothing that was not asked for."""
+
+import subprocess
+import sys
+from importlib.util import find_spec
+
+import pytest
+
+from barnabas import __version__
+from barnabas.cli.main import COMMANDS, main
+
+
+def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    out = capsys.readouterr().out
+    assert all(name in out and what in out for name, (_, what) in COMMANDS.items())
+
+
+def test_without_arguments_the_help_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("usage: barnabas")
+
+
+def test_the_version_is_the_packages(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"barnabas {__version__}\n"
+
+
+def test_an_unknown_command_is_answered_with_the_nearest_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["storag"]) == 2
+    assert capsys.readouterr().err == "barnabas: 'storag' is not a command: did you mean 'storage'?\n"
+    assert main(["xyz"]) == 2
+    assert "there are node, storage" in capsys.readouterr().err
+
+
+def test_every_command_has_a_module() -> None:
+    assert all(find_spec(module) is not None for module, _ in COMMANDS.values())
+
+
+def test_the_root_imports_no_command() -> None:
+    code = "import sys, barnabas.cli.main; print(sorted(m for m in sys.modules if m.startswith('barnabas')))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "['barnabas', 'barnabas.cli', 'barnabas.cli.main']"

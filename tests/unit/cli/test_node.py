@@ -1,0 +1,77 @@
+"""``barnabas node``: its arguments, and what it says when it can't start."""
+
+from pathlib import Path
+
+import pytest
+
+from barnabas.cli import node
+from barnabas.server.node_config import NodeConfig
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[NodeConfig]:
+    """The configs that a node was started with; none is."""
+    configs: list[NodeConfig] = []
+
+    def run(config: NodeConfig) -> int:
+        configs.append(config)
+        return 0
+
+    monkeypatch.setattr(node, "_run", run)
+    return configs
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ([], (None, [])),
+        (["server.properties"], ("server.properties", [])),
+        (["a", "--override", "b=c", "--override=d=e=f"], ("a", ["b=c", "d=e=f"])),
+        (["--override", "b=c", "a"], ("a", ["b=c"])),
+    ],
+)
+def test_arguments_are_kafkas(arguments: list[str], expected: tuple[str | None, list[str]]) -> None:
+    assert node.parse_arguments(arguments) == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--override"], "--override needs key=value"),
+        (["--overide", "a=b"], "--overide is not an option"),
+        (["a", "b"], "b: only one file"),
+    ],
+)
+def test_a_wrong_argument_is_named(
+    arguments: list[str], complaint: str, started: list[NodeConfig], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert node.main(arguments) == 2
+    assert complaint in capsys.readouterr().err
+    assert started == []
+
+
+def test_a_node_is_started_with_its_config(started: list[NodeConfig]) -> None:
+    assert node.main(["--override", "num.partitions=5"]) == 0
+    assert [config.num_partitions for config in started] == [5]
+
+
+def test_a_bad_setting_starts_nothing_and_writes_nothing(
+    started: list[NodeConfig],
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert node.main(["--override", "num.partitons=5"]) == 1
+    assert "did you mean num.partitions?" in capsys.readouterr().err
+    assert (started, list(tmp_path.iterdir())) == ([], [])
+
+
+def test_a_missing_file_is_named(started: list[NodeConfig], capsys: pytest.CaptureFixture[str]) -> None:
+    assert node.main(["no/such.properties"]) == 1
+    assert "can't read no/such.properties: No such file" in capsys.readouterr().err
+
+
+def test_help_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert node.main(["--help"]) == 0
+    assert capsys.readouterr().out.startswith("usage: barnabas node")

@@ -1,0 +1,204 @@
+"""A node's settings: what starts, and what is refused by name before anything is written."""
+
+from pathlib import Path
+
+import pytest
+
+from barnabas.common.broker_config import BROKER_CONFIG_DEF
+from barnabas.common.config_def import ConfigType
+from barnabas.server.listeners import Endpoint, QuorumVoter
+from barnabas.server.node_config import NodeConfig, attribute_types, load_node_config, node_config_of
+from barnabas.server.setting_problem import Given, InvalidSettings
+
+COMBINED = {
+    "process.roles": "broker,controller",
+    "node.id": "1",
+    "controller.quorum.bootstrap.servers": "127.0.0.1:9093",
+    "listeners": "PLAINTEXT://127.0.0.1:9092,CONTROLLER://127.0.0.1:9093",
+    "controller.listener.names": "CONTROLLER",
+    "log.dirs": "data",
+    "offsets.topic.replication.factor": "1",
+}
+PYTHON_TYPES = {
+    ConfigType.BOOLEAN: "bool",
+    ConfigType.STRING: "str",
+    ConfigType.INT: "int",
+    ConfigType.SHORT: "int",
+    ConfigType.LONG: "int",
+    ConfigType.DOUBLE: "float",
+}
+
+
+def _config(**changes: str | None) -> NodeConfig:
+    """A combined node; a keyword is a setting with underscores, None removes it."""
+    texts = {**COMBINED, **{name.replace("_", "."): text for name, text in changes.items()}}
+    given = {name: Given(text, "a file") for name, text in texts.items() if text is not None}
+    return node_config_of(given, source="a file")
+
+
+def _problems(**changes: str | None) -> dict[str, str]:
+    with pytest.raises(InvalidSettings) as raised:
+        _config(**changes)
+    return {problem.name: str(problem) for problem in raised.value.problems}
+
+
+def test_a_combined_node_has_its_listeners_sorted_by_role() -> None:
+    config = _config()
+    assert config.broker_listeners == [Endpoint("PLAINTEXT", "127.0.0.1", 9092)]
+    assert config.controller_listeners == [Endpoint("CONTROLLER", "127.0.0.1", 9093)]
+    assert config.advertised_broker_listeners == config.broker_listeners
+    assert config.quorum_bootstrap_servers == [QuorumVoter(-1, "127.0.0.1", 9093)]
+    assert (config.node_id, config.is_broker, config.is_controller) == (1, True, True)
+    assert (config.log_dirs, config.metadata_log_dir, config.source) == (["data"], "data", "a file")
+    assert config.warnings == []
+
+
+def test_without_a_file_there_is_a_node_on_localhost() -> None:
+    config = load_node_config(None)
+    assert [str(each) for each in config.broker_listeners] == ["PLAINTEXT://localhost:9092"]
+    assert [str(each) for each in config.controller_listeners] == ["CONTROLLER://localhost:9093"]
+    assert (config.log_dirs, config.barnabas_auto_format, config.warnings) == (["barnabas-data"], True, [])
+    assert config.offsets_topic_replication_factor == 1
+
+
+def test_without_a_file_the_quorum_follows_an_overridden_listener() -> None:
+    config = load_node_config(None, ["listeners=PLAINTEXT://localhost:0,CONTROLLER://localhost:7000"])
+    assert config.quorum_bootstrap_servers == [QuorumVoter(-1, "localhost", 7000)]
+
+
+def test_overrides_win_over_the_file_and_the_last_over_the_first(tmp_path: Path) -> None:
+    path = tmp_path / "server.properties"
+    path.write_text("".join(f"{name}={text}\n" for name, text in COMBINED.items()) + "num.partitions=2\n")
+    config = load_node_config(str(path), ["num.partitions=3", "num.partitions = 4"])
+    assert config.num_partitions == 4
+    assert config.static["num.partitions"] == "4"
+
+
+def test_every_problem_is_named_at_once_with_its_place(tmp_path: Path) -> None:
+    path = tmp_path / "server.properties"
+    path.write_text("process.roles=broker,controller\nnum.partitons=3\nnum.partitions=0\nssl.key.password=geheim\n")
+    with pytest.raises(InvalidSettings) as raised:
+        load_node_config(str(path), ["oops", "num.io.threads=x"])
+    text = str(raised.value)
+    assert f"num.partitons=3 ({path} line 2): there is no such setting -> did you mean num.partitions?" in text
+    assert f"num.partitions=0 ({path} line 3): Value must be at least 1 -> its type is INT, allowed: [1,...]" in text
+    assert "oops: is not of the form key=value" in text
+    assert "num.io.threads=x (--override): Not a number of type INT" in text
+    assert "node.id: is required" in text
+    assert "ssl.key.password=[hidden]" in text
+    assert "geheim" not in text
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "complaint"),
+    [
+        ("process.roles", "broker", "combined nodes only"),
+        ("process.roles", "broker,owner", "String must be one of: broker, controller"),
+        ("process.roles", None, "is required"),
+        ("node.id", None, "is required"),
+        ("node.id", "-1", "Value must be at least 0"),
+        ("listeners", "PLAINTEXT//:9092", "NAME://host:port"),
+        ("listeners", "PLAINTEXT://:1,plaintext://:2,CONTROLLER://:3", "different name"),
+        ("listeners", "PLAINTEXT://x:9092,CONTROLLER://x:9092", "different port"),
+        ("listeners", "CONTROLLER://x:9092", "all of them are controller listeners"),
+        ("listeners", "PLAINTEXT://x:1,OTHER://x:2,CONTROLLER://x:3", "no security protocol is defined for listener O"),
+        ("listeners", "SSL://x:1,CONTROLLER://x:3", "no security protocol is defined for listener CONTROLLER"),
+        ("listeners", "PLAINTEXT://0.0.0.0:1,CONTROLLER://x:3", "clients can't connect to 0.0.0.0"),
+        ("advertised.listeners", "PLAINTEXT://0.0.0.0:1", "clients can't connect to 0.0.0.0"),
+        ("advertised.listeners", "OTHER://x:1", "OTHER is not one of the listeners"),
+        ("advertised.listeners", "CONTROLLER://x:1", "no broker listener is advertised"),
+        ("controller.listener.names", None, "is required"),
+        ("controller.listener.names", "CTL", "CTL is not one of the listeners"),
+        ("listener.security.protocol.map", "CONTROLLER:TLS", "names no security protocol"),
+        ("inter.broker.listener.name", "OTHER", "OTHER is not an advertised broker listener"),
+        ("controller.quorum.bootstrap.servers", "a:1,b:2", "several controllers"),
+        ("controller.quorum.bootstrap.servers", None, "controller.quorum.voters is required"),
+        ("controller.quorum.voters", "2@x:9093", "does not name this node"),
+        ("log.dirs", " , ", "must not be empty"),
+        ("log.retention.hours", "0", "keep records for ever"),
+        ("log.roll.ms", "0", "at least 1"),
+        ("log.cleaner.dedupe.buffer.size", "1048576", "above 1 MiB"),
+        ("group.min.session.timeout.ms", "1800001", "group.max.session.timeout.ms, which is 1800000"),
+        ("broker.heartbeat.interval.ms", "9001", "broker.session.timeout.ms, which is 9000"),
+        ("barnabas.metrics.listener", "9404", "host:port"),
+        ("authorizer.class.name", "org.apache.kafka.StandardAuthorizer", "every request is allowed"),
+        ("super.users", "User:admin", "every request is allowed"),
+        ("remote.log.storage.system.enable", "true", "Tiered storage is not there yet"),
+        ("transaction.max.timeout.ms", "1", "Transactions are not there yet"),
+        ("zookeeper.connect", "localhost:2181", "ZooKeeper is gone since Kafka 4.0"),
+        ("group.coordinator.rebalance.protocols", "classic,share", "allowed is its default (classic,consumer,streams)"),
+        ("metric.reporters", "org.example.Reporter", "Prometheus endpoint"),
+    ],
+)  # fmt: skip
+def test_this_setting_is_refused_by_name(name: str, text: str | None, complaint: str) -> None:
+    problems = _problems(**{name.replace(".", "_"): text})
+    assert complaint in problems[name]
+
+
+def test_a_secure_listener_is_refused_with_what_to_do() -> None:
+    problems = _problems(
+        listeners="SSL://x:1,CONTROLLER://x:3", listener_security_protocol_map="SSL:SSL,CONTROLLER:PLAINTEXT"
+    )
+    assert "listener SSL is SSL, which is not there yet -> use a PLAINTEXT listener" in problems["listeners"]
+
+
+def test_broker_id_may_stand_for_node_id_but_not_differ_from_it() -> None:
+    assert _config(node_id=None, broker_id="7").node_id == 7
+    assert "differs from node.id" in _problems(broker_id="7")["broker.id"]
+
+
+def test_the_default_of_a_refused_setting_is_taken() -> None:
+    config = _config(authorizer_class_name="", remote_log_storage_system_enable="false", metric_reporters="")
+    assert config.value("authorizer.class.name") == ""
+
+
+def test_only_classic_groups_may_be_asked_for() -> None:
+    _config(group_coordinator_rebalance_protocols="classic")
+
+
+def test_what_has_no_effect_is_taken_and_said() -> None:
+    config = _config(num_io_threads="3", num_network_threads="3")
+    assert len(config.warnings) == 1  # The default of num.network.threads is 3.
+    assert config.warnings[0].startswith("num.io.threads has no effect here")
+
+
+def test_offsets_that_need_three_brokers_are_warned_about() -> None:
+    config = _config(offsets_topic_replication_factor=None)
+    assert "consumer groups can't be used" in config.warnings[0]
+
+
+def test_several_interfaces_are_listened_on_when_clients_are_told_a_name() -> None:
+    config = _config(
+        listeners="PLAINTEXT://0.0.0.0:9092,CONTROLLER://:9093", advertised_listeners="PLAINTEXT://kafka.example:9092"
+    )
+    assert config.broker_listeners[0].host == "0.0.0.0"
+    assert config.advertised_broker_listeners[0].host == "kafka.example"
+    assert config.advertised_controller_listeners[0].port == 9093
+
+
+def test_the_whole_node_refuses_what_is_set_for_one_listener() -> None:
+    given = {name: Given(text, "a file") for name, text in COMBINED.items()}
+    given["listener.name.plaintext.socket.send.buffer.bytes"] = Given("102400", "a file")
+    with pytest.raises(InvalidSettings, match=r"set socket.send.buffer.bytes for all of them"):
+        node_config_of(given, source="a file")
+
+
+def test_the_value_of_an_unknown_secret_is_not_printed() -> None:
+    assert "geheim" not in _problems(my_client_secret="geheim")["my.client.secret"]
+
+
+def test_topics_get_their_defaults_from_the_node() -> None:
+    config = _config(log_retention_minutes="1", log_cleanup_policy="compact")
+    assert (config.topic_defaults.retention_ms, config.topic_defaults.compact) == (60_000, True)
+
+
+def test_every_attribute_has_the_type_of_its_setting() -> None:
+    for name, annotation in attribute_types().items():
+        key = BROKER_CONFIG_DEF[name]
+        expected = PYTHON_TYPES[key.type] + (" | None" if key.default is None else "")
+        assert (name, annotation) == (name, expected)
+
+
+def test_what_is_missing_is_not_blamed_twice() -> None:
+    problems = _problems(listeners="nonsense")
+    assert list(problems) == ["listeners"]
