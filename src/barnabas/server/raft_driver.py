@@ -220,7 +220,7 @@ class RaftDriver:
                 self._inbox.popleft()
                 self._carry_out(ready)
         except Exception as fault:
-            self._fail(fault)
+            self.fail(fault)
         finally:
             self._is_processing = False
         self._start_flush()
@@ -277,11 +277,11 @@ class RaftDriver:
         if error is not None:
             self._is_flushing = self._is_persisting = False
             self._idle.set()
-            self._fail(error)
+            self.fail(error)
         elif not future.cancelled():
             then()
 
-    def _fail(self, fault: BaseException) -> None:
+    def fail(self, fault: BaseException) -> None:
         if self._fault is None:
             self._fault = fault
             self._fail_pending(NotLeaderException("The metadata log has failed"))

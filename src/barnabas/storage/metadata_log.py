@@ -59,7 +59,10 @@ class PendingFlush:
 
     def run(self) -> None:
         for path in self._paths:
-            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            except FileNotFoundError:
+                continue  # A segment that was removed meanwhile: a snapshot holds what was in it.
             try:
                 os.fdatasync(fd)
             finally:
