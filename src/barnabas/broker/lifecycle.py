@@ -7,6 +7,7 @@ it has caught up with the metadata log; nothing is asked of it before.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from enum import Enum, auto
 from typing import TYPE_CHECKING, cast
@@ -146,10 +147,8 @@ class BrokerLifecycle:
     async def _keep_alive(self) -> None:
         while self.state is not BrokerState.SHUT_DOWN:
             shutting_down = self.state is BrokerState.CONTROLLED_SHUTDOWN
-            try:
+            with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._wake.wait(), _RETRY_S if shutting_down else self._heartbeat_interval_s)
-            except TimeoutError:
-                pass
             self._wake.clear()
             await self._heartbeat()
 

@@ -42,10 +42,10 @@ class AclRule(NamedTuple):
 class Access:
     """The one point where a request's access is decided. Made anew for each request."""
 
-    __slots__ = ("_authorizer", "_rules", "context")
+    __slots__ = ("_rules", "authorizer", "context")
 
     def __init__(self, authorizer: Authorizer, context: RequestContext, rules: frozenset[AclRule]) -> None:
-        self._authorizer = authorizer
+        self.authorizer = authorizer
         self._rules = rules
         self.context = context
 
@@ -55,7 +55,7 @@ class Access:
         invariant(
             (resource_type, operation) in self._rules, f"{self.context.api_key.name} did not declare {operation!r}"
         )
-        return self._authorizer.authorize(self.context, operation, resource_type, name, log_if_denied=log_if_denied)
+        return self.authorizer.authorize(self.context, operation, resource_type, name, log_if_denied=log_if_denied)
 
     def allows_on_cluster(self, operation: AclOperation, *, log_if_denied: bool = True) -> bool:
         return self.allows(ResourceType.CLUSTER, operation, CLUSTER_NAME, log_if_denied=log_if_denied)
@@ -65,7 +65,7 @@ class Access:
         invariant(
             (resource_type, operation) in self._rules, f"{self.context.api_key.name} did not declare {operation!r}"
         )
-        return self._authorizer.authorize_by_resource_type(self.context, operation, resource_type)
+        return self.authorizer.authorize_by_resource_type(self.context, operation, resource_type)
 
     def allowed(
         self, resource_type: ResourceType, operation: AclOperation, names: Iterable[str], *, log_if_denied: bool = True
@@ -80,7 +80,7 @@ class Access:
 
     def operations_on(self, resource_type: ResourceType, name: str) -> int:
         """Bits of the operations that the caller has on the resource (KIP-430)."""
-        return self._authorizer.authorized_operations(self.context, resource_type, name)
+        return self.authorizer.authorized_operations(self.context, resource_type, name)
 
 
 class ApiHandler:

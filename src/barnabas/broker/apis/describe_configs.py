@@ -138,7 +138,6 @@ def _entry(entry: ConfigEntry, with_synonyms: bool, with_documentation: bool) ->
         value=entry.value,
         read_only=entry.read_only,
         config_source=entry.source,
-        is_default=False,
         is_sensitive=entry.sensitive,
         synonyms=[
             DescribeConfigsSynonym(name=synonym.name, value=synonym.value, source=synonym.source)

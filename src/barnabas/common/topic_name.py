@@ -1,0 +1,50 @@
+"""Rules for topic names, with Kafka's texts."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = [
+    "INTERNAL_TOPIC_NAMES",
+    "TOPIC_NAME_LENGTH_MAX",
+    "has_collision",
+    "has_collision_characters",
+    "topic_name_problem",
+    "unified_topic_name",
+]
+
+TOPIC_NAME_LENGTH_MAX = 249
+"""A directory is called ``topic-partition``, and file names end at 255 bytes."""
+
+INTERNAL_TOPIC_NAMES = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+
+_LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
+
+
+def topic_name_problem(name: str) -> str | None:
+    """Why the name is not allowed, or None."""
+    if not name:
+        return "Topic name is invalid: the empty string is not allowed"
+    if name in (".", ".."):
+        return f"Topic name is invalid: '{name}' is not allowed"
+    if len(name) > TOPIC_NAME_LENGTH_MAX:
+        return f"Topic name is invalid: the length of '{name}' is longer than the max allowed length {TOPIC_NAME_LENGTH_MAX}"
+    if not _LEGAL.fullmatch(name):
+        return (
+            f"Topic name is invalid: '{name}' contains one or more characters "
+            "other than ASCII alphanumerics, '.', '_' and '-'"
+        )
+    return None
+
+
+def has_collision_characters(name: str) -> bool:
+    """Dots become underscores in metric names, so names that differ only there would share metrics."""
+    return "." in name or "_" in name
+
+
+def unified_topic_name(name: str) -> str:
+    return name.replace(".", "_")
+
+
+def has_collision(left: str, right: str) -> bool:
+    return unified_topic_name(left) == unified_topic_name(right)

@@ -1,0 +1,58 @@
+"""The controller's API modules as a dispatcher of the network layer calls them.
+
+They decide without I/O and give a Deferred; here it becomes what the event loop can wait for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from barnabas.network.api_handler import ApiHandler, HandlerTable
+from barnabas.protocol.api_keys import API_TABLE, ApiKey
+
+if TYPE_CHECKING:
+    from barnabas.coordinator.deferred import Deferred
+    from barnabas.network.api_handler import Access
+
+__all__ = ["ControllerHandlers"]
+
+_SERVED = (
+    ApiKey.CREATE_TOPICS,
+    ApiKey.DELETE_TOPICS,
+    ApiKey.CREATE_PARTITIONS,
+    ApiKey.INCREMENTAL_ALTER_CONFIGS,
+    ApiKey.BROKER_REGISTRATION,
+    ApiKey.BROKER_HEARTBEAT,
+    ApiKey.ALLOCATE_PRODUCER_IDS,
+)
+
+
+class ControllerHandlers(HandlerTable):
+    """What the controller answers for the broker of its own process."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "barnabas.controller.apis",
+            {key: (API_TABLE[key].lowest, API_TABLE[key].highest) for key in _SERVED},
+        )
+
+    def handler(self, api_key: ApiKey) -> ApiHandler:
+        known = self._handlers.get(api_key)
+        if known is None:
+            module = import_module(f"barnabas.controller.apis.{api_key.name.lower()}")
+
+            def function(controller: Any, request: Any, access: Access) -> Any:
+                return _wait_for(module.handle(controller, access.context, request, access.authorizer))
+
+            known = self._handlers[api_key] = ApiHandler(api_key, frozenset(), function, None)
+        return known
+
+
+def _wait_for(deferred: Deferred[Any]) -> Any:
+    if deferred.is_complete:
+        return deferred.value
+    future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+    deferred.on_complete(lambda value: None if future.done() else future.set_result(value))
+    return future

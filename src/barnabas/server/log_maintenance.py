@@ -1,0 +1,78 @@
+"""Work on the partition logs that nobody waits for: new directories, retention, flushes, checkpoints, cleaning.
+
+Short steps run on the event loop; what takes long runs on one thread, and the cleaner on its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from barnabas.broker.replica_manager import ReplicaManager
+    from barnabas.common.clock import Clock
+    from barnabas.server.node_config import NodeConfig
+    from barnabas.storage.log_manager import LogManager
+
+__all__ = ["LogMaintenance"]
+
+log = logging.getLogger(__name__)
+
+_NEW_LOGS_INTERVAL_S = 0.2
+_NEW_LOGS_AT_ONCE = 50
+_INITIAL_RETENTION_DELAY_S = 30
+_DELETION_INTERVAL_S = 5
+
+
+class LogMaintenance:
+    def __init__(self, config: NodeConfig, logs: LogManager, replicas: ReplicaManager, clock: Clock) -> None:
+        self._config = config
+        self._logs = logs
+        self._replicas = replicas
+        self._clock = clock
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def start(self) -> None:
+        config = self._config
+        retention_s = config.log_retention_check_interval_ms / 1000
+        checkpoint_s = config.log_flush_offset_checkpoint_interval_ms / 1000
+        flush_s = config.log_flush_scheduler_interval_ms / 1000
+        self._every(_NEW_LOGS_INTERVAL_S, self._open_new)
+        self._every(
+            retention_s,
+            lambda: self._logs.run_retention(self._clock.now_ms()),
+            first=min(_INITIAL_RETENTION_DELAY_S, retention_s),
+        )
+        self._every(_DELETION_INTERVAL_S, lambda: self._logs.remove_deleted(self._clock.now_ms()))
+        self._every(checkpoint_s, self._logs.checkpoint)
+        if flush_s < 24 * 3600:
+            self._every(flush_s, lambda: self._logs.flush_due(self._clock.now_ms()))
+
+    async def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        for task in self._tasks:
+            with suppress(asyncio.CancelledError):
+                await task
+
+    def _every(self, interval_s: float, work: Callable[[], object], *, first: float | None = None) -> None:
+        self._tasks.append(asyncio.get_running_loop().create_task(_repeat(interval_s, work, first)))
+
+    def _open_new(self) -> None:
+        """Directories of new partitions, a few at a time, so that answering goes first."""
+        if self._replicas.without_log and self._replicas.open_some(_NEW_LOGS_AT_ONCE):
+            asyncio.get_running_loop().call_soon(self._open_new)
+
+
+async def _repeat(interval_s: float, work: Callable[[], object], first: float | None) -> None:
+    await asyncio.sleep(interval_s if first is None else first)
+    while True:
+        try:
+            work()
+        except Exception:
+            log.exception("background work on the logs failed; it goes on in %s s", interval_s)
+        await asyncio.sleep(interval_s)

@@ -1,0 +1,69 @@
+"""Hands the committed metadata log to the node's two readers: the broker's image and the controller.
+
+The broker's image goes first: when the controller answers a caller, the broker of this node already knows.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.metadata.image.metadata_image import MetadataProvenance
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from barnabas.controller.quorum_controller import QuorumController
+    from barnabas.metadata.loader import CommittedBatch, MetadataLoader
+    from barnabas.raft.ports import RecordSerde
+    from barnabas.raft.ready import LeaderAndEpoch
+    from barnabas.storage.snapshot_file import SnapshotReader
+
+__all__ = ["MetadataListener"]
+
+
+class MetadataListener:
+    """Implements the driver's ``RaftListener``."""
+
+    def __init__(
+        self,
+        *,
+        node_id: int,
+        loader: MetadataLoader,
+        controller: QuorumController | None,
+        serde: RecordSerde,
+        next_offset: Callable[[], int],
+    ) -> None:
+        self._node_id = node_id
+        self._loader = loader
+        self._controller = controller
+        self._serde = serde
+        self._next_offset = next_offset
+
+    def handle_commit(self, batches: Sequence[CommittedBatch]) -> None:
+        self._loader.handle_commit(batches)
+        if self._controller is not None:
+            self._controller.handle_commit(batches)
+
+    def handle_load_snapshot(self, reader: SnapshotReader) -> None:
+        records = list(reader.records(self._serde))
+        provenance = MetadataProvenance(
+            last_contained_offset=reader.snapshot_id.offset - 1,
+            last_contained_epoch=reader.snapshot_id.epoch,
+            last_contained_log_time_ms=reader.last_contained_log_timestamp,
+        )
+        self._loader.load_snapshot(records, provenance, reader.size)
+        if self._controller is not None:
+            if self._controller.is_active:
+                self._controller.deactivate()
+            self._controller.load_snapshot(records, provenance)
+
+    def handle_leader_change(self, leader: LeaderAndEpoch) -> None:
+        controller = self._controller
+        if controller is None:
+            return
+        if leader.is_leader(self._node_id):
+            if not controller.is_active:
+                controller.activate(leader.epoch, self._next_offset())
+        else:
+            controller.deactivate()
+            controller.handle_leader_change(-1 if leader.leader_id is None else leader.leader_id)

@@ -1,0 +1,450 @@
+"""Builds a node from its configuration and runs it until it is told to stop: the one place that wires everything.
+
+Start: directories, metadata log, controller, listeners bound, registration, unfenced, listeners serve, ready line.
+Stop (SIGTERM, SIGINT): leave the cluster, stop accepting, close logs, metadata log last.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import os
+import random
+import signal
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from barnabas.broker.apis import SERVED_BY_BROKER
+from barnabas.broker.auto_topic_creation import AutoTopicCreation
+from barnabas.broker.broker import Broker
+from barnabas.broker.broker_settings import BrokerSettings
+from barnabas.broker.fetch_session import FetchSessionCache
+from barnabas.broker.group_service import GroupService
+from barnabas.broker.lifecycle import BrokerLifecycle, BrokerState, to_listener
+from barnabas.broker.metadata_cache import MetadataCache
+from barnabas.broker.producer_ids import ProducerIdAllocator
+from barnabas.broker.replica_manager import ReplicaManager
+from barnabas.common.errors import ApiException
+from barnabas.common.uuid import Uuid
+from barnabas.controller.controller_config import ControllerConfig
+from barnabas.controller.quorum_controller import QuorumController
+from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
+from barnabas.metadata.features import SUPPORTED_FEATURES
+from barnabas.metadata.image.record_writer import ApiMessageAndVersion
+from barnabas.metadata.loader import MetadataLoader
+from barnabas.network.api_handler import HandlerTable
+from barnabas.network.listener import ConnectionLimits, Listener
+from barnabas.network.request_dispatcher import RequestDispatcher
+from barnabas.raft.raft_config import RaftConfig
+from barnabas.security.authorizer.authorizer import AllowAllAuthorizer
+from barnabas.server.controller_handlers import ControllerHandlers
+from barnabas.server.controller_service import ControllerService
+from barnabas.server.in_process_channel import InProcessChannel
+from barnabas.server.log_maintenance import LogMaintenance
+from barnabas.server.logging_setup import configure_logging
+from barnabas.server.metadata_listener import MetadataListener
+from barnabas.server.metadata_record_serde import MetadataRecordSerde
+from barnabas.server.node_metrics import MetricsEndpoint
+from barnabas.server.node_storage import NodeStartError, read_identity
+from barnabas.server.raft_driver import MetadataLogConfig, RaftDriver
+from barnabas.server.metadata_snapshots import MetadataSnapshots, SnapshotGenerator
+from barnabas.server.system_clock import SystemClock
+from barnabas.storage.bootstrap_file import read_bootstrap_file
+from barnabas.storage.errors import StorageError
+from barnabas.storage.file_pool import FilePool
+from barnabas.storage.log_manager import LogManager
+
+if TYPE_CHECKING:
+    from barnabas.network.api_stats import ApiStats
+    from barnabas.protocol.api_keys import ApiKey
+    from barnabas.server.listeners import Endpoint
+    from barnabas.server.node_config import NodeConfig
+
+__all__ = ["Node", "run"]
+
+log = logging.getLogger("barnabas.server.node")
+
+_SHUTDOWN_TIMEOUT_S = 5.0
+_SECURITY_PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
+
+
+class Node:
+    """A combined broker and controller. ``start`` returns when it serves; ``stop`` may be called at any time."""
+
+    def __init__(self, config: NodeConfig) -> None:
+        self.config = config
+        self.clock = SystemClock()
+        self.started = asyncio.Event()
+        self.failure: BaseException | None = None
+        self.stopping = asyncio.Event()
+        self.broker_stats: dict[ApiKey, ApiStats] = {}
+        self.controller_stats: dict[ApiKey, ApiStats] = {}
+        self.listeners: dict[str, Listener] = {}
+        self._build()
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether clients are served as a member of the cluster."""
+        return self.started.is_set() and self.failure is None and self.lifecycle.state is BrokerState.RUNNING
+
+    # --- building
+
+    def _build(self) -> None:
+        config = self.config
+        self.identity = read_identity(config)
+        self.serde = MetadataRecordSerde()
+        self.authorizer = AllowAllAuthorizer()
+        self.logs = LogManager(
+            config.log_dirs,
+            default_config=config.topic_defaults,
+            pool=FilePool(_files_max(config)),
+            producer_id_expiration_ms=config.producer_id_expiration_ms,
+        )
+        self.report = self.logs.startup(now_ms=self.clock.now_ms())
+        self._build_controller()
+        self._build_broker()
+
+    def _build_controller(self) -> None:
+        config = self.config
+        self.controller_service = ControllerService(clock=self.clock)
+        self.controller = QuorumController(
+            self._controller_config(),
+            clock=self.clock,
+            new_uuid=lambda: Uuid(os.urandom(16)),
+            random_int=random.SystemRandom().randrange,
+            bootstrap=self._bootstrap_records(),
+            on_appends=self.controller_service.wake,
+            on_fault=lambda fault: log.error("controller fault", exc_info=fault),
+        )
+        self.driver = RaftDriver(
+            config=self._raft_config(),
+            log_config=MetadataLogConfig(
+                directory=config.metadata_log_dir,
+                segment_bytes=config.metadata_log_segment_bytes,
+                segment_ms=config.metadata_log_segment_ms,
+                retention_bytes=config.metadata_max_retention_bytes,
+                retention_ms=config.metadata_max_retention_ms,
+            ),
+            clock=self.clock,
+            serde=self.serde,
+            fault_handler=self._fail,
+        )
+        self.controller_handlers = ControllerHandlers()
+        self.channel = InProcessChannel(
+            controller=self.controller,
+            handlers=self.controller_handlers,
+            authorizer=self.authorizer,
+            listener_name=config.controller_listeners[0].listener,
+        )
+
+    def _build_broker(self) -> None:
+        config = self.config
+        self.metadata = MetadataCache()
+        self.replicas = ReplicaManager(
+            broker_id=config.node_id, logs=self.logs, clock=self.clock, defaults=config.topic_defaults
+        )
+        self.groups = GroupService(
+            self._group_config(),
+            broker_id=config.node_id,
+            replicas=self.replicas,
+            clock=self.clock,
+            new_uuid=lambda: str(_random_uuid()),
+        )
+        self.loader = MetadataLoader()
+        for publisher in (self.metadata, self.replicas, self.groups):
+            self.loader.install(publisher)
+        self.snapshots = MetadataSnapshots(self.driver)
+        self.snapshot_generator = SnapshotGenerator(
+            self.snapshots,
+            self.driver,
+            max_bytes=config.metadata_log_max_record_bytes_between_snapshots,
+            max_interval_ms=config.metadata_log_max_snapshot_interval_ms,
+        )
+        self.loader.install(self.snapshot_generator)
+        settings = self._broker_settings()
+        self.lifecycle = BrokerLifecycle(
+            broker_id=config.node_id,
+            cluster_id=self.identity.cluster_id,
+            incarnation_id=Uuid(os.urandom(16)),
+            rack=config.broker_rack,
+            directory_ids=self.identity.directory_ids,
+            features=SUPPORTED_FEATURES,
+            heartbeat_interval_ms=config.broker_heartbeat_interval_ms,
+            metadata_offset=lambda: self.metadata.image.offset,
+            controller=self.channel,
+        )
+        self.broker = Broker(
+            broker_id=config.node_id,
+            cluster_id=self.identity.cluster_id,
+            settings=settings,
+            static_configs=config.static,
+            served=SERVED_BY_BROKER,
+            supported_features=SUPPORTED_FEATURES,
+            metadata=self.metadata,
+            replicas=self.replicas,
+            fetch_sessions=FetchSessionCache(
+                slots=config.max_incremental_fetch_session_cache_slots,
+                eviction_ms=120_000,
+                new_session_id=lambda: random.randint(1, 2**31 - 1),
+            ),
+            controller=self.channel,
+            producer_ids=ProducerIdAllocator(
+                broker_id=config.node_id,
+                broker_epoch=lambda: self.lifecycle.broker_epoch,
+                controller=self.channel,
+            ),
+            topic_creation=AutoTopicCreation(settings=settings, controller=self.channel),
+            groups=self.groups,
+            clock=self.clock,
+        )
+        self.maintenance = LogMaintenance(config, self.logs, self.replicas, self.clock)
+        self.metrics = MetricsEndpoint(self)
+
+    def _raft_config(self) -> RaftConfig:
+        config = self.config
+        return RaftConfig(
+            node_id=config.node_id,
+            directory_id=self.identity.metadata_directory_id,
+            cluster_id=self.identity.cluster_id,
+            can_be_voter=config.is_controller,
+            listener_name=config.controller_listeners[0].listener,
+            election_timeout_ms=config.controller_quorum_election_timeout_ms,
+            fetch_timeout_ms=config.controller_quorum_fetch_timeout_ms,
+            election_backoff_max_ms=config.controller_quorum_election_backoff_max_ms,
+            append_linger_ms=0,  # The controller gathers what belongs together; nothing is gained by waiting.
+            static_voters=_static_voters(config),
+        )
+
+    def _controller_config(self) -> ControllerConfig:
+        config = self.config
+        return ControllerConfig(
+            node_id=config.node_id,
+            cluster_id=self.identity.cluster_id,
+            num_partitions=config.num_partitions,
+            default_replication_factor=config.default_replication_factor,
+            min_insync_replicas=config.min_insync_replicas,
+            delete_topic_enable=config.delete_topic_enable,
+            broker_session_timeout_ms=config.broker_session_timeout_ms,
+            metadata_max_idle_interval_ms=config.metadata_max_idle_interval_ms,
+            static_configs=config.static,
+        )
+
+    def _broker_settings(self) -> BrokerSettings:
+        config = self.config
+        return BrokerSettings(
+            auto_create_topics_enable=config.auto_create_topics_enable,
+            num_partitions=config.num_partitions,
+            default_replication_factor=config.default_replication_factor,
+            fetch_max_bytes=config.fetch_max_bytes,
+            inter_broker_listener_name=config.inter_broker_listener_name,
+            max_incremental_fetch_session_cache_slots=config.max_incremental_fetch_session_cache_slots,
+            max_request_partition_size_limit=config.max_request_partition_size_limit,
+            offsets_topic_num_partitions=config.offsets_topic_num_partitions,
+            offsets_topic_replication_factor=config.offsets_topic_replication_factor,
+            offsets_topic_segment_bytes=config.offsets_topic_segment_bytes,
+            producer_id_expiration_ms=config.producer_id_expiration_ms,
+        )
+
+    def _group_config(self) -> GroupCoordinatorConfig:
+        config = self.config
+        return GroupCoordinatorConfig(
+            group_initial_rebalance_delay_ms=config.group_initial_rebalance_delay_ms,
+            group_min_session_timeout_ms=config.group_min_session_timeout_ms,
+            group_max_session_timeout_ms=config.group_max_session_timeout_ms,
+            group_max_size=config.group_max_size,
+            offset_metadata_max_bytes=config.offset_metadata_max_bytes,
+            offsets_retention_minutes=config.offsets_retention_minutes,
+            offsets_retention_check_interval_ms=config.offsets_retention_check_interval_ms,
+            offsets_topic_num_partitions=config.offsets_topic_num_partitions,
+            offsets_topic_segment_bytes=config.offsets_topic_segment_bytes,
+            offsets_topic_replication_factor=config.offsets_topic_replication_factor,
+        )
+
+    def _bootstrap_records(self) -> list[ApiMessageAndVersion]:
+        records = read_bootstrap_file(self.config.metadata_log_dir, self.serde) or []
+        return [ApiMessageAndVersion(record, 0) for record in records]
+
+    # --- life
+
+    async def start(self) -> None:
+        """Returns when the node serves clients. Raises NodeStartError."""
+        try:
+            await self._bind()
+        except OSError as error:
+            raise NodeStartError(f"a listener cannot be opened: {error.strerror or error}") from error
+        self.controller_service.connect(self.driver, self.controller)
+        self.driver.register(
+            MetadataListener(
+                node_id=self.config.node_id,
+                loader=self.loader,
+                controller=self.controller,
+                serde=self.serde,
+                next_offset=lambda: self.driver.next_offset,
+            )
+        )
+        self.driver.start()
+        try:
+            await self.lifecycle.register(
+                [
+                    to_listener(each.listener, each.host, each.port, _SECURITY_PROTOCOLS[each.security_protocol])
+                    for each in self._advertised()
+                ],
+                self.logs.previous_broker_epoch,
+            )
+        except ApiException as error:
+            raise NodeStartError(str(error)) from error
+        self.replicas.delete_strays()
+        self.groups.start()
+        self.maintenance.start()
+        self.snapshots.start()
+        for listener in self.listeners.values():
+            await listener.start()
+        await self.metrics.start()
+        self.started.set()
+
+    async def _bind(self) -> None:
+        config = self.config
+        limits = ConnectionLimits(
+            request_bytes_max=config.socket_request_max_bytes, idle_ms_max=config.connections_max_idle_ms
+        )
+        broker_handlers = HandlerTable("barnabas.broker.apis", SERVED_BY_BROKER)
+        for endpoint in config.broker_listeners:
+            dispatcher = RequestDispatcher(
+                server=self.broker, handlers=broker_handlers, authorizer=self.authorizer, stats=self.broker_stats
+            )
+            await self._open(endpoint, dispatcher, limits)
+        for endpoint in config.controller_listeners:
+            if all(endpoint.listener != name for name in self.listeners) and endpoint.port >= 0:
+                dispatcher = RequestDispatcher(
+                    server=self.controller,
+                    handlers=self.controller_handlers,
+                    authorizer=self.authorizer,
+                    stats=self.controller_stats,
+                    is_privileged=True,
+                )
+                await self._open(endpoint, dispatcher, limits)
+
+    async def _open(self, endpoint: Endpoint, dispatcher: RequestDispatcher, limits: ConnectionLimits) -> None:
+        listener = Listener(endpoint.listener, dispatcher, limits)
+        try:
+            await listener.bind(endpoint.host, endpoint.port, self.config.socket_listen_backlog_size)
+        except OSError as error:
+            raise OSError(error.errno, f"{endpoint}: {error.strerror or error}") from error
+        self.listeners[endpoint.listener] = listener
+
+    def _advertised(self) -> list[Endpoint]:
+        """What clients are told: a port of 0 becomes the one that the system chose."""
+        advertised = []
+        for endpoint in self.config.advertised_broker_listeners:
+            port = endpoint.port or self.listeners[endpoint.listener].port
+            advertised.append(endpoint._replace(host=endpoint.host or _own_name(), port=port))
+        return advertised
+
+    def describe_listeners(self) -> str:
+        described = [str(endpoint) for endpoint in self._advertised()]
+        described += [
+            str(endpoint._replace(port=self.listeners[endpoint.listener].port))
+            for endpoint in self.config.controller_listeners
+            if endpoint.listener in self.listeners
+        ]
+        return ", ".join(described)
+
+    async def stop(self) -> None:
+        """Leave the cluster and close everything; what was acknowledged is on disk afterwards."""
+        if self.started.is_set() and self.failure is None:
+            await self.lifecycle.shut_down(_SHUTDOWN_TIMEOUT_S)
+        await self.metrics.stop()
+        for listener in self.listeners.values():
+            await listener.close()
+        await self.maintenance.stop()
+        self.groups.stop()
+        self.controller_service.close()
+        self.snapshots.close()
+        await self.snapshot_generator.close()
+        self.logs.shutdown(now_ms=self.clock.now_ms(), broker_epoch=self.lifecycle.broker_epoch)
+        await self.driver.close()
+
+    def _fail(self, fault: BaseException) -> None:
+        """The metadata log cannot go on: neither can we."""
+        log.critical("the metadata log failed; the node stops", exc_info=fault)
+        self.failure = fault
+        self.stopping.set()
+
+
+def _files_max(config: NodeConfig) -> int:
+    """``barnabas.max.open.files``, or half of what the system allows the process (sockets need the rest)."""
+    if config.barnabas_max_open_files > 0:
+        return config.barnabas_max_open_files
+    import resource
+
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return max(64, min(soft // 2, 8192))
+
+
+def _static_voters(config: NodeConfig) -> Any:
+    from barnabas.raft.voter_set import VoterSet
+
+    return VoterSet()
+
+
+def _random_uuid() -> Any:
+    from uuid import UUID
+
+    return UUID(bytes=os.urandom(16), version=4)
+
+
+def _own_name() -> str:
+    import socket
+
+    return socket.getfqdn()
+
+
+def run(config: NodeConfig) -> int:
+    """Run a node until SIGTERM or SIGINT. The exit status: 0 after a clean stop, 1 when it can't start or failed."""
+    configure_logging(config)
+    for warning in config.warnings:
+        log.warning("%s", warning)
+    try:
+        return asyncio.run(_main(config))
+    except NodeStartError as error:
+        log.critical("the node can't start: %s", error)
+        return 1
+    except StorageError as error:
+        log.critical("the node can't start: %s", error)
+        return 1
+
+
+async def _main(config: NodeConfig) -> int:
+    began = perf_counter()
+    loop = asyncio.get_running_loop()
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    node = Node(config)
+    starting = loop.create_task(node.start())
+    stopped = loop.create_task(stop.wait())
+    failed = loop.create_task(node.stopping.wait())
+    try:
+        await asyncio.wait({starting, stopped, failed}, return_when=asyncio.FIRST_COMPLETED)
+        if starting.done():
+            starting.result()
+            gc.collect()
+            gc.freeze()
+            log.info(
+                "barnabas node %d is ready in %.2f s: %s; cluster %s; data in %s",
+                config.node_id,
+                perf_counter() - began,
+                node.describe_listeners(),
+                node.identity.cluster_id,
+                ", ".join(config.log_dirs),
+            )
+            await asyncio.wait({stopped, failed}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in (starting, stopped, failed):
+            task.cancel()
+        await node.stop()
+    if node.failure is not None:
+        return 1
+    log.info("barnabas node %d has stopped", config.node_id)
+    return 0

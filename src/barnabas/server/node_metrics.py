@@ -1,0 +1,95 @@
+"""Prometheus metrics, /healthz and /readyz over HTTP, when ``barnabas.metrics.listener`` names an address.
+
+Names are Kafka's made Prometheus-like. The numbers are plain counters kept where the work is done; they are read
+when somebody asks. The web server and the metrics library are loaded after the node is ready.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from barnabas.server.node import Node
+
+__all__ = ["MetricsEndpoint"]
+
+log = logging.getLogger(__name__)
+
+
+class MetricsEndpoint:
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._server: Any = None
+        self._thread: threading.Thread | None = None
+        self.port = 0
+
+    async def start(self) -> None:
+        endpoint = self._node.config.metrics_endpoint
+        if endpoint is None:
+            return
+        from barnabas.server.node_storage import NodeStartError
+
+        try:
+            self._server = await asyncio.get_running_loop().run_in_executor(None, self._open, endpoint)
+        except OSError as error:
+            raise NodeStartError(
+                f"barnabas.metrics.listener={endpoint[0]}:{endpoint[1]} cannot be opened: {error.strerror or error}"
+            ) from error
+        self.port = self._server.server_port
+        self._thread = threading.Thread(target=self._server.serve_forever, name="metrics", daemon=True)
+        self._thread.start()
+        log.info("metrics on http://%s:%d/metrics", endpoint[0] or "localhost", self.port)
+
+    async def stop(self) -> None:
+        if self._server is not None and self._thread is not None:
+            await asyncio.get_running_loop().run_in_executor(None, self._server.shutdown)
+            self._server.server_close()
+            self._thread.join()
+
+    def _open(self, endpoint: tuple[str, int]) -> Any:
+        from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
+
+        class Quiet(WSGIRequestHandler):
+            def log_message(self, format: str, *args: Any) -> None:
+                log.debug(format, *args)
+
+        return make_server(endpoint[0], endpoint[1], self._application(), WSGIServer, Quiet)
+
+    def _application(self) -> Callable[..., Iterable[bytes]]:
+        from prometheus_client import CollectorRegistry, make_wsgi_app
+        from prometheus_client.gc_collector import GCCollector
+        from prometheus_client.process_collector import ProcessCollector
+
+        from barnabas.server.node_collector import NodeCollector
+
+        registry = CollectorRegistry()
+        registry.register(NodeCollector(self._node))
+        ProcessCollector(registry=registry)
+        GCCollector(registry=registry)
+        metrics = make_wsgi_app(registry)
+
+        def application(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+            path = environ.get("PATH_INFO", "/")
+            if path == "/metrics":
+                answer: Iterable[bytes] = metrics(environ, start_response)
+                return answer
+            if path == "/healthz":
+                healthy = self._node.failure is None
+                return _text(start_response, healthy, "ok" if healthy else "the metadata log failed")
+            if path == "/readyz":
+                ready = self._node.is_ready
+                return _text(start_response, ready, "ready" if ready else "not ready")
+            start_response("404 Not Found", [("Content-Type", "text/plain; charset=utf-8")])
+            return [b"There are /metrics, /healthz and /readyz.\n"]
+
+        return application
+
+
+def _text(start_response: Any, good: bool, text: str) -> Iterable[bytes]:
+    start_response("200 OK" if good else "503 Service Unavailable", [("Content-Type", "text/plain; charset=utf-8")])
+    return [text.encode() + b"\n"]

@@ -1,0 +1,78 @@
+"""What a node finds in its directories before it starts: their identity, and whether it stopped cleanly."""
+
+from __future__ import annotations
+
+import logging
+import os
+from typing import TYPE_CHECKING
+
+from barnabas.common.uuid import Uuid
+from barnabas.storage.errors import StorageError
+from barnabas.storage.meta_properties import MetaPropertiesEnsemble
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from barnabas.server.node_config import NodeConfig
+
+__all__ = ["NodeIdentity", "NodeStartError", "read_identity"]
+
+log = logging.getLogger(__name__)
+
+
+class NodeStartError(Exception):
+    """The node can't start; the message is for the operator."""
+
+
+class NodeIdentity:
+    """Cluster and directory ids, from meta.properties."""
+
+    __slots__ = ("cluster_id", "directory_ids", "metadata_directory_id")
+
+    def __init__(self, cluster_id: str, directory_ids: Sequence[Uuid], metadata_directory_id: Uuid) -> None:
+        self.cluster_id = cluster_id
+        self.directory_ids = directory_ids
+        self.metadata_directory_id = metadata_directory_id
+
+
+def read_identity(config: NodeConfig) -> NodeIdentity:
+    """Formats empty directories first when ``barnabas.auto.format`` says so. Raises NodeStartError."""
+    ensemble = MetaPropertiesEnsemble(config.log_dirs, config.metadata_log_dir)
+    if not ensemble.log_dirs and not ensemble.error_log_dirs and config.barnabas_auto_format:
+        _format(config)
+        ensemble = MetaPropertiesEnsemble(config.log_dirs, config.metadata_log_dir)
+    try:
+        ensemble.verify(node_id=config.node_id)
+    except StorageError as error:
+        hint = ""
+        if not ensemble.log_dirs:
+            hint = (
+                f"\nFormat the directories first: barnabas storage format --standalone "
+                f"--cluster-id $(barnabas storage random-uuid) --config {config.source or 'server.properties'}"
+            )
+        raise NodeStartError(f"{error}{hint}") from error
+    if ensemble.error_log_dirs:
+        problems = "; ".join(f"{path}: {reason}" for path, reason in ensemble.error_log_dirs.items())
+        raise NodeStartError(f"log directories cannot be used: {problems}")
+    for directory in ensemble.empty_log_dirs:
+        raise NodeStartError(
+            f"log directory {directory} is not formatted, the others are: "
+            "format it with barnabas storage format --ignore-formatted"
+        )
+    metadata = ensemble.log_dirs[config.metadata_log_dir]
+    return NodeIdentity(
+        ensemble.cluster_id or "",
+        [found.directory_id or Uuid.ZERO for path, found in ensemble.log_dirs.items() if path in config.log_dirs],
+        metadata.directory_id or Uuid.ZERO,
+    )
+
+
+def _format(config: NodeConfig) -> None:
+    from barnabas.server.storage_formatter import FormatError, format_storage
+
+    cluster_id = str(Uuid(os.urandom(16)))
+    try:
+        format_storage(config, cluster_id=cluster_id, standalone=not config.quorum_voters)
+    except (FormatError, StorageError, OSError) as error:
+        raise NodeStartError(f"formatting {', '.join(config.log_dirs)} failed: {error}") from error
+    log.info("formatted %s for new cluster %s", ", ".join(config.log_dirs), cluster_id)
