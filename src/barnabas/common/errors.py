@@ -7,11 +7,23 @@ Only ``ApiException.message`` ever reaches a client: the cause stays in our log.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from barnabas.common.error_code import ErrorCode
 
-__all__ = ["ApiError", "ApiException", "ErrorCode", "InvariantViolated", "Terminal", "Transient", "invariant"]
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = [
+    "ApiError",
+    "ApiException",
+    "ErrorCode",
+    "InvalidRecords",
+    "InvariantViolated",
+    "Terminal",
+    "Transient",
+    "invariant",
+]
 
 
 class ApiException(Exception):
@@ -75,3 +87,13 @@ def invariant(condition: object, message: str) -> None:
     """Raise InvariantViolated unless the condition holds (a plain assert vanishes under -O)."""
     if not condition:
         raise InvariantViolated(message)
+
+
+class InvalidRecords(ApiException):
+    """Some records of a produced batch are refused: which ones, by their index in the batch, and why."""
+
+    def __init__(
+        self, message: str, record_errors: Sequence[tuple[int, str]], code: ErrorCode = ErrorCode.INVALID_RECORD
+    ) -> None:
+        super().__init__(code, message)
+        self.record_errors = record_errors

@@ -23,12 +23,23 @@ from barnabas.protocol.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
+from barnabas.storage.offset_lookup import (
+    EARLIEST_LOCAL_TIMESTAMP,
+    EARLIEST_PENDING_UPLOAD_TIMESTAMP,
+    LATEST_TIERED_TIMESTAMP,
+    MAX_TIMESTAMP,
+    fetch_offset_for_timestamp,
+)
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
 
-LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
-_SINCE = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
+_SINCE = {
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL_TIMESTAMP: 8,
+    LATEST_TIERED_TIMESTAMP: 9,
+    EARLIEST_PENDING_UPLOAD_TIMESTAMP: 11,
+}
 _READ_COMMITTED = 1
 
 
@@ -69,22 +80,15 @@ def handle_list_offsets(broker: Broker, request: ListOffsetsRequest, access: Acc
 def _find(
     broker: Broker, topic: str, wanted: ListOffsetsPartition, request: ListOffsetsRequest, version: int
 ) -> ListOffsetsPartitionResponse:
-    if version < _SINCE.get(wanted.timestamp, 0) or wanted.timestamp < EARLIEST_PENDING_UPLOAD:
+    if version < _SINCE.get(wanted.timestamp, 0) or wanted.timestamp < EARLIEST_PENDING_UPLOAD_TIMESTAMP:
         raise ApiException(ErrorCode.UNSUPPORTED_VERSION)
     partition = broker.replicas.leader_of(TopicPartition(topic, wanted.partition_index), wanted.current_leader_epoch)
     log = partition.log
     visible = log.last_stable_offset if request.isolation_level == _READ_COMMITTED else log.high_watermark
     answer = ListOffsetsPartitionResponse(partition_index=wanted.partition_index)
-    if wanted.timestamp == LATEST:
-        answer.offset, answer.leader_epoch = visible, partition.leader_epoch
-    elif wanted.timestamp in (EARLIEST, EARLIEST_LOCAL):
-        answer.offset, answer.leader_epoch = log.log_start_offset, log.epoch_of(log.log_start_offset)
-    elif wanted.timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
-        answer.offset = -1
-    else:
-        found = log.fetch_offset_for_timestamp(wanted.timestamp)
-        if found is not None and found.offset < visible:
-            answer.timestamp, answer.offset, answer.leader_epoch = found
+    found = fetch_offset_for_timestamp(log, wanted.timestamp, last_fetchable_offset=visible)
+    if found is not None:
+        answer.timestamp, answer.offset, answer.leader_epoch = found
     return answer
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.auto_topic_creation import INTERNAL_TOPICS
 from barnabas.common.acl import AclOperation
-from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.common.errors import ApiException, ErrorCode, InvalidRecords
 from barnabas.common.resource import ResourceType
 from barnabas.common.topic_partition import TopicPartition
 from barnabas.network.api_handler import Access, AclRule, handles
@@ -26,7 +26,6 @@ from barnabas.protocol.messages.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
-from barnabas.storage.errors import InvalidRecords
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
