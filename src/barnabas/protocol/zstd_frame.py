@@ -32,10 +32,12 @@ def measure_zstd_frame(data: bytes | bytearray | memoryview, start: int) -> tupl
     try:
         descriptor = data[start + 4]
         is_single_segment = descriptor & 0x20
-        content_size_size = _CONTENT_SIZE_SIZES[descriptor >> 6] or (1 if is_single_segment else 0)
-        position = (
-            start + 5 + (0 if is_single_segment else 1) + _DICTIONARY_ID_SIZES[descriptor & 3] + content_size_size
-        )
+        size_field = _CONTENT_SIZE_SIZES[descriptor >> 6] or (1 if is_single_segment else 0)
+        position = start + 5 + (0 if is_single_segment else 1) + _DICTIONARY_ID_SIZES[descriptor & 3]
+        content_size = int.from_bytes(data[position : position + size_field], "little")
+        if size_field == 2:
+            content_size += 256
+        position += size_field
         size_max = 0
         is_last = 0
         while not is_last:
@@ -59,6 +61,8 @@ def measure_zstd_frame(data: bytes | bytearray | memoryview, start: int) -> tupl
         position += 4
     if position > len(data):
         raise InvalidCompressedData("zstd data ends inside a frame")
+    if content_size > size_max:
+        raise InvalidCompressedData("a zstd frame claims more than its blocks can hold")
     return position, size_max
 
 
