@@ -6,12 +6,18 @@ import errno
 import os
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from barnabas.pipelines.errors import PipelineError
 from barnabas.pipelines.flights.interruption import Interrupted, Interruption
 from barnabas.pipelines.flights.options import parse_options
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
 __all__ = ["main"]
+
+_WIDTH_OFF_TERMINAL = 120
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -23,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         from barnabas.pipelines.flights.run import FlightsRun
 
-        FlightsRun(options, os.environ, Console()).run(interruption)
+        FlightsRun(options, os.environ, _console(Console())).run(interruption)
     except PipelineError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -44,6 +50,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         return 1
     return 0
+
+
+def _console(console: Console) -> Console:
+    """Off a terminal rich would break lines at 80 columns; nobody's window is that narrow there."""
+    if not console.is_terminal:
+        console.width = _WIDTH_OFF_TERMINAL
+    return console
 
 
 if __name__ == "__main__":

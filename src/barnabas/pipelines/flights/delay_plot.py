@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["draw_delays"]
 
 _LOCAL_ZONE = "America/New_York"
-_FLIGHTS_MIN = 30
+_DEPARTURES_MIN = 30
 """A cell of the heat map that rests on fewer departures stays empty."""
 
 
@@ -42,7 +42,7 @@ def _draw_carriers_by_hour(axes: Axes, delays: pd.DataFrame, airlines: dict[str,
     hour = departed["time_hour"].dt.tz_localize("UTC").dt.tz_convert(_LOCAL_ZONE).dt.hour.rename("hour")
     weighted = departed.assign(weight=departed["dep_delay_p95"] * departed["departed"])
     sums = weighted.groupby([weighted["carrier"].astype(str), hour])[["weight", "departed"]].sum()
-    sums = sums[sums["departed"] >= _FLIGHTS_MIN]
+    sums = sums[sums["departed"] >= _DEPARTURES_MIN]
     cells = (sums["weight"] / sums["departed"]).unstack("hour")
     if cells.empty:
         axes.text(0.5, 0.5, "too few departures for a heat map", ha="center", transform=axes.transAxes)
@@ -55,7 +55,7 @@ def _draw_carriers_by_hour(axes: Axes, delays: pd.DataFrame, airlines: dict[str,
     axes.set_yticks(
         range(cells.shape[0]), [f"{airlines.get(name, '')} ({name}) {flights[name]:,}" for name in cells.index]
     )
-    axes.set_xlabel("scheduled hour of departure (New York)")
+    axes.set_xlabel(f"scheduled hour of departure (New York); blank: fewer than {_DEPARTURES_MIN} departures")
     axes.set_ylabel("carrier, flights of the year")
     axes.set_title("95th percentile of the departure delay of an hour, mean over the year weighted by departures")
     axes.figure.colorbar(image, ax=axes, label="minutes")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-__all__ = ["QUERY_NAME", "SPARK_SETTINGS", "FlightTables", "check_query", "is_reading", "start_query"]
+__all__ = ["QUERY_NAME", "SPARK_SETTINGS", "FlightTables", "check_query", "is_reading", "read_topic", "start_query"]
 
 QUERY_NAME = "flights"
 _TRIGGER = "500 milliseconds"
@@ -73,17 +73,9 @@ class FlightTables:
         self.flight_count = self.flights.row_count()
 
 
-def start_query(
-    spark: SparkSession,
-    tables: FlightTables,
-    *,
-    bootstrap_server: str,
-    topic: str,
-    checkpoint: Path,
-    batch_records_max: int,
-) -> StreamingQuery:
-    """Read the topic from its beginning, or from where the checkpoint says."""
-    records = (
+def read_topic(spark: SparkSession, *, bootstrap_server: str, topic: str, batch_records_max: int) -> DataFrame:
+    """The topic as a stream, from its beginning; a query with a checkpoint goes on from there instead."""
+    return (
         spark.readStream.format("kafka")
         .option("kafka.bootstrap.servers", bootstrap_server)
         .option("subscribe", topic)
@@ -92,6 +84,10 @@ def start_query(
         .option("maxOffsetsPerTrigger", batch_records_max)
         .load()
     )
+
+
+def start_query(records: DataFrame, tables: FlightTables, *, checkpoint: Path) -> StreamingQuery:
+    """``records`` is a stream with a column ``value``: a flight as JSON."""
     return (
         records.select("value")
         .writeStream.queryName(QUERY_NAME)

@@ -27,7 +27,7 @@ from barnabas.pipelines.flights.run_directory import RunDirectory, write_durably
 __all__ = ["LocalNode", "NodeRecord", "free_ports"]
 
 _HOST = "127.0.0.1"
-_READY = re.compile(r"\bready\b", re.IGNORECASE)
+_READY = re.compile(r"\bis ready in\b")
 _READY_TIMEOUT_SECONDS = 60.0
 _STOP_TIMEOUT_SECONDS = 20.0
 _LOG_BYTES_MAX = 10 * 1024 * 1024
@@ -206,20 +206,19 @@ def _read_record(path: Path) -> NodeRecord | None:
 
 def _is_node(process_id: int, data: Path) -> bool:
     """Whether this process is a node on these data. Process ids are given out again, so the command line decides."""
-    try:
-        answer = subprocess.run(
-            ["ps", "-o", "stat=,args=", "-ww", "-p", str(process_id)], capture_output=True, text=True, check=False
-        ).stdout
-    except OSError:
-        return _holds_in_proc(process_id, data)
-    return not answer.startswith("Z") and f"log.dirs={data}" in answer
+    return f"log.dirs={data}" in _arguments(process_id)
 
 
-def _holds_in_proc(process_id: int, data: Path) -> bool:
-    try:
-        return f"log.dirs={data}".encode() in Path(f"/proc/{process_id}/cmdline").read_bytes().split(b"\0")
-    except OSError:
-        return False
+def _arguments(process_id: int) -> list[str]:
+    """What the process was started with; empty if it is gone, or dead and not yet reaped."""
+    if Path("/proc/self/cmdline").exists():
+        try:
+            return Path(f"/proc/{process_id}/cmdline").read_bytes().decode(errors="replace").split("\0")
+        except OSError:
+            return []
+    command = ["ps", "-ww", "-o", "args=", "-p", str(process_id)]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    return [argument.strip() for argument in answer.split("--override")]
 
 
 def _is_free(port: int) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
@@ -23,7 +24,6 @@ DEPARTURES_MIN = 10
 
 
 _ROWS_SHOWN = 15
-_WIDTH_OFF_TERMINAL = 120
 
 
 def report(
@@ -36,7 +36,7 @@ def report(
     check_totals(delays, source, flights_in_table=tables.flights.row_count())
     rows = worst_hours(delays, _ROWS_SHOWN)
     table = delays_table(rows, of=len(delays), airlines=airlines)
-    console.print(table, width=None if console.is_terminal else _WIDTH_OFF_TERMINAL)
+    console.print(table)
     draw_delays(delays, airlines, plot)
     console.print(
         f"totals from the Parquet agree with the source: {source.flights:,} flights, {source.not_departed:,} of them "
@@ -93,13 +93,14 @@ def worst_hours(delays: pd.DataFrame, count: int) -> pd.DataFrame:
 
 def delays_table(rows: pd.DataFrame, *, of: int, airlines: dict[str, str]) -> Table:
     table = Table(
+        box=SIMPLE_HEAD,
         title=f"Departure delay in minutes: the {len(rows)} worst of {of:,} carrier hours "
-        f"(with at least {DEPARTURES_MIN} departures)"
+        f"(with at least {DEPARTURES_MIN} departures)",
     )
-    for name in ("carrier", "scheduled hour (UTC)"):
-        table.add_column(name, no_wrap=True)
+    table.add_column("carrier", no_wrap=True)  # The one that gives way on a narrow terminal.
+    table.add_column("hour (UTC)", min_width=16)
     for name in ("flights", "departed", "not departed", "mean", "95th percentile"):
-        table.add_column(name, justify="right")
+        table.add_column(name, justify="right", min_width=max(map(len, name.split())))
     for row in rows.itertuples():
         carrier = str(row.carrier)
         table.add_row(

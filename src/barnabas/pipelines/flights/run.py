@@ -25,7 +25,14 @@ from barnabas.pipelines.flights.dataset import FlightDataset, SourceTotals, find
 from barnabas.pipelines.flights.flight_producer import FlightProducer
 from barnabas.pipelines.flights.flight_topic import FlightTopic
 from barnabas.pipelines.flights.interruption import Interruption
-from barnabas.pipelines.flights.job import SPARK_SETTINGS, FlightTables, check_query, is_reading, start_query
+from barnabas.pipelines.flights.job import (
+    SPARK_SETTINGS,
+    FlightTables,
+    check_query,
+    is_reading,
+    read_topic,
+    start_query,
+)
 from barnabas.pipelines.flights.local_node import LocalNode
 from barnabas.pipelines.flights.options import FlightsOptions
 from barnabas.pipelines.flights.progress import RunProgress, run_progress
@@ -130,14 +137,13 @@ class FlightsRun:
         return record, False
 
     def _start_query(self, spark: SparkSession, record: RunRecord, bootstrap_server: str) -> StreamingQuery:
-        return start_query(
+        records = read_topic(
             spark,
-            self._tables,
             bootstrap_server=bootstrap_server,
             topic=record.topic,
-            checkpoint=self._directory.checkpoints / str(record.topic_id),
             batch_records_max=self._options.batch_records_max,
         )
+        return start_query(records, self._tables, checkpoint=self._directory.checkpoints / str(record.topic_id))
 
     def _await_first_trigger(self, query: StreamingQuery) -> None:
         deadline = time.monotonic() + _FIRST_TRIGGER_SECONDS_MAX
