@@ -15,7 +15,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
-from barnabas.common.errors import ApiException, ErrorCode, invariant
+from barnabas.common.errors import ApiException, ErrorCode, InvariantViolated, invariant
 from barnabas.common.resource import CLUSTER_NAME, ResourceType
 from barnabas.protocol.api_keys import API_TABLE, ApiKey
 
@@ -52,19 +52,20 @@ class Access:
     def allows(
         self, resource_type: ResourceType, operation: AclOperation, name: str, *, log_if_denied: bool = True
     ) -> bool:
-        invariant(
-            (resource_type, operation) in self._rules, f"{self.context.api_key.name} did not declare {operation!r}"
-        )
+        if (resource_type, operation) not in self._rules:
+            raise self._undeclared(operation)
         return self.authorizer.authorize(self.context, operation, resource_type, name, log_if_denied=log_if_denied)
+
+    def _undeclared(self, operation: AclOperation) -> InvariantViolated:
+        return InvariantViolated(f"{self.context.api_key.name} did not declare {operation.name}")
 
     def allows_on_cluster(self, operation: AclOperation, *, log_if_denied: bool = True) -> bool:
         return self.allows(ResourceType.CLUSTER, operation, CLUSTER_NAME, log_if_denied=log_if_denied)
 
     def allows_any(self, resource_type: ResourceType, operation: AclOperation) -> bool:
         """Whether at least one resource of the type is allowed."""
-        invariant(
-            (resource_type, operation) in self._rules, f"{self.context.api_key.name} did not declare {operation!r}"
-        )
+        if (resource_type, operation) not in self._rules:
+            raise self._undeclared(operation)
         return self.authorizer.authorize_by_resource_type(self.context, operation, resource_type)
 
     def allowed(

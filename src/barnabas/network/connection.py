@@ -60,6 +60,7 @@ class Connection(asyncio.BufferedProtocol):
     __slots__ = (
         "_busy",
         "_closing",
+        "_corked",
         "_frames",
         "_loop",
         "_owner",
@@ -83,6 +84,7 @@ class Connection(asyncio.BufferedProtocol):
         self._frames: deque[bytearray] = deque()
         self._busy: asyncio.Task[None] | bool = False
         self._closing = False
+        self._corked: list[bytes] | None = None
         self._reading_paused = False
         self._writing_paused = False
         self._transport: asyncio.Transport | None = None
@@ -131,17 +133,20 @@ class Connection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         self.last_active = self._loop.time()
+        # Pipelined requests that came together are answered in one write: a system call costs more than a request.
+        self._corked = []
         try:
             for frame in self._reader.received(nbytes):
                 if self._closing:
-                    return
+                    break
                 if self._busy or self._writing_paused or self._frames:
                     self._frames.append(frame)
                 else:
                     self._handle(frame)
         except InvalidFrameSize as error:
             self._refuse(str(error))
-            return
+        finally:
+            self._uncork()
         if len(self._frames) >= _QUEUED_FRAMES_MAX and not self._reading_paused and self._transport is not None:
             self._reading_paused = True
             self._transport.pause_reading()
@@ -200,8 +205,15 @@ class Connection(asyncio.BufferedProtocol):
         if transport is None or self._closing:
             return
         if len(parts) == 1:
-            transport.write(_SIZE.pack(len(parts[0])) + parts[0])
+            data = _SIZE.pack(len(parts[0])) + parts[0]
+            if self._corked is None:
+                transport.write(data)
+            else:
+                self._corked.append(data)
             return
+        if self._corked:
+            transport.write(b"".join(self._corked))
+            self._corked = []
         total = sum(map(len, parts))
         small: list[bytes | memoryview] = [_SIZE.pack(total)]
         for part in parts:
@@ -215,6 +227,11 @@ class Connection(asyncio.BufferedProtocol):
         if small:
             transport.write(b"".join(small))
 
+    def _uncork(self) -> None:
+        corked, self._corked = self._corked, None
+        if corked and self._transport is not None:
+            self._transport.write(corked[0] if len(corked) == 1 else b"".join(corked))
+
     # --- endings
 
     def _refuse(self, reason: str) -> None:
@@ -222,7 +239,8 @@ class Connection(asyncio.BufferedProtocol):
         self.close()
 
     def close(self) -> None:
-        """Close after what was written has left."""
+        """Close after what was answered has left."""
+        self._uncork()
         self._closing = True
         if self._transport is not None:
             self._transport.close()
