@@ -143,11 +143,8 @@ class LogManager:
         if not siblings:
             del self._logs_of_topic[topic_partition.topic]
         self.cleaner_offsets.pop(topic_partition, None)
-        log.is_deleted = True
-        for segment in log.segments:
-            segment.file.close()
         path = f"{directory.path}/{delete_directory_name(topic_partition, self._new_unique_id())}"
-        log.move_to(path)
+        log.mark_deleted(path)
         self._deleted.append((now_ms + log.config.file_delete_delay_ms, path))
         return True
 
@@ -258,7 +255,7 @@ class LogManager:
 
     def remove_deleted(self, now_ms: int) -> int:
         """Unlink files and directories whose delay has passed; return how many segments and directories."""
-        count = sum(log.remove_deleted_files(now_ms) for log in self.logs())
+        count = sum(log.remove_retired_files(now_ms) for log in self.logs())
         due = [item for item in self._deleted if item[0] <= now_ms]
         for item in due:
             shutil.rmtree(item[1], ignore_errors=True)

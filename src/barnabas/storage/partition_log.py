@@ -14,15 +14,14 @@ One thread, the node's loop, appends and reads. The cleaner's thread replaces se
 from __future__ import annotations
 
 import os
-from bisect import bisect_right
 from collections.abc import Sequence
-from threading import Lock
 from typing import NamedTuple
 
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.topic_config import TopicConfig
 from barnabas.common.topic_partition import TopicPartition
 from barnabas.common.uuid import Uuid
+from barnabas.protocol.produce_validation import ProduceRules
 from barnabas.storage.batch_header import (
     BATCH_OVERHEAD,
     CONTROL_FLAG,
@@ -33,12 +32,20 @@ from barnabas.storage.batch_header import (
 from barnabas.storage.errors import CorruptSegmentError
 from barnabas.storage.file_pool import FilePool
 from barnabas.storage.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT, LeaderEpochCheckpoint
+from barnabas.storage.log_reader import FetchedRecords, read_segments
+from barnabas.storage.log_segments import LogSegments, segment_index
 from barnabas.storage.partition_metadata import write_partition_metadata
-from barnabas.storage.produced_batch import AppendOrigin, ProducedBatch, read_produced_batch
+from barnabas.storage.produced_batch import (
+    AppendOrigin,
+    ProducedBatch,
+    produce_rules,
+    read_produced_batch,
+    read_replicated_batch,
+)
 from barnabas.storage.producer_recovery import rebuild_producers
 from barnabas.storage.producer_snapshot import delete_snapshot, list_snapshots, write_snapshot
 from barnabas.storage.producer_state import ProducerBatch, ProducerState
-from barnabas.storage.segment import DELETED_SUFFIX, SWAP_SUFFIX, Segment
+from barnabas.storage.segment import Segment
 from barnabas.storage.transaction_index import AbortedTransaction
 
 __all__ = ["AppendInfo", "FetchedRecords", "PartitionLog"]
@@ -56,32 +63,22 @@ class AppendInfo(NamedTuple):
     duplicate: bool = False
 
 
-class FetchedRecords(NamedTuple):
-    """Batches as they are in the file. The first one is whole; the last one may be cut, as consumers expect."""
-
-    records: bytes | memoryview
-    aborted_transactions: list[AbortedTransaction] | None = None
-    """Only for committed readers: the aborted transactions that overlap the records."""
-
-
 class PartitionLog:
     __slots__ = (
-        "_deleted_segments",
         "_epochs",
-        "_lock",
-        "_pool",
         "_producers",
+        "_rules",
+        "_rules_of",
+        "_segments",
         "_snapshot_offset",
         "config",
         "directory",
         "high_watermark",
-        "is_deleted",
         "last_flush_ms",
         "log_end_offset",
         "log_start_offset",
         "recovery_point",
         "roll_jitter_ms",
-        "segments",
         "topic_id",
         "topic_partition",
     )
@@ -108,7 +105,6 @@ class PartitionLog:
         self.topic_partition = topic_partition
         self.topic_id = topic_id
         self.config = config
-        self.segments: tuple[Segment, ...] = tuple(segments)
         self.log_start_offset = log_start_offset
         self.log_end_offset = log_end_offset
         self.high_watermark = log_start_offset
@@ -116,13 +112,12 @@ class PartitionLog:
         self.last_flush_ms = now_ms
         # Segments of many partitions that began together shall not end together; the manager draws it.
         self.roll_jitter_ms = 0
-        self.is_deleted = False
-        self._pool = pool
+        self._segments = LogSegments(directory, pool, segments)
         self._epochs = epochs
         self._producers = producers
+        self._rules: ProduceRules | None = None
+        self._rules_of: TopicConfig | None = None
         self._snapshot_offset = snapshot_offset
-        self._deleted_segments: list[tuple[int, Segment]] = []
-        self._lock = Lock()
 
     @classmethod
     def create(
@@ -159,8 +154,16 @@ class PartitionLog:
     # What is known
 
     @property
+    def segments(self) -> tuple[Segment, ...]:
+        return self._segments.all
+
+    @property
     def active_segment(self) -> Segment:
-        return self.segments[-1]
+        return self._segments.all[-1]
+
+    @property
+    def is_deleted(self) -> bool:
+        return self._segments.is_gone
 
     @property
     def epochs(self) -> LeaderEpochCheckpoint:
@@ -191,14 +194,7 @@ class PartitionLog:
         return self.epochs.latest_epoch
 
     def size_bytes(self) -> int:
-        return sum(segment.size for segment in self.segments)
-
-    def segment_of(self, offset: int) -> int:
-        """The position in ``segments`` of the last one that starts at or before ``offset`` (the first, at least)."""
-        segments = self.segments
-        if offset >= segments[-1].base_offset:
-            return len(segments) - 1
-        return max(bisect_right(segments, offset, key=_base_offset) - 1, 0)
+        return self._segments.size_bytes()
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
         """(the greatest epoch up to ``epoch`` that is known, the offset after its last record), or (-1, -1)."""
@@ -229,14 +225,18 @@ class PartitionLog:
         origin: AppendOrigin = AppendOrigin.CLIENT,
     ) -> AppendInfo:
         """Give one batch its offsets and write it. Raises ApiException for a batch that the log does not take."""
-        batch = read_produced_batch(records, self.config, now_ms=now_ms, origin=origin, partition=self.topic_partition)
+        rules = self._rules
+        if rules is None or self._rules_of is not self.config:
+            rules = self._rules = produce_rules(self.config)
+            self._rules_of = self.config
+        batch = read_produced_batch(records, rules, now_ms=now_ms, origin=origin, partition=self.topic_partition)
         if batch.producer_id >= 0:
             duplicate = self._check_producer(batch)
             if duplicate is not None:
                 return AppendInfo(
                     duplicate.first_offset,
                     duplicate.last_offset,
-                    duplicate.timestamp if batch.log_append_time else NO_TIMESTAMP,
+                    duplicate.timestamp if rules.is_log_append_time else NO_TIMESTAMP,
                     self.log_start_offset,
                     True,
                 )
@@ -259,16 +259,14 @@ class PartitionLog:
         if last_offset + 1 - self.recovery_point >= self.config.flush_messages:
             self.flush(now_ms)
         return AppendInfo(
-            first_offset, last_offset, now_ms if batch.log_append_time else NO_TIMESTAMP, self.log_start_offset
+            first_offset, last_offset, now_ms if rules.is_log_append_time else NO_TIMESTAMP, self.log_start_offset
         )
 
     def append_as_follower(self, records: Buffer, *, now_ms: int) -> None:
         """Write batches that have their offsets and epochs from a leader. They must start at the log's end."""
         view = memoryview(records)
         while len(view):
-            batch = read_produced_batch(
-                view, self.config, now_ms=now_ms, origin=AppendOrigin.REPLICATION, partition=self.topic_partition
-            )
+            batch = read_replicated_batch(view, partition=self.topic_partition)
             base_offset, _, leader_epoch = PREFIX.unpack_from(view)
             if base_offset < self.log_end_offset:
                 raise ApiException(
@@ -377,11 +375,7 @@ class PartitionLog:
         if active.base_offset == self.log_end_offset and active.size == 0:
             return active
         active.become_inactive()
-        segment = Segment(self.directory, self.log_end_offset, self._pool, created_ms=now_ms)
-        # Its name is all that remembers the end of a log whose records are deleted.
-        segment.create_file()
-        with self._lock:
-            self.segments = (*self.segments, segment)
+        segment = self._segments.add(self.log_end_offset, now_ms=now_ms)
         self.take_producer_snapshot()
         self.epochs.flush()
         return segment
@@ -411,60 +405,31 @@ class PartitionLog:
             )
         if max_offset is None or max_offset > end_offset:
             max_offset = end_offset
-        nothing: list[AbortedTransaction] | None = [] if committed_only else None
         if fetch_offset >= max_offset:
-            return FetchedRecords(b"", nothing)
+            return FetchedRecords(b"", [] if committed_only else None)
         try:
-            return self._read_segments(fetch_offset, max_bytes, max_offset, min_one_message, committed_only)
-        except FileNotFoundError:
-            # The cleaner replaced the segment between our look at the list and the opening of the file.
-            return self._read_segments(fetch_offset, max_bytes, max_offset, min_one_message, committed_only)
+            try:
+                return self._read(fetch_offset, max_bytes, max_offset, min_one_message, committed_only)
+            except FileNotFoundError:
+                # The cleaner replaced the segment between our look at the list and the opening of the file.
+                return self._read(fetch_offset, max_bytes, max_offset, min_one_message, committed_only)
         except CorruptSegmentError as error:
             raise ApiException(ErrorCode.CORRUPT_MESSAGE, f"The log of {self.topic_partition} is damaged") from error
 
-    def _read_segments(
+    def _read(
         self, fetch_offset: int, max_bytes: int, max_offset: int, min_one_message: bool, committed_only: bool
     ) -> FetchedRecords:
         segments = self.segments
-        for index in range(self.segment_of(fetch_offset), len(segments)):
-            segment = segments[index]
-            found = segment.find(fetch_offset)
-            if found is None:
-                continue
-            position, size, base_offset, _ = found
-            if base_offset >= max_offset:
-                break
-            end = segment.size
-            if max_offset < self.log_end_offset and (
-                index + 1 == len(segments) or segments[index + 1].base_offset > max_offset
-            ):
-                first_hidden = segment.find(max_offset)
-                end = end if first_hidden is None else first_hidden[0]
-            length = min(max_bytes, end - position)
-            if length < size:
-                if not min_one_message:
-                    break
-                length = size
-            aborted = (
-                self._aborted_transactions(segments, index, fetch_offset, position + length, max_offset)
-                if committed_only
-                else None
-            )
-            return FetchedRecords(segment.read(position, length), aborted)
-        return FetchedRecords(b"", [] if committed_only else None)
-
-    def _aborted_transactions(
-        self, segments: tuple[Segment, ...], index: int, fetch_offset: int, end_position: int, max_offset: int
-    ) -> list[AbortedTransaction]:
-        """Those that overlap the records up to ``end_position``; a few more do no harm."""
-        upper_bound = min(segments[index].offset_index.offset_after(end_position) or max_offset, max_offset)
-        aborted: list[AbortedTransaction] = []
-        for segment in segments[index:]:
-            found, is_complete = segment.transaction_index.collect(fetch_offset, upper_bound)
-            aborted += found
-            if is_complete:
-                break
-        return aborted
+        return read_segments(
+            segments,
+            segment_index(segments, fetch_offset),
+            fetch_offset,
+            max_bytes=max_bytes,
+            max_offset=max_offset,
+            is_whole_log=max_offset == self.log_end_offset,
+            min_one_message=min_one_message,
+            committed_only=committed_only,
+        )
 
     # Removing
 
@@ -508,34 +473,11 @@ class PartitionLog:
             return
         if count >= len(self.segments):
             self.roll(now_ms)
-        with self._lock:
-            gone, self.segments = self.segments[:count], self.segments[count:]
+        self._segments.retire_oldest(count, due_ms=now_ms + self.config.file_delete_delay_ms)
         self.maybe_increment_log_start(self.segments[0].base_offset)
-        self._retire(gone, now_ms)
         for offset in list_snapshots(self.directory):
             if offset < self.log_start_offset and offset != self._snapshot_offset:
                 delete_snapshot(self.directory, offset)
-
-    def replace_segments(self, old: Sequence[Segment], new: Sequence[Segment], *, now_ms: int) -> bool:
-        """Put cleaned segments in the place of those they were made from, all at once for every reader.
-
-        False if one of the old ones has gone meanwhile (retention, deletion, truncation): the new ones are worthless
-        then. Whatever step a crash comes after, start-up finds the old segments or the new ones: before the
-        first file is called ``.swap`` it drops the cleaned ones, from then on it drops the old ones.
-        """
-        with self._lock:
-            if self.is_deleted or not set(old) <= set(self.segments):
-                return False
-            for segment in reversed(new):
-                segment.rename_suffix(SWAP_SUFFIX)
-            for segment in old:
-                segment.rename_suffix(DELETED_SUFFIX)
-            for segment in new:
-                segment.rename_suffix("")
-            kept = [segment for segment in self.segments if segment not in old]
-            self.segments = tuple(sorted([*kept, *new], key=_base_offset))
-            self._deleted_segments += [(now_ms + self.config.file_delete_delay_ms, segment) for segment in old]
-        return True
 
     def truncate_to(self, offset: int, *, now_ms: int) -> None:
         """Remove everything from ``offset`` on (whole batches: one that reaches over it goes)."""
@@ -544,23 +486,13 @@ class PartitionLog:
         if offset <= self.segments[0].base_offset:
             self.truncate_fully_and_start_at(offset, now_ms=now_ms)
             return
-        with self._lock:
-            index = self.segment_of(offset)
-            gone, self.segments = self.segments[index + 1 :], self.segments[: index + 1]
-            self.active_segment.truncate_to(offset)
-        self._retire(gone, now_ms)
-        self.log_end_offset = min(offset, self.active_segment.read_next_offset())
-        self.log_end_offset = max(self.log_end_offset, self.log_start_offset)
+        end_offset = self._segments.truncate_to(offset, due_ms=now_ms + self.config.file_delete_delay_ms)
+        self.log_end_offset = max(end_offset, self.log_start_offset)
         self._after_truncation()
 
     def truncate_fully_and_start_at(self, offset: int, *, now_ms: int) -> None:
         """Remove every record; the log starts and ends at ``offset``."""
-        with self._lock:
-            gone = self.segments
-            self._retire(gone, now_ms)
-            segment = Segment(self.directory, offset, self._pool, created_ms=now_ms)
-            segment.create_file()
-            self.segments = (segment,)
+        self._segments.start_anew(offset, now_ms=now_ms, due_ms=now_ms + self.config.file_delete_delay_ms)
         self.log_start_offset = self.log_end_offset = offset
         self._after_truncation()
 
@@ -580,23 +512,18 @@ class PartitionLog:
         self._producers = producers
         self._snapshot_offset = snapshot_offset
 
-    def _retire(self, segments: Sequence[Segment], now_ms: int) -> None:
-        """Rename to ``.deleted``: out of the log at once, off the disk after ``file.delete.delay.ms``."""
-        for segment in segments:
-            if segment.size == 0:
-                segment.delete()
-                continue
-            segment.rename_suffix(DELETED_SUFFIX)
-            segment.file.close()
-            self._deleted_segments.append((now_ms + self.config.file_delete_delay_ms, segment))
+    def replace_segments(self, old: Sequence[Segment], new: Sequence[Segment], *, now_ms: int) -> bool:
+        """The cleaner is done with these: see ``LogSegments.replace``. May be called from its thread."""
+        return self._segments.replace(old, new, due_ms=now_ms + self.config.file_delete_delay_ms)
 
-    def remove_deleted_files(self, now_ms: int, *, all_of_them: bool = False) -> int:
+    def remove_retired_files(self, now_ms: int, *, all_of_them: bool = False) -> int:
         """Unlink the files of segments that were retired long enough ago; return how many segments."""
-        due = [item for item in self._deleted_segments if all_of_them or item[0] <= now_ms]
-        for item in due:
-            item[1].delete()
-            self._deleted_segments.remove(item)
-        return len(due)
+        return self._segments.remove_retired(now_ms, all_of_them=all_of_them)
+
+    def mark_deleted(self, directory: str) -> None:
+        """The partition is deleted: its directory gets this name, its files wait there for their end."""
+        self._segments.move_to(directory)
+        self.directory = directory
 
     # Durability
 
@@ -604,7 +531,7 @@ class PartitionLog:
         """Make everything up to the log's end durable; return that offset, the new recovery point."""
         end = self.log_end_offset
         if end > self.recovery_point:
-            for segment in self.segments[self.segment_of(self.recovery_point) :]:
+            for segment in self.segments[segment_index(self.segments, self.recovery_point) :]:
                 segment.flush()
             self.epochs.flush(sync=True)
             self.recovery_point = max(self.recovery_point, end)
@@ -633,19 +560,4 @@ class PartitionLog:
                 self.flush(now_ms)
             self.recovery_point = self.log_end_offset
         self.epochs.flush(sync=sync)
-        self.remove_deleted_files(now_ms, all_of_them=True)
-
-    def move_to(self, directory: str) -> None:
-        """Rename the log's directory (to mark it deleted, say) and everything that knows its name."""
-        with self._lock:
-            os.rename(self.directory, directory)
-            self.directory = directory
-            for segment in self.segments:
-                segment.move_to(directory)
-            for _, segment in self._deleted_segments:
-                segment.move_to(directory)
-            self.epochs.path = f"{directory}/{LEADER_EPOCH_CHECKPOINT}"
-
-
-def _base_offset(segment: Segment) -> int:
-    return segment.base_offset
+        self.remove_retired_files(now_ms, all_of_them=True)

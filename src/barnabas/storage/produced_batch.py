@@ -1,8 +1,8 @@
 """One record batch on its way into a partition log: checked, its header read, the bytes behind the stamp ready.
 
-The leader's stamp (base offset, length, leader epoch) is not under the checksum and is written in front of the
-producer's own bytes, which are not copied. Only ``message.timestamp.type=LogAppendTime`` and a ``compression.type``
-other than the producer's need a new batch.
+What a client or a coordinator sends is judged by ``protocol.produce_validation``. The leader's stamp (base offset,
+length, leader epoch) is not under the checksum: it is written in front of those bytes, which are not copied.
+What a leader replicates was judged by the leader, so only its frame and checksum are looked at.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ from struct import Struct
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.topic_config import TopicConfig
 from barnabas.common.topic_partition import TopicPartition
+from barnabas.protocol.compression import Compression
 from barnabas.protocol.errors import DecodeError
-from barnabas.protocol.record_batch import BatchView, stamp_in_place
+from barnabas.protocol.produce_validation import ProduceRules, validate_produced
+from barnabas.protocol.record_batch import BatchView
 from barnabas.storage.batch_header import (
     BATCH_OVERHEAD,
     CONTROL_FLAG,
@@ -26,12 +28,27 @@ from barnabas.storage.batch_header import (
 )
 from barnabas.storage.producer_state import EndTransactionMarker
 
-__all__ = ["AppendOrigin", "ProducedBatch", "read_end_transaction_marker", "read_produced_batch"]
+__all__ = [
+    "AppendOrigin",
+    "ProducedBatch",
+    "produce_rules",
+    "read_end_transaction_marker",
+    "read_produced_batch",
+    "read_replicated_batch",
+]
 
 _STAMP_SIZE = 16
 _CONTROL_KEY = Struct(">hh")
 _MARKER_VALUE = Struct(">hi")
 _ABORT, _COMMIT = 0, 1
+
+_COMPRESSION_NAMES = {
+    "uncompressed": Compression.NONE,
+    "gzip": Compression.GZIP,
+    "snappy": Compression.SNAPPY,
+    "lz4": Compression.LZ4,
+    "zstd": Compression.ZSTD,
+}
 
 
 class AppendOrigin(Enum):
@@ -47,7 +64,6 @@ class ProducedBatch:
         "attributes",
         "base_sequence",
         "last_offset_delta",
-        "log_append_time",
         "marker",
         "max_timestamp",
         "origin",
@@ -57,7 +73,7 @@ class ProducedBatch:
         "size",
     )
 
-    def __init__(self, origin: AppendOrigin, header: tuple[int, ...], data: memoryview) -> None:
+    def __init__(self, origin: AppendOrigin, header: tuple[int, ...], data: Buffer) -> None:
         self.origin = origin
         self.size = len(data)
         self.attributes = header[5]
@@ -66,47 +82,55 @@ class ProducedBatch:
         self.producer_id = header[9]
         self.producer_epoch = header[10]
         self.base_sequence = header[11]
-        self.log_append_time = False
-        self.marker: EndTransactionMarker | None = None
-        self.rest = data[_STAMP_SIZE:]
+        self.marker = read_end_transaction_marker(data) if header[5] & CONTROL_FLAG else None
+        self.rest = memoryview(data)[_STAMP_SIZE:]
         """Everything behind the stamp, as it will be in the log."""
 
 
+def produce_rules(config: TopicConfig) -> ProduceRules:
+    """What the topic's settings ask of a batch."""
+    compression = _COMPRESSION_NAMES.get(config.compression_type)
+    levels = {
+        Compression.GZIP: config.compression_gzip_level,
+        Compression.LZ4: config.compression_lz4_level,
+        Compression.ZSTD: config.compression_zstd_level,
+    }
+    return ProduceRules(
+        max_message_bytes=config.max_message_bytes,
+        is_compacted=config.compact,
+        is_log_append_time=config.log_append_time,
+        timestamp_before_max_ms=config.message_timestamp_before_max_ms,
+        timestamp_after_max_ms=config.message_timestamp_after_max_ms,
+        compression=compression,
+        compression_level=None if compression is None else levels.get(compression),
+    )
+
+
 def read_produced_batch(
-    records: Buffer, config: TopicConfig, *, now_ms: int, origin: AppendOrigin, partition: TopicPartition
+    records: Buffer, rules: ProduceRules, *, now_ms: int, origin: AppendOrigin, partition: TopicPartition
 ) -> ProducedBatch:
-    """Read the one batch of a produce request (or the next one that a leader sent); ApiException if it is no good."""
-    view = memoryview(records)
-    if len(view) < HEADER_SIZE:
-        raise _corrupt(partition, f"{len(view)} bytes are no record batch")
-    header = HEADER.unpack_from(view)
+    """Read the one batch of a produce request; ApiException if the topic does not take it."""
+    header, data = validate_produced(
+        records, rules, now_ms=now_ms, partition=partition, is_client=origin is AppendOrigin.CLIENT
+    )
+    return ProducedBatch(origin, header, data)
+
+
+def read_replicated_batch(records: memoryview, *, partition: TopicPartition) -> ProducedBatch:
+    """Read the first of the batches that a leader sent, offsets and epoch included."""
+    if len(records) < HEADER_SIZE:
+        raise _corrupt(partition, f"{len(records)} bytes are no record batch")
+    header = HEADER.unpack_from(records)
     problem = header_problem(header[1], header[3], header[6], header[12])
     if problem is not None:
-        if header[3] in (0, 1):
-            raise ApiException(ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, f"Message format {header[3]} is not supported")
         raise _corrupt(partition, problem)
     size = header[1] + BATCH_OVERHEAD
-    if size > len(view):
-        raise _corrupt(partition, f"the batch is cut at {len(view)} of {size} bytes")
-    data = view[:size]
-    if origin is AppendOrigin.CLIENT and size > config.max_message_bytes:
-        raise ApiException(
-            ErrorCode.MESSAGE_TOO_LARGE,
-            f"The record batch size in the append to {partition} is {size} bytes which exceeds "
-            f"the maximum configured value of {config.max_message_bytes}.",
-        )
+    if size > len(records):
+        raise _corrupt(partition, f"the batch is cut at {len(records)} of {size} bytes")
+    data = records[:size]
     if not crc_matches(data, header[4]):
         raise _corrupt(partition, "the checksum is wrong")
-    batch = ProducedBatch(origin, header, data)
-    if origin is AppendOrigin.REPLICATION:
-        if batch.attributes & CONTROL_FLAG:
-            batch.marker = read_end_transaction_marker(data)
-        return batch
-    if batch.attributes & CONTROL_FLAG:
-        batch.marker = read_end_transaction_marker(data)
-    if config.log_append_time:
-        _stamp_append_time(batch, data, now_ms)
-    return batch
+    return ProducedBatch(AppendOrigin.REPLICATION, header, data)
 
 
 def read_end_transaction_marker(batch: Buffer) -> EndTransactionMarker | None:
@@ -123,14 +147,6 @@ def read_end_transaction_marker(batch: Buffer) -> EndTransactionMarker | None:
     if kind not in (_ABORT, _COMMIT):
         return None
     return EndTransactionMarker(kind == _ABORT, _MARKER_VALUE.unpack_from(record.value)[1])
-
-
-def _stamp_append_time(batch: ProducedBatch, data: memoryview, now_ms: int) -> None:
-    copy = bytearray(data)
-    stamp_in_place(copy, 0, 0, 0, log_append_time_ms=now_ms)
-    batch.rest = memoryview(copy)[_STAMP_SIZE:]
-    batch.log_append_time = True
-    batch.max_timestamp = now_ms
 
 
 def _corrupt(partition: TopicPartition, reason: str) -> ApiException:

@@ -358,6 +358,12 @@ class Segment:
         """The directory was renamed under the segment."""
         self._move(directory, self.suffix)
 
+    def adopt(self, pool: FilePool) -> None:
+        """From now on the descriptor comes from this pool."""
+        self.file.close()
+        self._pool = pool
+        self.file = PooledFile(pool, self.path)
+
     def delete(self) -> None:
         self.file.close()
         for extension in _EXTENSIONS:

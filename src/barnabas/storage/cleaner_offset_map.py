@@ -1,0 +1,70 @@
+"""Key -> last offset, for compaction, in memory of a fixed size.
+
+An open-addressing table of three 64-bit columns: 24 bytes a slot, keys being represented by a 128-bit hash of theirs as
+in Kafka. A dict would need six times as much. 128 MiB, the default of ``log.cleaner.dedupe.buffer.size``, hold five
+million keys; when the table is full the cleaner cleans up to there and comes back for the rest.
+"""
+
+from __future__ import annotations
+
+from array import array
+from hashlib import md5
+from struct import Struct
+
+__all__ = ["BYTES_PER_SLOT", "CleanerOffsetMap"]
+
+BYTES_PER_SLOT = 24
+
+_HALVES = Struct("<QQ")
+
+
+class CleanerOffsetMap:
+    __slots__ = ("_high", "_low", "_offsets", "_slots", "keys_max", "latest_offset", "size")
+
+    def __init__(self, memory_bytes: int, *, load_factor: float = 0.9, keys_expected: int | None = None) -> None:
+        """At most ``memory_bytes`` are used, and less when no more than ``keys_expected`` keys can come."""
+        slots = max(memory_bytes // BYTES_PER_SLOT, 2)
+        if keys_expected is not None:
+            slots = min(slots, max(int(keys_expected / load_factor) + 2, 2))
+        self._low = array("Q", [0]) * slots
+        self._high = array("Q", [0]) * slots
+        self._offsets = array("Q", [0]) * slots  # One more than the offset, so that 0 is an empty slot.
+        self._slots = slots
+        self.keys_max = max(int(slots * load_factor), 1)
+        self.size = 0
+        self.latest_offset = -1
+        """The last offset that was looked at: what lies behind it is not judged by this map."""
+
+    @property
+    def is_full(self) -> bool:
+        return self.size >= self.keys_max
+
+    def put(self, key: bytes, offset: int) -> None:
+        """The key's last offset so far. Check ``is_full`` first."""
+        low, high = _HALVES.unpack(md5(key, usedforsecurity=False).digest())
+        lows, highs, offsets, slots = self._low, self._high, self._offsets, self._slots
+        slot = low % slots
+        while offsets[slot]:
+            if lows[slot] == low and highs[slot] == high:
+                offsets[slot] = offset + 1
+                return
+            slot += 1
+            if slot == slots:
+                slot = 0
+        lows[slot] = low
+        highs[slot] = high
+        offsets[slot] = offset + 1
+        self.size += 1
+
+    def get(self, key: bytes) -> int:
+        """The key's last offset, -1 if the key did not occur."""
+        low, high = _HALVES.unpack(md5(key, usedforsecurity=False).digest())
+        lows, highs, offsets, slots = self._low, self._high, self._offsets, self._slots
+        slot = low % slots
+        while offset := offsets[slot]:
+            if lows[slot] == low and highs[slot] == high:
+                return int(offset) - 1
+            slot += 1
+            if slot == slots:
+                slot = 0
+        return -1

@@ -1,0 +1,71 @@
+"""Find the bytes that answer a fetch: from the batch that holds an offset, up to a limit, never beyond an offset.
+
+The first batch is whole or nothing is returned; the last one may be cut, as consumers expect of a broker.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from barnabas.storage.segment import Segment
+from barnabas.storage.transaction_index import AbortedTransaction
+
+__all__ = ["FetchedRecords", "read_segments"]
+
+
+class FetchedRecords(NamedTuple):
+    """Batches as they are in the file. They stay valid whatever happens to the log."""
+
+    records: bytes | memoryview
+    aborted_transactions: list[AbortedTransaction] | None = None
+    """Only for committed readers: the aborted transactions that overlap the records."""
+
+
+def read_segments(
+    segments: tuple[Segment, ...],
+    index: int,
+    fetch_offset: int,
+    *,
+    max_bytes: int,
+    max_offset: int,
+    is_whole_log: bool,
+    min_one_message: bool,
+    committed_only: bool,
+) -> FetchedRecords:
+    """Read from ``segments[index]`` on; ``is_whole_log`` says that ``max_offset`` is the log's end."""
+    for at in range(index, len(segments)):
+        segment = segments[at]
+        found = segment.find(fetch_offset)
+        if found is None:
+            continue  # A compacted segment whose last offsets are gone.
+        position, size, base_offset, _ = found
+        if base_offset >= max_offset:
+            break
+        end = segment.size
+        if not is_whole_log and (at + 1 == len(segments) or segments[at + 1].base_offset > max_offset):
+            first_hidden = segment.find(max_offset)
+            end = end if first_hidden is None else first_hidden[0]
+        length = min(max_bytes, end - position)
+        if length < size:
+            if not min_one_message:
+                break
+            length = size
+        aborted = None
+        if committed_only:
+            aborted = _aborted_transactions(segments, at, fetch_offset, position + length, max_offset)
+        return FetchedRecords(segment.read(position, length), aborted)
+    return FetchedRecords(b"", [] if committed_only else None)
+
+
+def _aborted_transactions(
+    segments: tuple[Segment, ...], index: int, fetch_offset: int, end_position: int, max_offset: int
+) -> list[AbortedTransaction]:
+    """Those that overlap the records up to ``end_position``; a few more do no harm."""
+    upper_bound = min(segments[index].offset_index.offset_after(end_position) or max_offset, max_offset)
+    aborted: list[AbortedTransaction] = []
+    for segment in segments[index:]:
+        found, is_complete = segment.transaction_index.collect(fetch_offset, upper_bound)
+        aborted += found
+        if is_complete:
+            break
+    return aborted

@@ -1,0 +1,136 @@
+"""The segments of one log: a tuple that is replaced whole, so that readers never see half of a change.
+
+The node's loop adds, retires and truncates; the cleaner's thread replaces. Both do it under one lock, and each looks
+first whether what it wants to change is still there.
+
+A segment that has gone is renamed to ``.deleted`` at once and unlinked after ``file.delete.delay.ms``. Records that
+somebody still holds are not affected: they were copied, or are a mapping of their own.
+"""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_right
+from collections.abc import Sequence
+from threading import Lock
+
+from barnabas.storage.file_pool import FilePool
+from barnabas.storage.segment import DELETED_SUFFIX, SWAP_SUFFIX, Segment
+
+__all__ = ["LogSegments", "segment_index"]
+
+
+class LogSegments:
+    __slots__ = ("_lock", "_pool", "_retired", "all", "directory", "is_gone")
+
+    def __init__(self, directory: str, pool: FilePool, segments: Sequence[Segment]) -> None:
+        self.directory = directory
+        self.all: tuple[Segment, ...] = tuple(segments)
+        # The log was deleted: nobody may put new files into its directory.
+        self.is_gone = False
+        self._pool = pool
+        self._lock = Lock()
+        # (due, segment) of those renamed to ``.deleted``.
+        self._retired: list[tuple[int, Segment]] = []
+
+    @property
+    def active(self) -> Segment:
+        return self.all[-1]
+
+    def size_bytes(self) -> int:
+        return sum(segment.size for segment in self.all)
+
+    def add(self, base_offset: int, *, now_ms: int) -> Segment:
+        """Start an empty segment at the log's end. Its file is made: the name is all that remembers that offset."""
+        segment = Segment(self.directory, base_offset, self._pool, created_ms=now_ms)
+        segment.create_file()
+        with self._lock:
+            self.all = (*self.all, segment)
+        return segment
+
+    def retire_oldest(self, count: int, *, due_ms: int) -> None:
+        """Take out the first ``count`` segments; there must be more than that."""
+        with self._lock:
+            gone, self.all = self.all[:count], self.all[count:]
+            self._retire(gone, due_ms)
+
+    def replace(self, old: Sequence[Segment], new: Sequence[Segment], *, due_ms: int) -> bool:
+        """Put cleaned segments in the place of those they were made from, all at once for every reader.
+
+        False if one of the old ones has gone meanwhile (retention, deletion, truncation): the new ones are worthless
+        then. Whatever step a crash comes after, start-up finds the old segments or the new ones: before the
+        last file is called ``.swap`` it drops the cleaned ones, from then on it drops the old ones.
+        """
+        with self._lock:
+            # What is the active segment now was not when it was cleaned: the log was truncated.
+            if self.is_gone or not set(old) <= set(self.all[:-1]):
+                return False
+            for segment in reversed(new):
+                segment.adopt(self._pool)
+                segment.rename_suffix(SWAP_SUFFIX)
+            for segment in old:
+                segment.rename_suffix(DELETED_SUFFIX)
+            for segment in new:
+                segment.rename_suffix("")
+            kept = [segment for segment in self.all if segment not in old]
+            self.all = tuple(sorted([*kept, *new], key=_base_offset))
+            self._retired += [(due_ms, segment) for segment in old]
+        return True
+
+    def truncate_to(self, offset: int, *, due_ms: int) -> int:
+        """Remove the batches that end at or after ``offset``; return the offset after the last one that is left."""
+        index = segment_index(self.all, offset)
+        with self._lock:
+            gone, self.all = self.all[index + 1 :], self.all[: index + 1]
+            self.active.truncate_to(offset)
+            self._retire(gone, due_ms)
+        return self.active.read_next_offset()
+
+    def start_anew(self, base_offset: int, *, now_ms: int, due_ms: int) -> None:
+        """Remove all segments and begin with an empty one."""
+        with self._lock:
+            gone = self.all
+            self._retire(gone, due_ms)
+            segment = Segment(self.directory, base_offset, self._pool, created_ms=now_ms)
+            segment.create_file()
+            self.all = (segment,)
+
+    def remove_retired(self, now_ms: int, *, all_of_them: bool = False) -> int:
+        """Unlink the files of segments that were retired long enough ago; return how many segments."""
+        due = [item for item in self._retired if all_of_them or item[0] <= now_ms]
+        for item in due:
+            item[1].delete()
+            self._retired.remove(item)
+        return len(due)
+
+    def move_to(self, directory: str) -> None:
+        """Rename the directory because its partition is deleted; no segment is replaced from now on."""
+        with self._lock:
+            self.is_gone = True
+            os.rename(self.directory, directory)
+            self.directory = directory
+            for segment in self.all:
+                segment.file.close()
+                segment.move_to(directory)
+            for _, segment in self._retired:
+                segment.move_to(directory)
+
+    def _retire(self, segments: Sequence[Segment], due_ms: int) -> None:
+        for segment in segments:
+            if segment.size == 0:
+                segment.delete()
+                continue
+            segment.rename_suffix(DELETED_SUFFIX)
+            segment.file.close()
+            self._retired.append((due_ms, segment))
+
+
+def segment_index(segments: Sequence[Segment], offset: int) -> int:
+    """The position of the last segment that starts at or before ``offset``, or of the first one."""
+    if offset >= segments[-1].base_offset:
+        return len(segments) - 1
+    return max(bisect_right(segments, offset, key=_base_offset) - 1, 0)
+
+
+def _base_offset(segment: Segment) -> int:
+    return segment.base_offset
