@@ -1,0 +1,111 @@
+"""The records of __consumer_offsets, byte for byte as Kafka 4.3.1 writes them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from barnabas.common.uuid import Uuid
+from barnabas.coordinator.group.group_records import (
+    ForeignGroupRecord,
+    GroupMetadataRecord,
+    OffsetCommitRecord,
+    UnknownRecord,
+    decode_record,
+)
+from barnabas.coordinator.group.offset_and_metadata import OffsetAndMetadata
+from barnabas.protocol.errors import DecodeError
+from tests.unit.coordinator.group_driver import GroupDriver
+
+CORPUS = Path(__file__).parents[2] / "oracles" / "data" / "records" / "records-public.jsonl.gz"
+TOPIC_ID = Uuid(bytes.fromhex("e8b88a5c46d84c818a29af34936d41ae"))
+
+
+def corpus(family: str) -> list[dict[str, object]]:
+    with gzip.open(CORPUS, "rt") as lines:
+        return [row for row in map(json.loads, lines) if row["family"] == family]
+
+
+def test_an_offset_with_metadata_has_the_bytes_that_a_real_node_wrote() -> None:
+    record = OffsetCommitRecord("simple", "t1", 0, OffsetAndMetadata(1, -1, "hello", 0x01A1FE8F6EA9, -1, TOPIC_ID))
+    assert record.encode_key().hex() == "0001000673696d706c650002743100000000"
+    value = record.encode_value()
+    assert value is not None
+    assert value.hex() == (
+        "00040000000000000001ffffffff0668656c6c6f000001a1fe8f6ea9010010" + "e8b88a5c46d84c818a29af34936d41ae"
+    )
+
+
+def test_an_offset_without_metadata_has_the_bytes_that_a_real_node_wrote() -> None:
+    record = OffsetCommitRecord("g1", "t1", 0, OffsetAndMetadata(1, 0, "", 0x01A1FE8F6E68, -1, TOPIC_ID))
+    value = record.encode_value()
+    assert value is not None
+    assert value.hex() == ("000400000000000000010000000001000001a1fe8f6e68010010" + "e8b88a5c46d84c818a29af34936d41ae")
+
+
+def test_the_short_cut_for_plain_offsets_equals_the_message() -> None:
+    for topic_id in (Uuid.ZERO, TOPIC_ID):
+        plain = OffsetAndMetadata(2**40, 7, "", 1_700_000_000_000, -1, topic_id)
+        record = OffsetCommitRecord("g", "t", 3, plain)
+        decoded = decode_record(record.encode_key(), record.encode_value())
+        assert isinstance(decoded, OffsetCommitRecord)
+        assert decoded.value == plain
+
+
+def test_an_offset_with_its_own_expiry_is_written_in_version_1() -> None:
+    value = OffsetCommitRecord("g", "t", 0, OffsetAndMetadata(5, -1, "", 100, 200)).encode_value()
+    assert value is not None
+    assert value.hex() == "0001" + "0000000000000005" + "0000" + "0000000000000064" + "00000000000000c8"
+
+
+@pytest.mark.oracle
+def test_every_group_record_of_the_corpus_is_read_and_known() -> None:
+    rows = corpus("group-coordinator")
+    assert len(rows) > 100
+    for row in rows:
+        key = bytes.fromhex(str(row["keyHex"]))
+        value = None if row["valueHex"] is None else bytes.fromhex(str(row["valueHex"]))
+        record = decode_record(key, value)
+        assert not isinstance(record, UnknownRecord)
+        expected = row["key"]
+        assert isinstance(expected, dict)
+        assert record.group_id == expected.get("group", expected.get("groupId"))
+        assert record.encode_key() == (key if key[:2] != b"\0\0" else b"\0\1" + key[2:])
+        is_ours = isinstance(record, GroupMetadataRecord) and value is not None and row["version"] == 3
+        if isinstance(record, ForeignGroupRecord) or is_ours:
+            assert record.encode_value() == value
+        if value is None:
+            assert record.encode_value() is None
+
+
+@pytest.mark.oracle
+def test_what_kafka_can_not_read_is_a_decode_error_or_an_unknown_type() -> None:
+    for row in corpus("group-coordinator-bad"):
+        key, value = bytes.fromhex(str(row["keyHex"])), bytes.fromhex(str(row["valueHex"]))
+        if "UnknownRecordType" in str(row["exception"]):
+            assert isinstance(decode_record(key, value), UnknownRecord)
+            continue
+        try:
+            record = decode_record(key, value)
+        except DecodeError:
+            continue
+        assert isinstance(record, ForeignGroupRecord)  # Kept as bytes: not ours to read.
+
+
+def test_a_new_generation_is_written_as_a_real_node_writes_it() -> None:
+    group = GroupDriver().load()
+    member, _ = group.stable_member()
+    key, value = group.topic.log(0).records()[-1]
+    assert key is not None
+    assert value is not None
+    assert key == b"\x00\x02\x00\x0aorders-app"
+    assert value[:2] == b"\x00\x03"
+    record = decode_record(key, value)
+    assert isinstance(record, GroupMetadataRecord)
+    assert record.value is not None
+    assert record.value.leader == member
+    assert record.value.members[0].assignment == b"everything"
+    assert record.value.members[0].client_host == "/127.0.0.1"

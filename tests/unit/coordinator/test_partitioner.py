@@ -1,0 +1,27 @@
+"""Groups go to the partitions that Kafka would choose."""
+
+from __future__ import annotations
+
+import pytest
+
+from barnabas.coordinator.group.partitioner import java_string_hash, partition_for_group
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", 0),
+        ("a", 97),
+        ("hello", 99162322),
+        ("polygenelubricants", -2147483648),
+        ("grüße", 98768023),
+        ("😀", 1772899),
+    ],
+)
+def test_the_hash_is_javas(text: str, expected: int) -> None:
+    assert java_string_hash(text) == expected
+
+
+@pytest.mark.parametrize(("group", "partition"), [("g1", 42), ("simple", 26), ("polygenelubricants", 0)])
+def test_partitions_are_those_that_a_real_node_used(group: str, partition: int) -> None:
+    assert partition_for_group(group, 50) == partition
