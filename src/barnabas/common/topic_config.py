@@ -101,6 +101,23 @@ TOPIC_SYNONYMS: dict[str, tuple[tuple[str, int], ...]] = {
 }
 
 
+# The settings that some rule combines with others; without one of them among the overrides nothing can clash.
+_COMBINED = frozenset(
+    {
+        "cleanup.policy",
+        "local.retention.bytes",
+        "local.retention.ms",
+        "max.compaction.lag.ms",
+        "min.compaction.lag.ms",
+        "remote.log.copy.disable",
+        "remote.log.delete.on.disable",
+        "remote.storage.enable",
+        "retention.bytes",
+        "retention.ms",
+    }
+)
+
+
 class UnknownTopicConfig(ConfigStateException):
     """A name that no topic setting has."""
 
@@ -257,10 +274,35 @@ def validate_topic_config(
     With ``defaults`` (what the node's own settings give a topic that overrides nothing) the rules between remote
     storage settings are checked too, as the controller does; without, only names, values and compaction lags.
     """
-    for name in configs:
-        if name not in TOPIC_CONFIG_DEF:
+    values: dict[str, ConfigValue] = {}
+    for name, text in configs.items():
+        key = TOPIC_CONFIG_DEF.get(name)
+        if key is None:
             raise UnknownTopicConfig(name)
-    values = TOPIC_CONFIG_DEF.parse({**(defaults or {}), **configs})
+        values[name] = key.parse(text)
+    # What is not among the overrides may still have been: taking it away is a change too.
+    if not _COMBINED.isdisjoint(values) or "remote.storage.enable" in (previous or {}):
+        complete = _Complete(values, defaults or {})
+        _validate_compaction_lags(complete)
+        if defaults:
+            _validate_remote_storage(complete, previous or {}, remote_storage_system_enabled)
+
+
+class _Complete:
+    """Overrides with what stands behind them, worked out only for the settings that a rule looks at."""
+
+    def __init__(self, overrides: Mapping[str, ConfigValue], defaults: Mapping[str, object]) -> None:
+        self._overrides = overrides
+        self._defaults = defaults
+
+    def __getitem__(self, name: str) -> ConfigValue:
+        if name in self._overrides:
+            return self._overrides[name]
+        key = TOPIC_CONFIG_DEF[name]
+        return key.parse(self._defaults[name]) if name in self._defaults else key.default
+
+
+def _validate_compaction_lags(values: _Complete) -> None:
     least, most = _integer(values, "min.compaction.lag.ms"), _integer(values, "max.compaction.lag.ms")
     if least > most:
         raise ConfigStateException(
@@ -268,13 +310,9 @@ def validate_topic_config(
             least,
             f"conflict topic config setting min.compaction.lag.ms ({least}) > max.compaction.lag.ms ({most})",
         )
-    if defaults:
-        _validate_remote_storage(values, previous or {}, remote_storage_system_enabled)
 
 
-def _validate_remote_storage(
-    values: Mapping[str, ConfigValue], previous: Mapping[str, object], system_enabled: bool
-) -> None:
+def _validate_remote_storage(values: _Complete, previous: Mapping[str, object], system_enabled: bool) -> None:
     was_enabled = str(previous.get("remote.storage.enable", "false")).strip().lower() == "true"
     if not values["remote.storage.enable"]:
         if was_enabled and not values["remote.log.delete.on.disable"]:
@@ -299,7 +337,7 @@ def _validate_remote_storage(
         _validate_local_retention(values, unit)
 
 
-def _validate_local_retention(values: Mapping[str, ConfigValue], unit: str) -> None:
+def _validate_local_retention(values: _Complete, unit: str) -> None:
     name = f"local.retention.{unit}"
     local, total = _integer(values, name), _integer(values, f"retention.{unit}")
     if values["remote.log.copy.disable"] and local not in (-2, total):
@@ -312,6 +350,6 @@ def _validate_local_retention(values: Mapping[str, ConfigValue], unit: str) -> N
         raise ConfigException(name, local, f"Value must not be more than retention.{unit} property value: {total}")
 
 
-def _integer(values: Mapping[str, ConfigValue], name: str) -> int:
+def _integer(values: _Complete, name: str) -> int:
     value = values[name]
     return value if isinstance(value, int) else 0

@@ -88,5 +88,7 @@ def test_remote_storage_is_not_left_without_saying_what_happens_to_its_data() ->
     previous = {"remote.storage.enable": "true"}
     with pytest.raises(ConfigException, match="without deleting remote data"):
         validate_topic_config({"remote.storage.enable": "false"}, previous=previous, defaults=DEFAULTS)
+    with pytest.raises(ConfigException, match="without deleting remote data"):
+        validate_topic_config({}, previous=previous, defaults=DEFAULTS)
     leave = {"remote.storage.enable": "false", "remote.log.delete.on.disable": "true"}
     validate_topic_config(leave, previous=previous, defaults=DEFAULTS)
