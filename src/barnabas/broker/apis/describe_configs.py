@@ -71,7 +71,8 @@ def handle_describe_configs(broker: Broker, request: DescribeConfigsRequest, acc
                     resource_type=resource.resource_type,
                     resource_name=resource.resource_name,
                     configs=[
-                        _entry(entry, request.include_synonyms, request.include_documentation) for entry in describe()
+                        _entry(entry, resource.resource_type, request.include_synonyms, request.include_documentation)
+                        for entry in describe()
                     ],
                 )
             )
@@ -132,7 +133,9 @@ def _broker(broker: Broker, name: str, levels: BrokerLevels, names: list[str] | 
     return describe_broker_configs(levels, names=names)
 
 
-def _entry(entry: ConfigEntry, with_synonyms: bool, with_documentation: bool) -> DescribeConfigsResourceResult:
+def _entry(
+    entry: ConfigEntry, resource_type: int, with_synonyms: bool, with_documentation: bool
+) -> DescribeConfigsResourceResult:
     return DescribeConfigsResourceResult(
         name=entry.name,
         value=entry.value,
@@ -144,8 +147,22 @@ def _entry(entry: ConfigEntry, with_synonyms: bool, with_documentation: bool) ->
             for synonym in (entry.synonyms if with_synonyms else ())
         ],
         config_type=entry.type,
-        documentation=None,
+        documentation=_documentation(resource_type, entry.name) if with_documentation else None,
     )
+
+
+def _documentation(resource_type: int, name: str) -> str | None:
+    from barnabas.common.broker_config_docs import broker_config_doc
+    from barnabas.common.topic_config_docs import CLIENT_METRICS_CONFIG_DOCS, GROUP_CONFIG_DOCS, TOPIC_CONFIG_DOCS
+
+    if resource_type == ConfigResourceType.BROKER:
+        return broker_config_doc(name)
+    docs = {
+        int(ConfigResourceType.TOPIC): TOPIC_CONFIG_DOCS,
+        int(ConfigResourceType.GROUP): GROUP_CONFIG_DOCS,
+        int(ConfigResourceType.CLIENT_METRICS): CLIENT_METRICS_CONFIG_DOCS,
+    }
+    return docs[resource_type].get(name)
 
 
 def _failed(resource: DescribeConfigsResource, error: ApiException) -> DescribeConfigsResult:

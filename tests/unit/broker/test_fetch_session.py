@@ -1,0 +1,149 @@
+from __future__ import annotations
+
+from itertools import count
+
+import pytest
+
+from barnabas.broker.fetch_session import FINAL_EPOCH, INITIAL_EPOCH, FetchContext, FetchSessionCache
+from barnabas.common.errors import ErrorCode
+from barnabas.common.uuid import Uuid
+from barnabas.protocol.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchTopic,
+    ForgottenTopic,
+    PartitionData,
+)
+
+TOPIC = Uuid.from_int(1000)
+
+
+def request(
+    session_id: int, epoch: int, *partitions: int, offset: int = 0, forgotten: tuple[int, ...] = ()
+) -> FetchRequest:
+    topics = [FetchPartition(partition=p, fetch_offset=offset, partition_max_bytes=100) for p in partitions]
+    return FetchRequest(
+        session_id=session_id,
+        session_epoch=epoch,
+        topics=[FetchTopic(topic_id=TOPIC, partitions=topics)] if topics else [],
+        forgotten_topics_data=[ForgottenTopic(topic_id=TOPIC, partitions=list(forgotten))] if forgotten else [],
+    )
+
+
+@pytest.fixture
+def cache() -> FetchSessionCache:
+    ids = count(1)
+    return FetchSessionCache(slots=2, eviction_ms=1000, new_session_id=lambda: next(ids))
+
+
+def context(cache: FetchSessionCache, wanted: FetchRequest, *, now_ms: int = 0, version: int = 17) -> FetchContext:
+    return cache.context(wanted, version, now_ms, is_follower=False)
+
+
+def answer_all(made: FetchContext, *, high_watermark: int = 5, records: bytes = b"") -> list[int]:
+    """The partitions that the answer mentions."""
+    answers = [
+        (wanted, PartitionData(partition_index=wanted.key.partition, high_watermark=high_watermark, records=records))
+        for wanted in made.wanted
+    ]
+    return [wanted.key.partition for wanted, _ in made.select(answers)]
+
+
+def test_a_full_fetch_with_the_final_epoch_makes_no_session(cache: FetchSessionCache) -> None:
+    made = context(cache, request(0, FINAL_EPOCH, 0, 1))
+    assert made.session_id == 0
+    assert len(cache) == 0
+    assert answer_all(made) == [0, 1]
+
+
+def test_a_full_fetch_with_epoch_0_makes_a_session_that_answers_everything(cache: FetchSessionCache) -> None:
+    made = context(cache, request(0, INITIAL_EPOCH, 0, 1))
+    assert made.session_id == 1
+    assert answer_all(made) == [0, 1]
+
+
+def test_an_incremental_fetch_mentions_only_what_changed(cache: FetchSessionCache) -> None:
+    answer_all(context(cache, request(0, INITIAL_EPOCH, 0, 1, 2)))
+    made = context(cache, request(1, 1))
+    assert [wanted.key.partition for wanted in made.wanted] == [0, 1, 2]
+    assert answer_all(made) == []
+    assert answer_all(context(cache, request(1, 2)), high_watermark=6) == [0, 1, 2]
+    assert answer_all(context(cache, request(1, 3)), high_watermark=6) == []
+
+
+def test_a_partition_is_mentioned_once_more_after_an_error(cache: FetchSessionCache) -> None:
+    first = context(cache, request(0, INITIAL_EPOCH, 0))
+    first.select([(w, PartitionData(error_code=6, high_watermark=-1, records=b"")) for w in first.wanted])
+    assert answer_all(context(cache, request(1, 1)), high_watermark=0) == [0]
+
+
+def test_partitions_with_data_move_behind_the_others(cache: FetchSessionCache) -> None:
+    made = context(cache, request(0, INITIAL_EPOCH, 0, 1))
+    answers = [(w, PartitionData(high_watermark=1, records=b"x" if w.key.partition == 0 else b"")) for w in made.wanted]
+    made.select(answers)
+    assert [wanted.key.partition for wanted in context(cache, request(1, 1)).wanted] == [1, 0]
+
+
+def test_forgotten_partitions_leave_and_new_ones_join(cache: FetchSessionCache) -> None:
+    answer_all(context(cache, request(0, INITIAL_EPOCH, 0, 1)))
+    made = context(cache, request(1, 1, 2, forgotten=(0,)))
+    assert [wanted.key.partition for wanted in made.wanted] == [1, 2]
+
+
+def test_an_incremental_fetch_moves_the_offset_of_what_it_names(cache: FetchSessionCache) -> None:
+    answer_all(context(cache, request(0, INITIAL_EPOCH, 0, 1)))
+    made = context(cache, request(1, 1, 1, offset=77))
+    assert [wanted.fetch_offset for wanted in made.wanted] == [0, 77]
+
+
+@pytest.mark.parametrize(
+    ("session_id", "epoch", "version", "code"),
+    [
+        (99, 1, 17, ErrorCode.FETCH_SESSION_ID_NOT_FOUND),
+        (1, 2, 17, ErrorCode.INVALID_FETCH_SESSION_EPOCH),
+        (1, 1, 12, ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR),
+    ],
+)
+def test_a_wrong_session_is_refused(
+    cache: FetchSessionCache, session_id: int, epoch: int, version: int, code: ErrorCode
+) -> None:
+    context(cache, request(0, INITIAL_EPOCH, 0))
+    assert context(cache, request(session_id, epoch), version=version).error_code is code
+
+
+def test_the_final_epoch_closes_the_named_session(cache: FetchSessionCache) -> None:
+    context(cache, request(0, INITIAL_EPOCH, 0))
+    context(cache, request(1, FINAL_EPOCH, 0))
+    assert len(cache) == 0
+
+
+def test_a_full_cache_gives_no_session_while_all_are_young(cache: FetchSessionCache) -> None:
+    for _ in range(2):
+        context(cache, request(0, INITIAL_EPOCH, 0))
+    assert context(cache, request(0, INITIAL_EPOCH, 0, 1)).session_id == 0
+
+
+def test_an_idle_session_makes_room(cache: FetchSessionCache) -> None:
+    for _ in range(2):
+        context(cache, request(0, INITIAL_EPOCH, 0))
+    context(cache, request(2, 1), now_ms=1500)
+    assert context(cache, request(0, INITIAL_EPOCH, 0), now_ms=2000).session_id == 3
+    assert context(cache, request(1, 1), now_ms=2000).error_code is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert cache.evictions == 1
+
+
+def test_an_old_smaller_session_makes_room_for_a_larger_one(cache: FetchSessionCache) -> None:
+    context(cache, request(0, INITIAL_EPOCH, 0))
+    context(cache, request(0, INITIAL_EPOCH, 0, 1, 2))
+    for session_id in (1, 2):
+        context(cache, request(session_id, 1), now_ms=1500)
+    assert context(cache, request(0, INITIAL_EPOCH, 0), now_ms=1600).session_id == 0
+    assert context(cache, request(0, INITIAL_EPOCH, 0, 1), now_ms=1600).session_id == 3
+
+
+def test_the_epoch_wraps_to_1(cache: FetchSessionCache) -> None:
+    made = context(cache, request(0, INITIAL_EPOCH, 0))
+    assert made.session is not None
+    made.session.epoch = 2147483647
+    context(cache, request(1, 2147483647))
+    assert made.session.epoch == 1

@@ -1,0 +1,193 @@
+"""A connection between a fake transport and a fake processor: order of answers, waiting, endings."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from barnabas.network.connection import Answer, CloseConnection, Connection
+
+
+class FakeTransport(asyncio.Transport):
+    def __init__(self) -> None:
+        super().__init__()
+        self.writes: list[bytes] = []
+        self.is_closed = False
+        self.is_aborted = False
+        self.is_reading_paused = False
+
+    def get_extra_info(self, name: str, default: object = None) -> object:
+        return ("192.0.2.7", 50000) if name == "peername" else default
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.writes.append(bytes(data))
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        pass
+
+    def pause_reading(self) -> None:
+        self.is_reading_paused = True
+
+    def resume_reading(self) -> None:
+        self.is_reading_paused = False
+
+    def close(self) -> None:
+        self.is_closed = True
+
+    def abort(self) -> None:
+        self.is_aborted = True
+
+
+class Owner:
+    """Accepts the connection and answers its frames with ``respond``."""
+
+    name = "PLAINTEXT"
+    request_bytes_max = 1000
+
+    def __init__(self, respond: Callable[[bytes], Answer | Awaitable[Answer]]) -> None:
+        self._respond = respond
+        self.processor = self
+        self.is_refusing = False
+        self.closed_count = 0
+
+    def process(self, connection: Connection, frame: bytearray) -> Answer | Awaitable[Answer]:
+        return self._respond(bytes(frame))
+
+    def opened(self, connection: Connection) -> bool:
+        return not self.is_refusing
+
+    def closed(self, connection: Connection) -> None:
+        self.closed_count += 1
+
+
+def connect(owner: Owner) -> tuple[Connection, FakeTransport]:
+    connection = Connection(owner, asyncio.get_running_loop(), "PLAINTEXT-1")
+    transport = FakeTransport()
+    connection.connection_made(transport)
+    return connection, transport
+
+
+def receive(connection: Connection, *bodies: bytes) -> None:
+    data = b"".join(len(body).to_bytes(4, "big") + body for body in bodies)
+    connection.get_buffer(-1)[: len(data)] = data
+    connection.buffer_updated(len(data))
+
+
+def echo(frame: bytes) -> Answer:
+    return [b"answer to " + frame]
+
+
+def answers(transport: FakeTransport) -> list[bytes]:
+    data, found = b"".join(transport.writes), []
+    while data:
+        size = int.from_bytes(data[:4], "big")
+        found.append(data[4 : 4 + size])
+        data = data[4 + size :]
+    return found
+
+
+@pytest.mark.anyio
+async def test_pipelined_requests_are_answered_in_order_with_one_write() -> None:
+    connection, transport = connect(Owner(echo))
+    receive(connection, b"1", b"2", b"3")
+    assert answers(transport) == [b"answer to 1", b"answer to 2", b"answer to 3"]
+    assert len(transport.writes) == 1
+
+
+@pytest.mark.anyio
+async def test_a_request_that_waits_holds_back_the_later_ones() -> None:
+    waiting: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+    connection, transport = connect(Owner(lambda frame: waiting if frame == b"slow" else echo(frame)))
+    receive(connection, b"first", b"slow", b"after")
+    assert answers(transport) == [b"answer to first"]
+    waiting.set_result([b"slow answer"])
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert answers(transport) == [b"answer to first", b"slow answer", b"answer to after"]
+
+
+@pytest.mark.anyio
+async def test_a_request_without_an_answer_writes_nothing() -> None:
+    connection, transport = connect(Owner(lambda frame: None))
+    receive(connection, b"acks=0")
+    assert transport.writes == []
+
+
+@pytest.mark.anyio
+async def test_a_client_that_breaks_the_protocol_is_closed_after_the_answers_before_it() -> None:
+    def respond(frame: bytes) -> Answer:
+        if frame == b"bad":
+            raise CloseConnection("it is bad")
+        return echo(frame)
+
+    connection, transport = connect(Owner(respond))
+    receive(connection, b"good", b"bad", b"never seen")
+    assert answers(transport) == [b"answer to good"]
+    assert transport.is_closed
+
+
+@pytest.mark.anyio
+async def test_the_log_names_the_peer_that_broke_the_protocol(caplog: pytest.LogCaptureFixture) -> None:
+    connection, _ = connect(Owner(echo))
+    connection.get_buffer(-1)[:4] = b"\xff\xff\xff\xff"
+    connection.buffer_updated(4)
+    assert "192.0.2.7:50000" in caplog.text
+    assert "frame size -1" in caplog.text
+
+
+@pytest.mark.anyio
+async def test_an_error_of_ours_ends_only_this_connection(caplog: pytest.LogCaptureFixture) -> None:
+    def respond(frame: bytes) -> Answer:
+        raise RuntimeError("a bug")
+
+    connection, transport = connect(Owner(respond))
+    receive(connection, b"x")
+    assert transport.is_aborted
+    assert "a bug" in caplog.text
+
+
+@pytest.mark.anyio
+async def test_reading_stops_while_too_many_requests_are_queued() -> None:
+    waiting: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+    connection, transport = connect(Owner(lambda frame: waiting if frame == b"slow" else echo(frame)))
+    receive(connection, b"slow", *(b"%d" % number for number in range(20)))
+    assert transport.is_reading_paused
+    waiting.set_result([b"done"])
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert not transport.is_reading_paused
+    assert len(answers(transport)) == 21
+
+
+@pytest.mark.anyio
+async def test_a_client_that_does_not_read_is_not_served() -> None:
+    connection, transport = connect(Owner(echo))
+    connection.pause_writing()
+    receive(connection, b"1")
+    assert transport.writes == []
+    connection.resume_writing()
+    assert answers(transport) == [b"answer to 1"]
+
+
+@pytest.mark.anyio
+async def test_a_refused_connection_is_aborted() -> None:
+    owner = Owner(echo)
+    owner.is_refusing = True
+    _, transport = connect(owner)
+    assert transport.is_aborted
+
+
+@pytest.mark.anyio
+async def test_losing_the_connection_cancels_what_waits() -> None:
+    waiting: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+    owner = Owner(lambda frame: waiting)
+    connection, _ = connect(owner)
+    receive(connection, b"slow")
+    await asyncio.sleep(0)
+    connection.connection_lost(None)
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert waiting.cancelled()
+    assert owner.closed_count == 1
