@@ -1,0 +1,82 @@
+"""Write the pages of docs/reference from the tables that the node itself uses: ``make docs``.
+
+A test compares the pages with what would be written, so that they can't say what the code no longer does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from pathlib import Path
+
+from barnabas.broker.apis import SERVED_BY_BROKER
+from barnabas.cli.main import COMMANDS
+from barnabas.network.api_handler import HandlerTable
+from barnabas.protocol.api_keys import API_TABLE
+from barnabas.server.setting_reference import reference_page
+
+__all__ = ["PAGES", "REFERENCE"]
+
+REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference"
+NOTICE = "<!-- Written by `make docs` from the code; change the code, not this page. -->\n\n"
+
+
+def first_sentence(text: str | None) -> str:
+    """What a module's docstring says first, without its own name in front."""
+    line = " ".join((text or "").strip().split("\n\n")[0].split())
+    _, _, said = line.partition(": ")
+    sentence, _, _ = (said or line).partition(". ")
+    return sentence.rstrip(".").replace("|", "\\|")
+
+
+def apis_page() -> str:
+    """Every API that a broker advertises, with what a caller needs for it."""
+    table = HandlerTable("barnabas.broker.apis", SERVED_BY_BROKER)
+    lines = [
+        "# APIs",
+        "",
+        "What a node advertises in ApiVersions on its broker listeners, and therefore serves in every version shown.",
+        "The right is what the module declares and the one enforcement point asks for; today's authorizer allows all.",
+        "",
+        "| Key | API | Versions | Rights that it may ask for | |",
+        "|---:|---|---|---|---|",
+    ]
+    for key in sorted(SERVED_BY_BROKER):
+        handler = table.handler(key)
+        module = import_module(handler.function.__module__)
+        rights = sorted(
+            f"{rule.resource_type.name.title()} {rule.operation.name.title()}".replace("_", " ") for rule in handler.acl
+        )
+        low, high = SERVED_BY_BROKER[key]
+        said = first_sentence(module.__doc__)
+        if not rights and API_TABLE[key].forwardable:
+            decided = import_module(f"barnabas.controller.apis.{key.name.lower()}")
+            rights = [f"the controller asks for: {first_sentence(decided.__doc__)}"]
+        lines.append(f"| {int(key)} | {API_TABLE[key].name} | {low}–{high} | {', '.join(rights)} | {said} |")
+    lines += [
+        "",
+        "Produce is advertised from version 0 because an old librdkafka refuses a broker that does not;",
+        "versions 0 to 2 are not served.",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def cli_page() -> str:
+    """The commands of the console script."""
+    lines = ["# Commands", "", "`barnabas <command> --help` tells more.", "", "| Command | |", "|---|---|"]
+    lines += [f"| `barnabas {name}` | {what} |" for name, (_, what) in COMMANDS.items()]
+    return "\n".join([*lines, ""])
+
+
+PAGES: Mapping[str, Callable[[], str]] = {"apis.md": apis_page, "cli.md": cli_page, "configs.md": reference_page}
+
+
+def main() -> None:
+    REFERENCE.mkdir(parents=True, exist_ok=True)
+    for name, page in PAGES.items():
+        (REFERENCE / name).write_text(NOTICE + page())
+
+
+if __name__ == "__main__":
+    main()
