@@ -19,7 +19,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-__all__ = ["CORPORA", "Line", "check_all", "checked_lines", "grouped", "passed_over", "passed_over_counts", "root"]
+__all__ = [
+    "CORPORA",
+    "Line",
+    "check_all",
+    "checked_lines",
+    "grouped",
+    "passed_over",
+    "passed_over_counts",
+    "read_lines",
+    "root",
+]
 
 CORPORA = ("wire", "headers", "wire-mutated", "envelope", "records", "batches", "vectors")
 """The corpora that tests of this folder read. The others (authorizer, connect, ...) belong to what is not built yet."""
@@ -111,20 +121,25 @@ def passed_over_counts() -> dict[tuple[str, str, str], int]:
             reason = passed_over(line.data)
             if reason is not None:
                 data = line.data
-                name = data.get("api") or data.get("keyType") or data.get("type") or data["family"]
+                name = data.get("api") or data.get("keyType") or data["family"]
                 counts[corpus, reason, str(name)] += 1
     return dict(counts)
 
 
-@cache
-def _all_lines(corpus: str) -> tuple[Line, ...]:
+def read_lines(corpus: str) -> list[Line]:
+    """Every line of a corpus, from all of its files below ``root()``."""
     lines: list[Line] = []
     for path in sorted(root().rglob("*.jsonl.gz")):
         if _corpus_of(path.name) == corpus:
             with gzip.open(path, "rt", encoding="utf-8", newline="\n") as file:
                 texts = [(number, text) for number, text in enumerate(file, 1) if text.strip()]
             lines += (Line(path.name, number, json.loads(text)) for number, text in texts)
-    return tuple(lines)
+    return lines
+
+
+@cache
+def _all_lines(corpus: str) -> tuple[Line, ...]:
+    return tuple(read_lines(corpus))
 
 
 def _corpus_of(file_name: str) -> str | None:

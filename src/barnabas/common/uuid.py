@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from base64 import urlsafe_b64decode, urlsafe_b64encode
+from base64 import b64decode, urlsafe_b64encode
 from typing import ClassVar
 
 __all__ = ["Uuid"]
@@ -28,7 +28,7 @@ class Uuid(bytes):
                 f"Input string with prefix `{text[:_TEXT_LENGTH_MAX]}` is too long to be decoded as a base64 UUID"
             )
         try:
-            raw = urlsafe_b64decode(text.rstrip("=") + "=" * (-len(text.rstrip("=")) % 4))
+            raw = _decode(text)
         except ValueError as error:
             raise ValueError(f"{text!r} is not a base64 UUID") from error
         if len(raw) != 16:
@@ -55,6 +55,13 @@ class Uuid(bytes):
 
     def __repr__(self) -> str:
         return f"Uuid({str(self)!r})"
+
+
+def _decode(text: str) -> bytes:
+    """URL-safe base64 as Java takes it: the padding may be missing but not be wrong, "+" and "/" are not in it."""
+    if "+" in text or "/" in text or (text.endswith("=") and len(text) % 4):
+        raise ValueError("not URL-safe base64")
+    return b64decode(text.replace("-", "+").replace("_", "/") + "=" * (-len(text) % 4), validate=True)
 
 
 Uuid.ZERO = Uuid(bytes(16))
