@@ -1,6 +1,6 @@
-"""DeleteTopics on the controller, by name or (v6) by id.
+"""DeleteTopics on the controller: DELETE on the cluster, or DESCRIBE and DELETE on the topic.
 
-Needs DELETE on the cluster, or DESCRIBE and DELETE on the topic. Without DESCRIBE a topic that exists and
+Topics are named or (v6) given by id. Without DESCRIBE a topic that exists and
 one that does not look the same; an id gives its name away only to those who may describe the topic.
 """
 
