@@ -25,6 +25,7 @@ __all__ = [
     "ConfigEntry",
     "ConfigSource",
     "ConfigSynonym",
+    "TopicDescriber",
     "describe_broker_configs",
     "describe_client_metrics_configs",
     "describe_default_broker_configs",
@@ -113,28 +114,38 @@ def effective_topic_config(overrides: Mapping[str, str], levels: BrokerLevels = 
     return topic_defaults(effective_broker_values(levels)).with_overrides(overrides)
 
 
-def describe_topic_configs(
-    overrides: Mapping[str, str],
-    levels: BrokerLevels = _NO_LEVELS,
-    *,
-    names: Iterable[str] | None = None,
-    defaults: TopicConfig | None = None,
-) -> list[ConfigEntry]:
-    """The settings of a topic, sorted by name. ``names`` of None or nothing means all; unknown ones are left out.
+class TopicDescriber:
+    """Describes topics of one broker: what they inherit is worked out once, for as many topics as are asked about."""
 
-    ``defaults`` spares working out the broker's part again when many topics are described.
-    """
-    if defaults is None:
+    def __init__(self, levels: BrokerLevels = _NO_LEVELS) -> None:
         defaults = topic_defaults(effective_broker_values(levels))
-    config = defaults.with_overrides(overrides)
-    entries = []
-    for name in _selected(TOPIC_CONFIG_DEF.visible_names, names):
-        key = TOPIC_CONFIG_DEF[name]
-        group = tuple(broker_name for broker_name, _ in TOPIC_SYNONYMS.get(name, ()))
-        value = key.text_of(getattr(config, name.replace(".", "_")))
-        synonyms = _level_synonyms(group[0], group, levels, sensitive=False) if group else []
-        entries.append(_entry(key, value, ConfigSource.TOPIC_CONFIG, overrides, synonyms))
-    return entries
+        self._inherited: dict[str, ConfigEntry] = {}
+        for name in TOPIC_CONFIG_DEF.visible_names:
+            key = TOPIC_CONFIG_DEF[name]
+            group = tuple(broker_name for broker_name, _ in TOPIC_SYNONYMS.get(name, ()))
+            value = key.text_of(getattr(defaults, name.replace(".", "_")))
+            synonyms = _level_synonyms(group[0], group, levels, sensitive=False) if group else []
+            self._inherited[name] = _entry(key, value, ConfigSource.TOPIC_CONFIG, {}, synonyms)
+
+    def describe(self, overrides: Mapping[str, str], names: Iterable[str] | None = None) -> list[ConfigEntry]:
+        """The settings of a topic, sorted by name. ``names`` of None or nothing means all; unknown ones are left out.
+
+        A stored value that does not parse is not in force, so the inherited one is described.
+        """
+        wanted = set(names or ())
+        entries = []
+        for name, inherited in self._inherited.items():
+            if wanted and name not in wanted:
+                continue
+            entries.append(_overridden(inherited, overrides[name]) if name in overrides else inherited)
+        return entries
+
+
+def describe_topic_configs(
+    overrides: Mapping[str, str], levels: BrokerLevels = _NO_LEVELS, *, names: Iterable[str] | None = None
+) -> list[ConfigEntry]:
+    """``TopicDescriber`` for a single topic."""
+    return TopicDescriber(levels).describe(overrides, names)
 
 
 def describe_group_configs(
@@ -243,6 +254,16 @@ def _entry(
     synonyms = [ConfigSynonym(key.name, value, own), *below] if key.name in overrides else below
     source = synonyms[0].source if synonyms else ConfigSource.DEFAULT_CONFIG
     return ConfigEntry(key.name, value, source, int(key.type), False, False, synonyms)
+
+
+def _overridden(inherited: ConfigEntry, text: str) -> ConfigEntry:
+    key = TOPIC_CONFIG_DEF[inherited.name]
+    try:
+        value = key.text_of(key.parse(text))
+    except ConfigException:
+        return inherited
+    own = ConfigSynonym(key.name, value, ConfigSource.TOPIC_CONFIG)
+    return inherited._replace(value=value, source=own.source, synonyms=[own, *inherited.synonyms])
 
 
 def _default_synonym(key: ConfigKey) -> ConfigSynonym:

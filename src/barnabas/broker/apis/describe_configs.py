@@ -1,7 +1,12 @@
 """DescribeConfigs: the settings of resources with the levels that they come from (KIP-133, KIP-226).
 
-Topics, groups, client metrics and this broker's own settings. Sensitive values and those of unknown meaning come
-back as null. A broker answers for itself and for the default of all brokers only.
+Topics, groups, client metrics, this broker and the default of all brokers. A broker answers for itself only.
+
+- A resource that is named twice is answered once, with the keys of both.
+- What the caller may not see comes last, and looks the same whether it exists or not.
+- Secrets, and settings of unknown meaning, come back as null.
+- Keys that don't exist are left out; no keys, or an empty list, mean all.
+- A resource of an unknown type fails alone (Kafka fails all of the request; clients take both).
 """
 
 from __future__ import annotations
@@ -15,11 +20,11 @@ from barnabas.common.topic_name import topic_name_problem
 from barnabas.metadata.config_resolution import (
     BrokerLevels,
     ConfigEntry,
+    TopicDescriber,
     describe_broker_configs,
     describe_client_metrics_configs,
     describe_default_broker_configs,
     describe_group_configs,
-    describe_topic_configs,
 )
 from barnabas.metadata.image.configs import ConfigResource, ConfigResourceType
 from barnabas.network.api_handler import Access, AclRule, handles
@@ -34,14 +39,21 @@ from barnabas.protocol.messages.describe_configs import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterable
 
     from barnabas.broker.broker import Broker
 
+_PROTECTED_BY = {
+    ConfigResourceType.TOPIC: ResourceType.TOPIC,
+    ConfigResourceType.GROUP: ResourceType.GROUP,
+    ConfigResourceType.BROKER: ResourceType.CLUSTER,
+    ConfigResourceType.BROKER_LOGGER: ResourceType.CLUSTER,
+    ConfigResourceType.CLIENT_METRICS: ResourceType.CLUSTER,
+}
 _DENIED = {
-    ResourceType.TOPIC: ErrorCode.TOPIC_AUTHORIZATION_FAILED,
-    ResourceType.GROUP: ErrorCode.GROUP_AUTHORIZATION_FAILED,
-    ResourceType.CLUSTER: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+    ResourceType.TOPIC: ApiException(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Topic authorization failed."),
+    ResourceType.GROUP: ApiException(ErrorCode.GROUP_AUTHORIZATION_FAILED, "Group authorization failed."),
+    ResourceType.CLUSTER: ApiException(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed."),
 }
 
 
@@ -59,115 +71,136 @@ def _error_response(request: DescribeConfigsRequest, error: ApiException) -> Des
     on_error=_error_response,
 )
 def handle_describe_configs(broker: Broker, request: DescribeConfigsRequest, access: Access) -> DescribeConfigsResponse:
-    response = DescribeConfigsResponse()
-    for resource in request.resources:
+    describer = _ResourceDescriber(broker)
+    answered: list[DescribeConfigsResult] = []
+    denied: list[DescribeConfigsResult] = []
+    for resource in _each_once(request.resources):
         try:
-            protected_by, describe = _describer(broker, resource)
+            protected_by = _protected_by(resource)
             name = CLUSTER_NAME if protected_by is ResourceType.CLUSTER else resource.resource_name
             if not access.allows(protected_by, AclOperation.DESCRIBE_CONFIGS, name):
-                raise ApiException(_DENIED[protected_by])
-            response.results.append(
-                DescribeConfigsResult(
-                    resource_type=resource.resource_type,
-                    resource_name=resource.resource_name,
-                    configs=[
-                        _entry(entry, resource.resource_type, request.include_synonyms, request.include_documentation)
-                        for entry in describe()
-                    ],
-                )
-            )
+                denied.append(_failed(resource, _DENIED[protected_by]))
+                continue
+            entries = describer.describe(resource)
         except ApiException as error:
-            response.results.append(_failed(resource, error))
-    return response
-
-
-def _describer(
-    broker: Broker, resource: DescribeConfigsResource
-) -> tuple[ResourceType, Callable[[], list[ConfigEntry]]]:
-    """Which resource protects this one, and the function that describes it."""
-    configs = broker.metadata.image.configs
-    levels = BrokerLevels(broker.static_configs, configs.of_all_brokers(), configs.of_broker(broker.broker_id))
-    name, names = resource.resource_name, resource.configuration_keys or None
-    if resource.resource_type == ConfigResourceType.TOPIC:
-        return ResourceType.TOPIC, lambda: _topic(broker, name, levels, names)
-    if resource.resource_type == ConfigResourceType.GROUP:
-        overrides = configs.of(ConfigResource(ConfigResourceType.GROUP, name))
-        return ResourceType.GROUP, lambda: _group(name, describe_group_configs(overrides, levels, names=names))
-    if resource.resource_type == ConfigResourceType.CLIENT_METRICS:
-        overrides = configs.of(ConfigResource(ConfigResourceType.CLIENT_METRICS, name))
-        return ResourceType.CLUSTER, lambda: describe_client_metrics_configs(overrides, names=names)
-    if resource.resource_type == ConfigResourceType.BROKER:
-        return ResourceType.CLUSTER, lambda: _broker(broker, name, levels, names)
-    if resource.resource_type == ConfigResourceType.BROKER_LOGGER:
-        raise ApiException(ErrorCode.INVALID_REQUEST, "Log levels are not served as configs by this broker yet.")
-    raise ApiException(ErrorCode.INVALID_REQUEST, f"Unsupported resource type: {resource.resource_type}")
-
-
-def _topic(broker: Broker, name: str, levels: BrokerLevels, names: list[str] | None) -> list[ConfigEntry]:
-    problem = topic_name_problem(name)
-    if problem is not None:
-        raise ApiException(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
-    if broker.metadata.topic(name) is None:
-        raise ApiException(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    return describe_topic_configs(broker.metadata.image.configs.of_topic(name), levels, names=names)
-
-
-def _group(name: str, entries: list[ConfigEntry]) -> list[ConfigEntry]:
-    if not name:
-        raise ApiException(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
-    return entries
-
-
-def _broker(broker: Broker, name: str, levels: BrokerLevels, names: list[str] | None) -> list[ConfigEntry]:
-    if not name:
-        return describe_default_broker_configs(levels, names=names)
-    try:
-        broker_id = int(name)
-    except ValueError:
-        raise ApiException(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}") from None
-    if broker_id != broker.broker_id:
-        raise ApiException(
-            ErrorCode.INVALID_REQUEST,
-            f"Unexpected broker id, expected {broker.broker_id} or empty string, but received {name}",
+            answered.append(_failed(resource, error))
+            continue
+        result = DescribeConfigsResult(
+            error_message="", resource_type=resource.resource_type, resource_name=resource.resource_name
         )
-    return describe_broker_configs(levels, names=names)
+        result.configs = [_described(entry, with_synonyms=request.include_synonyms) for entry in entries]
+        if request.include_documentation:
+            _document(result)
+        answered.append(result)
+    return DescribeConfigsResponse(results=answered + denied)
 
 
-def _entry(
-    entry: ConfigEntry, resource_type: int, with_synonyms: bool, with_documentation: bool
-) -> DescribeConfigsResourceResult:
+def _each_once(resources: Iterable[DescribeConfigsResource]) -> list[DescribeConfigsResource]:
+    merged: dict[tuple[int, str], DescribeConfigsResource] = {}
+    for resource in resources:
+        first = merged.setdefault((resource.resource_type, resource.resource_name), resource)
+        if first is resource:
+            continue
+        if not first.configuration_keys or not resource.configuration_keys:
+            first.configuration_keys = None
+        else:
+            first.configuration_keys = first.configuration_keys + resource.configuration_keys
+    return list(merged.values())
+
+
+def _protected_by(resource: DescribeConfigsResource) -> ResourceType:
+    try:
+        return _PROTECTED_BY[ConfigResourceType(resource.resource_type)]
+    except (KeyError, ValueError):
+        raise ApiException(ErrorCode.INVALID_REQUEST, f"Unexpected resource type {resource.resource_type}") from None
+
+
+class _ResourceDescriber:
+    """Describes the resources of one request, all from the same image."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._configs = broker.metadata.image.configs
+        self._levels = BrokerLevels(
+            broker.static_configs, self._configs.of_all_brokers(), self._configs.of_broker(broker.broker_id)
+        )
+        self._topics: TopicDescriber | None = None
+
+    def describe(self, resource: DescribeConfigsResource) -> list[ConfigEntry]:
+        name, names = resource.resource_name, resource.configuration_keys
+        if resource.resource_type == ConfigResourceType.TOPIC:
+            return self._topic(name, names)
+        if resource.resource_type == ConfigResourceType.BROKER:
+            return self._broker_itself(name, names)
+        if resource.resource_type == ConfigResourceType.BROKER_LOGGER:
+            raise ApiException(ErrorCode.INVALID_REQUEST, "Log levels are not served as configs by this broker yet.")
+        if not name:
+            kind = "Group name" if resource.resource_type == ConfigResourceType.GROUP else "Subscription name"
+            raise ApiException(ErrorCode.INVALID_REQUEST, f"{kind} must not be empty")
+        overrides = self._configs.of(ConfigResource(resource.resource_type, name))
+        if resource.resource_type == ConfigResourceType.GROUP:
+            return describe_group_configs(overrides, self._levels, names=names)
+        return describe_client_metrics_configs(overrides, names=names)
+
+    def _topic(self, name: str, names: Iterable[str] | None) -> list[ConfigEntry]:
+        problem = topic_name_problem(name)
+        if problem is not None:
+            raise ApiException(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
+        if self._broker.metadata.topic(name) is None:
+            raise ApiException(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "")
+        if self._topics is None:
+            self._topics = TopicDescriber(self._levels)
+        return self._topics.describe(self._configs.of_topic(name), names)
+
+    def _broker_itself(self, name: str, names: Iterable[str] | None) -> list[ConfigEntry]:
+        if not name:
+            return describe_default_broker_configs(self._levels, names=names)
+        try:
+            broker_id = int(name)
+        except ValueError:
+            raise ApiException(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}") from None
+        own = self._broker.broker_id
+        if broker_id != own:
+            raise ApiException(
+                ErrorCode.INVALID_REQUEST,
+                f"Unexpected broker id, expected {own} or empty string, but received {name}",
+            )
+        return describe_broker_configs(self._levels, names=names)
+
+
+def _described(entry: ConfigEntry, *, with_synonyms: bool) -> DescribeConfigsResourceResult:
     return DescribeConfigsResourceResult(
         name=entry.name,
         value=entry.value,
         read_only=entry.read_only,
-        config_source=entry.source,
+        config_source=int(entry.source),
         is_sensitive=entry.sensitive,
         synonyms=[
-            DescribeConfigsSynonym(name=synonym.name, value=synonym.value, source=synonym.source)
+            DescribeConfigsSynonym(name=synonym.name, value=synonym.value, source=int(synonym.source))
             for synonym in (entry.synonyms if with_synonyms else ())
         ],
         config_type=entry.type,
-        documentation=_documentation(resource_type, entry.name) if with_documentation else None,
+        documentation=None,
     )
 
 
-def _documentation(resource_type: int, name: str) -> str | None:
+def _document(result: DescribeConfigsResult) -> None:
+    """The texts are only loaded when somebody asks for them."""
     from barnabas.common.broker_config_docs import broker_config_doc
     from barnabas.common.topic_config_docs import CLIENT_METRICS_CONFIG_DOCS, GROUP_CONFIG_DOCS, TOPIC_CONFIG_DOCS
 
-    if resource_type == ConfigResourceType.BROKER:
-        return broker_config_doc(name)
-    docs = {
-        int(ConfigResourceType.TOPIC): TOPIC_CONFIG_DOCS,
-        int(ConfigResourceType.GROUP): GROUP_CONFIG_DOCS,
-        int(ConfigResourceType.CLIENT_METRICS): CLIENT_METRICS_CONFIG_DOCS,
-    }
-    return docs[resource_type].get(name)
+    doc_of = {
+        ConfigResourceType.TOPIC: TOPIC_CONFIG_DOCS.get,
+        ConfigResourceType.GROUP: GROUP_CONFIG_DOCS.get,
+        ConfigResourceType.CLIENT_METRICS: CLIENT_METRICS_CONFIG_DOCS.get,
+    }.get(ConfigResourceType(result.resource_type), broker_config_doc)
+    for config in result.configs:
+        config.documentation = doc_of(config.name)
 
 
 def _failed(resource: DescribeConfigsResource, error: ApiException) -> DescribeConfigsResult:
     return DescribeConfigsResult(
-        error_code=error.code,
+        error_code=int(error.code),
         error_message=error.message,
         resource_type=resource.resource_type,
         resource_name=resource.resource_name,

@@ -1,0 +1,156 @@
+"""What a broker answers about settings."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from barnabas.broker.apis.describe_configs import handle_describe_configs
+from barnabas.common.acl import AclOperation
+from barnabas.common.errors import ErrorCode
+from barnabas.common.resource import ResourceType
+from barnabas.metadata.image.configs import ConfigResourceType, ConfigsDelta, ConfigsImage
+from barnabas.network.api_handler import Access
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+)
+from barnabas.protocol.records.config_record import ConfigRecord
+from barnabas.security.request_context import RequestContext
+
+TOPIC, BROKER, LOGGER = ConfigResourceType.TOPIC, ConfigResourceType.BROKER, ConfigResourceType.BROKER_LOGGER
+METRICS, GROUP = ConfigResourceType.CLIENT_METRICS, ConfigResourceType.GROUP
+
+
+class Denying:
+    """Refuses the resources with these names."""
+
+    def __init__(self, names: set[str]) -> None:
+        self._names = names
+
+    def authorize(
+        self,
+        context: RequestContext,
+        operation: AclOperation,
+        resource_type: ResourceType,
+        resource_name: str,
+        *,
+        log_if_denied: bool = True,
+    ) -> bool:
+        return resource_name not in self._names
+
+
+@pytest.fixture
+def broker() -> Any:
+    """Broker 1 with the topics t and u, something set on every level."""
+    delta = ConfigsDelta(ConfigsImage.EMPTY)
+    for type_, name, key, value in (
+        (TOPIC, "t", "retention.ms", "5"),
+        (BROKER, "", "message.max.bytes", "7"),
+        (BROKER, "1", "log.segment.bytes", "1048576"),
+        (GROUP, "g", "consumer.heartbeat.interval.ms", "6000"),
+    ):
+        delta.replay(ConfigRecord(resource_type=int(type_), resource_name=name, name=key, value=value))
+    image = SimpleNamespace(configs=delta.apply())
+    metadata = SimpleNamespace(image=image, topic=lambda name: object() if name in ("t", "u") else None)
+    return SimpleNamespace(broker_id=1, static_configs={"num.partitions": "3"}, metadata=metadata)
+
+
+def _ask(
+    broker: Any, *resources: tuple[int, str, list[str] | None], denied: set[str] | None = None, **flags: bool
+) -> list[DescribeConfigsResult]:
+    request = DescribeConfigsRequest(
+        resources=[
+            DescribeConfigsResource(resource_type=int(type_), resource_name=name, configuration_keys=keys)
+            for type_, name, keys in resources
+        ],
+        **flags,
+    )
+    context = RequestContext(api_key=ApiKey.DESCRIBE_CONFIGS, api_version=4)
+    rules = handle_describe_configs.api_handler.acl  # type: ignore[attr-defined]
+    access = Access(Denying(denied or set()), context, rules)  # type: ignore[arg-type]
+    response = handle_describe_configs(broker, request, access)
+    assert DescribeConfigsResponse.decode(response.encode(4), 4) == response
+    return response.results
+
+
+def test_a_topic_is_described_with_values_of_all_levels(broker: Any) -> None:
+    (result,) = _ask(broker, (TOPIC, "t", None))
+    configs = {config.name: config for config in result.configs}
+    assert (result.error_code, result.error_message, len(configs)) == (0, "", 33)
+    assert (configs["retention.ms"].value, configs["retention.ms"].config_source) == ("5", 1)
+    assert (configs["max.message.bytes"].value, configs["max.message.bytes"].config_source) == ("7", 3)
+    assert (configs["segment.bytes"].value, configs["segment.bytes"].config_source) == ("1048576", 2)
+    assert [config.name for config in result.configs] == sorted(configs)
+
+
+def test_synonyms_and_documentation_come_only_when_asked_for(broker: Any) -> None:
+    (plain,) = _ask(broker, (TOPIC, "t", ["retention.ms"]))
+    assert (plain.configs[0].synonyms, plain.configs[0].documentation) == ([], None)
+    (full,) = _ask(broker, (TOPIC, "t", ["retention.ms"]), include_synonyms=True, include_documentation=True)
+    assert [synonym.name for synonym in full.configs[0].synonyms] == ["retention.ms"]
+    assert "segment is deleted" in (full.configs[0].documentation or "")
+
+
+@pytest.mark.parametrize("type_", [TOPIC, BROKER, GROUP, METRICS])
+def test_everything_is_documented(type_: ConfigResourceType, broker: Any) -> None:
+    name = {TOPIC: "t", BROKER: "1", GROUP: "g", METRICS: "m"}[type_]
+    (result,) = _ask(broker, (type_, name, None), include_documentation=True)
+    assert all(config.documentation for config in result.configs)
+
+
+def test_a_resource_that_is_named_twice_is_answered_once_with_both_keys(broker: Any) -> None:
+    results = _ask(broker, (TOPIC, "t", ["flush.ms"]), (TOPIC, "u", ["flush.ms"]), (TOPIC, "t", ["segment.ms"]))
+    assert [result.resource_name for result in results] == ["t", "u"]
+    assert [config.name for config in results[0].configs] == ["flush.ms", "segment.ms"]
+    (all_of_it,) = _ask(broker, (TOPIC, "t", ["flush.ms"]), (TOPIC, "t", []))
+    assert len(all_of_it.configs) == 33
+
+
+def test_what_is_denied_comes_last_and_looks_the_same_whether_it_exists(broker: Any) -> None:
+    results = _ask(broker, (TOPIC, "t", None), (TOPIC, "gone", None), (TOPIC, "u", None), denied={"t", "gone"})
+    assert [result.resource_name for result in results] == ["u", "t", "gone"]
+    for result in results[1:]:
+        assert (result.error_code, result.configs) == (ErrorCode.TOPIC_AUTHORIZATION_FAILED, [])
+        assert result.error_message == "Topic authorization failed."
+
+
+@pytest.mark.parametrize("type_", [BROKER, METRICS])
+def test_brokers_and_metrics_are_protected_by_the_cluster(type_: ConfigResourceType, broker: Any) -> None:
+    (result,) = _ask(broker, (type_, "1", None), denied={"kafka-cluster"})
+    assert result.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+
+
+@pytest.mark.parametrize(
+    ("type_", "name", "code", "message"),
+    [
+        (TOPIC, "gone", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ""),
+        (TOPIC, "a b", ErrorCode.INVALID_TOPIC_EXCEPTION, "a b"),
+        (BROKER, "2", ErrorCode.INVALID_REQUEST, "expected 1 or empty string, but received 2"),
+        (BROKER, "x", ErrorCode.INVALID_REQUEST, "must be an integer"),
+        (GROUP, "", ErrorCode.INVALID_REQUEST, "Group name must not be empty"),
+        (METRICS, "", ErrorCode.INVALID_REQUEST, "Subscription name must not be empty"),
+        (LOGGER, "1", ErrorCode.INVALID_REQUEST, "Log levels"),
+        (77, "x", ErrorCode.INVALID_REQUEST, "Unexpected resource type 77"),
+    ],
+)
+def test_a_bad_resource_fails_alone(type_: int, name: str, code: ErrorCode, message: str, broker: Any) -> None:
+    bad, good = _ask(broker, (type_, name, None), (TOPIC, "t", None))
+    assert (bad.error_code, good.error_code) == (code, ErrorCode.NONE)
+    assert message in (bad.error_message or "")
+
+
+def test_a_broker_describes_itself_and_the_default_of_all(broker: Any) -> None:
+    itself, everybody = _ask(broker, (BROKER, "1", None), (BROKER, "", None))
+    configs = {config.name: config for config in itself.configs}
+    assert (configs["num.partitions"].value, configs["num.partitions"].read_only) == ("3", True)
+    assert (configs["log.segment.bytes"].config_source, configs["log.segment.bytes"].read_only) == (2, False)
+    assert [(config.name, config.value) for config in everybody.configs] == [("message.max.bytes", "7")]
+
+
+def test_groups_and_metrics_need_not_exist(broker: Any) -> None:
+    group, metrics = _ask(broker, (GROUP, "new", None), (METRICS, "new", None))
+    assert (len(group.configs), len(metrics.configs)) == (17, 3)
