@@ -55,6 +55,11 @@ def random_message(cls: type[Struct], version: int, random: Random, *, flexible:
         for field in cls.FIELDS
         if field.in_version(version) and (not field.is_tagged(version) or (flexible and random.random() < 0.5))
     }
+    for field in cls.FIELDS:
+        # A tagged struct that equals its default does not travel; one that does not travel is None.
+        if field.type is not None and field.kind == "struct" and field.is_tagged(version):
+            if values.get(field.name) == field.type() and not field.is_nullable(version):
+                del values[field.name]
     message = cls(**values)
     if flexible and random.random() < 0.3:
         tags = sorted(random.sample(_UNKNOWN_TAGS, random.randint(1, 2)))
