@@ -40,6 +40,7 @@ class NodeRecord:
     """What a later run must know of a node that is still up."""
 
     process_id: int
+    """0 when it was stopped."""
     port: int
     controller_port: int
     kept: bool
@@ -67,12 +68,11 @@ class LocalNode:
     def is_kept(self) -> bool:
         return self._running.kept
 
-    def start(self, tell: Callable[[str], None]) -> None:
-        """Start the node, or take over the one that a former run left. Does not wait until it is ready."""
+    def start(self) -> str:
+        """Start the node, or take over the one that a former run left; says which. Does not wait until it is ready."""
         former = _read_record(self._directory.node_record)
         if former is not None and _is_node(former.process_id, self._directory.node):
-            self._take_over(former, tell)
-            return
+            return self._take_over(former)
         ports = self._choose_ports(former)
         executable = Path(sys.executable).parent / "barnabas"
         if not executable.exists():
@@ -89,6 +89,7 @@ class LocalNode:
                 preexec_fn=None if self._keep else _end_with_parent(),
             )
         self._remember(NodeRecord(self._process.pid, *ports, kept=False))
+        return f"starting a node with its data in {self._directory.node}"
 
     def await_ready(self) -> None:
         if self._process is None:
@@ -128,21 +129,21 @@ class LocalNode:
             _stop_child(self._process)
         else:
             _stop_other(record.process_id, self._directory.node)
-        self._directory.node_record.unlink(missing_ok=True)
+        self._remember(replace(record, process_id=0))  # Its ports are wanted again the next time.
         self._record = None
 
     def _remember(self, record: NodeRecord) -> None:
         write_durably(self._directory.node_record, json.dumps(asdict(record)) + "\n")
         self._record = record
 
-    def _take_over(self, former: NodeRecord, tell: Callable[[str], None]) -> None:
+    def _take_over(self, former: NodeRecord) -> str:
         if self._port not in (None, former.port):
             raise PipelineError(
                 f"a node of an earlier run is still up on port {former.port} (process {former.process_id}), "
                 f"so --port {self._port} can't be had. Stop it first: kill {former.process_id}"
             )
         self._record = former
-        tell(f"using the node that an earlier run left up (process {former.process_id})")
+        return f"using the node that an earlier run left up (process {former.process_id})"
 
     def _choose_ports(self, former: NodeRecord | None) -> tuple[int, int]:
         """The ports of the last time if they are free, so that what was configured for a node goes on working."""

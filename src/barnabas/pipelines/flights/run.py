@@ -85,14 +85,14 @@ class FlightsRun:
             return self._options.bootstrap_server
         self._node = LocalNode(self._directory, port=self._options.port, keep=self._options.keep)
         resources.callback(self._node.stop)
-        self._node.start(self._tell)
+        self._tell(self._node.start())
         return self._node.bootstrap_server
 
     def _stream(
         self, bootstrap_server: str, dataset: FlightDataset, java: JavaRuntime, jars: list[Path]
     ) -> tuple[RunRecord, SourceTotals]:
         """Let the query process every flight. Spark is gone again when this returns."""
-        self._tell("starting Spark and the node" if self._node else "starting Spark")
+        self._tell("starting Spark")
         with spark_session(
             "barnabas flights",
             master=f"local[{self._options.cores}]",
