@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from barnabas.storage.meta_properties import MetaProperties
 from barnabas.storage.metadata_log import MetadataLog
 from barnabas.storage.quorum_state_file import QuorumStateFile
 from barnabas.storage.snapshot_file import SnapshotReader
+from tests.oracles.archives import unpack
 
 pytestmark = pytest.mark.oracle
 
@@ -37,8 +37,7 @@ NODES = {
 def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("kraft")
     for name in NODES:
-        with tarfile.open(DATA / f"{name}.tar.xz") as archive:
-            archive.extractall(folder, filter="data")
+        unpack(DATA / f"{name}.tar.xz", folder)
     return folder
 
 

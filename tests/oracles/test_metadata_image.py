@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tarfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from barnabas.metadata.loader import CommittedBatch, MetadataLoader
 from barnabas.metadata.snapshot import image_from_records, records_of
 from barnabas.protocol.record_batch import iter_batches
 from barnabas.protocol.record_serde import decode_metadata_record, encode_metadata_record
+from tests.oracles.archives import unpack
 
 pytestmark = pytest.mark.oracle
 
@@ -45,8 +45,7 @@ def committed_batches(log: bytes) -> Iterator[CommittedBatch]:
 def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("kraft")
     for name in ("storage-a", "storage-c", "storage-d"):
-        with tarfile.open(DATA / f"{name}.tar.xz") as archive:
-            archive.extractall(directory, filter="data")
+        unpack(DATA / f"{name}.tar.xz", directory)
     return directory
 
 
