@@ -20,7 +20,7 @@ from barnabas.common.resource import CLUSTER_NAME, ResourceType
 from barnabas.protocol.api_keys import API_TABLE, ApiKey
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from barnabas.common.acl import AclOperation
     from barnabas.protocol.schema import Message
@@ -74,6 +74,14 @@ class Access:
         """Those of ``names`` that are allowed; each name is decided once."""
         return {name for name in set(names) if self.allows(resource_type, operation, name, log_if_denied=log_if_denied)}
 
+    def allowed_in_order(
+        self, resource_type: ResourceType, operation: AclOperation, names: Sequence[str]
+    ) -> Sequence[str]:
+        """Those of ``names`` that are allowed, in their order; ``names`` itself when all are. Never logged."""
+        if (resource_type, operation) not in self._rules:
+            raise self._undeclared(operation)
+        return self.authorizer.filter_authorized(self.context, operation, resource_type, names)
+
     def require_on_cluster(self, operation: AclOperation) -> None:
         """Raise CLUSTER_AUTHORIZATION_FAILED unless allowed."""
         if not self.allows_on_cluster(operation):
@@ -82,6 +90,10 @@ class Access:
     def operations_on(self, resource_type: ResourceType, name: str) -> int:
         """Bits of the operations that the caller has on the resource (KIP-430)."""
         return self.authorizer.authorized_operations(self.context, resource_type, name)
+
+    def operations_on_all(self, resource_type: ResourceType, names: Sequence[str]) -> Sequence[int]:
+        """``operations_on`` for each of the names."""
+        return self.authorizer.authorized_operations_many(self.context, resource_type, names)
 
 
 class ApiHandler:

@@ -47,6 +47,7 @@ _FORMATS = {
     "uuid": "16s",
 }
 _NUMBERS = frozenset(_FORMATS) - {"uuid"}
+_SHORT_ARRAY = 8
 
 
 def _minimum_size(kind: str, type_: type[Struct] | None, version: int, flexible: bool) -> int:
@@ -228,29 +229,46 @@ class _Writer(_Source):
             self.emit(f"{items} = {items} or ()")
         else:
             self.emit(f"{length} = len({items}){plus}")
+        if field.element in _NUMBERS:
+            self._number_array(field.element, items, length)
+            return
+        self._array_length(length)
+        if field.element == "uuid":
+            self.emit(f"if {items}: {self.append}(b''.join({items}))")
+            return
+        item = self.fresh("o")
+        self.emit(f"for {item} in {items}:")
+        self.indent += 1
+        before = len(self.lines)
+        if field.type is not None:
+            self.struct(field.type, item)
+        else:
+            self.scalar(field.element or "", item, False, self.flexible)
+            self.flush()
+        if len(self.lines) == before:
+            self.emit("pass")
+        self.indent -= 1
+
+    def _array_length(self, length: str) -> None:
         if self.flexible:
             self._flush_with_length(length, "compact_length")
         else:
             self.run.append(("i", length))
             self.flush()
-        if field.element in _NUMBERS:
-            code = _FORMATS[field.element]
-            self.emit(f"if {items}: {self.append}(pack('>%d{code}' % len({items}), *{items}))")
-        elif field.element == "uuid":
-            self.emit(f"if {items}: {self.append}(b''.join({items}))")
-        else:
-            item = self.fresh("o")
-            self.emit(f"for {item} in {items}:")
-            self.indent += 1
-            before = len(self.lines)
-            if field.type is not None:
-                self.struct(field.type, item)
-            else:
-                self.scalar(field.element or "", item, False, self.flexible)
-                self.flush()
-            if len(self.lines) == before:
-                self.emit("pass")
-            self.indent -= 1
+
+    def _number_array(self, element: str, items: str, length: str) -> None:
+        """Short arrays, which nearly all are, take one call for their length and their items."""
+        code = _FORMATS[element]
+        self.flush()
+        prefix = "B" if self.flexible else "i"
+        packers = tuple(Packing(f">{prefix}{count}{code}").pack for count in range(_SHORT_ARRAY))
+        short = self.constant("A", packers)
+        self.emit(f"if len({items}) < {_SHORT_ARRAY}: {self.append}({short}[len({items})]({length}, *{items}))")
+        self.emit("else:")
+        self.indent += 1
+        self._array_length(length)
+        self.emit(f"{self.append}(pack('>%d{code}' % len({items}), *{items}))")
+        self.indent -= 1
 
     def _tags(self, fields: list[Field], value: str) -> None:
         unknown = self.fresh("u")

@@ -76,7 +76,7 @@ def _respond(
     only = found[0]
     return FindCoordinatorResponse(
         error_code=only.error_code,
-        error_message=only.error_message,
+        error_message=only.error_message or "NONE",  # What Kafka says for success in these versions.
         node_id=only.node_id,
         host=only.host,
         port=only.port,

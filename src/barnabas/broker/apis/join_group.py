@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from barnabas.common.acl import AclOperation
-from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.common.errors import ErrorCode
 from barnabas.common.resource import ResourceType
 from barnabas.coordinator.group.request_context import GroupRequestContext
 from barnabas.network.api_handler import Access, AclRule, handles
@@ -28,15 +28,16 @@ _NULLABLE_PROTOCOL_NAME_SINCE = 7
 def handle_join_group(
     broker: Broker, request: JoinGroupRequest, access: Access
 ) -> JoinGroupResponse | Awaitable[JoinGroupResponse]:
-    if not access.allows(ResourceType.GROUP, AclOperation.READ, request.group_id):
-        raise ApiException(ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    groups = broker.groups
     version = access.context.api_version
 
     def shape(response: JoinGroupResponse) -> JoinGroupResponse:
-        if response.protocol_name is None and version < _NULLABLE_PROTOCOL_NAME_SINCE:
-            response.protocol_name = ""
+        """No protocol is an empty name before version 7 and null from then on, also beside an error."""
+        if not response.protocol_name:
+            response.protocol_name = "" if version < _NULLABLE_PROTOCOL_NAME_SINCE else None
         return response
 
+    if not access.allows(ResourceType.GROUP, AclOperation.READ, request.group_id):
+        return shape(JoinGroupResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED))
+    groups = broker.groups
     answer = groups.coordinator.join_group(GroupRequestContext.of(access.context), request, groups.now_ms())
     return groups.answer(answer.map(shape))

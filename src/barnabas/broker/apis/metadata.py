@@ -39,12 +39,13 @@ _TOPIC_IDS_USED_SINCE = 12
 class _JoinedResponse:
     """A MetadataResponse whose topics are encoded already."""
 
-    __slots__ = ("_envelope", "_topics", "error_code")
+    __slots__ = ("_count", "_envelope", "_topics", "error_code")
 
-    def __init__(self, envelope: MetadataResponse, topics: list[bytes]) -> None:
+    def __init__(self, envelope: MetadataResponse, topics: list[bytes], count: int) -> None:
         self.error_code = 0
         self._envelope = envelope
         self._topics = topics
+        self._count = count
 
     def write(self, version: int, chunks: list[bytes]) -> None:
         """The envelope is encoded with no topics, and cut where its (empty) list of them stands."""
@@ -52,11 +53,11 @@ class _JoinedResponse:
         if version >= _FLEXIBLE_SINCE:
             behind = {9: 5, 10: 5, 13: 3}.get(version, 1)
             cut = len(encoded) - behind
-            chunks.append(encoded[: cut - 1] + compact_length(len(self._topics) // _PIECES + 1))
+            chunks.append(encoded[: cut - 1] + compact_length(self._count + 1))
         else:
             behind = 4 if version == 8 else 0
             cut = len(encoded) - behind
-            chunks.append(encoded[: cut - 4] + (len(self._topics) // _PIECES).to_bytes(4, "big"))
+            chunks.append(encoded[: cut - 4] + self._count.to_bytes(4, "big"))
         chunks.append(b"".join(self._topics))
         chunks.append(encoded[cut:])
 
@@ -67,10 +68,6 @@ class _JoinedResponse:
         chunks: list[bytes] = []
         self.write(version, chunks)
         return b"".join(chunks)
-
-
-_PIECES = 2
-"""Each topic is two pieces: the kept segment, and the caller's mask with what follows."""
 
 
 def _error_response(request: MetadataRequest, error: ApiException) -> MetadataResponse:
@@ -100,7 +97,7 @@ def handle_metadata(broker: Broker, request: MetadataRequest, access: Access) ->
         answer.add_all()
     else:
         answer.add_named(request.topics or ())
-    return _JoinedResponse(_envelope(broker, request, access), answer.pieces)
+    return _JoinedResponse(_envelope(broker, request, access), answer.pieces, answer.count)
 
 
 def _envelope(broker: Broker, request: MetadataRequest, access: Access) -> MetadataResponse:
@@ -132,6 +129,7 @@ class _Topics:
 
     def __init__(self, broker: Broker, request: MetadataRequest, access: Access) -> None:
         self.pieces: list[bytes] = []
+        self.count = 0
         self._broker = broker
         self._access = access
         self._version = access.context.api_version
@@ -144,14 +142,34 @@ class _Topics:
 
     def add_all(self) -> None:
         names = self._broker.metadata.sorted_topic_names
-        access = self._access
-        allowed = access.allowed(ResourceType.TOPIC, AclOperation.DESCRIBE, names, log_if_denied=False)
-        topics = self._broker.metadata.image.topics.by_name
-        for name in names:
-            if name in allowed:
-                topic = topics.get(name)
-                if topic is not None:
-                    self._add(name, topic_segment(self._broker.metadata, topic, self._listener, self._version))
+        allowed = self._access.allowed_in_order(ResourceType.TOPIC, AclOperation.DESCRIBE, names)
+        segments = self._segments()
+        if allowed is not names:
+            by_name = dict(zip(names, segments, strict=True))
+            segments = [by_name[name] for name in allowed]
+        self.count = len(segments)
+        if not self._wants_operations:
+            self.pieces = [self._no_operations.join(segments), self._no_operations] if segments else []
+            return
+        masks = self._access.operations_on_all(ResourceType.TOPIC, allowed)
+        tails = {mask: topic_tail(mask, self._version) for mask in set(masks)}
+        self.pieces = [b""] * (2 * len(segments))
+        self.pieces[::2] = segments
+        self.pieces[1::2] = [tails[mask] for mask in masks]
+
+    def _segments(self) -> list[bytes]:
+        """Of all topics by name; kept until a topic or a broker changes."""
+        metadata = self._broker.metadata
+        key = ("segments", self._listener, self._version)
+        segments: list[bytes] | None = metadata.memo.get(key)
+        if segments is None:
+            topics = metadata.image.topics.by_name
+            segments = [
+                topic_segment(metadata, topics[name], self._listener, self._version)
+                for name in metadata.sorted_topic_names
+            ]
+            metadata.memo[key] = segments
+        return segments
 
     def add_named(self, wanted: Iterable[MetadataRequestTopic]) -> None:
         missing: list[str] = []
@@ -211,6 +229,7 @@ class _Topics:
             self._add(topic.name, topic_segment(self._broker.metadata, topic, self._listener, self._version))
 
     def _add(self, name: str, segment: bytes) -> None:
+        self.count += 1
         self.pieces.append(segment)
         if self._wants_operations:
             mask = self._access.operations_on(ResourceType.TOPIC, name)
@@ -222,6 +241,7 @@ class _Topics:
         entry = MetadataResponseTopic(
             error_code=code, name=name, topic_id=topic_id, is_internal=name in INTERNAL_TOPICS
         )
+        self.count += 1
         encoded = encode_struct(entry, self._version, flexible=self._version >= _FLEXIBLE_SINCE)
         self.pieces.append(encoded[: len(encoded) - len(self._no_operations)])
         if with_operations and self._wants_operations and name is not None:

@@ -64,12 +64,9 @@ def handle_offset_commit(
     groups = broker.groups
     answer = groups.coordinator.commit_offsets(GroupRequestContext.of(access.context), request, groups.now_ms())
 
-    def shape(response: OffsetCommitResponse) -> OffsetCommitResponse:
-        if refused:
-            _merge(response, refused)
-        return response
-
-    return groups.answer(answer.map(shape))
+    if not refused:
+        return groups.answer(answer)
+    return groups.answer(answer.map(lambda response: _merged(refused, response)))
 
 
 def _existing(
@@ -109,12 +106,12 @@ def _refused(
     )
 
 
-def _merge(response: OffsetCommitResponse, refused: list[OffsetCommitResponseTopic]) -> None:
-    """One entry per topic: refused partitions join those of the same topic that went through."""
-    topics = {(topic.name, topic.topic_id): topic for topic in response.topics}
-    for topic in refused:
-        known = topics.get((topic.name, topic.topic_id))
-        if known is None:
-            response.topics.append(topic)
-        else:
+def _merged(refused: list[OffsetCommitResponseTopic], response: OffsetCommitResponse) -> OffsetCommitResponse:
+    """One entry per topic, what was refused first."""
+    topics = {(topic.name, topic.topic_id): topic for topic in refused}
+    for topic in response.topics:
+        known = topics.setdefault((topic.name, topic.topic_id), topic)
+        if known is not topic:
             known.partitions += topic.partitions
+    response.topics = list(topics.values())
+    return response

@@ -45,8 +45,6 @@ def handle_offset_delete(
             refused[topic.name] = [
                 OffsetDeleteResponsePartition(partition_index=index, error_code=code) for index in missing
             ]
-    if not accepted:
-        return _merge(OffsetDeleteResponse(), refused)
     request.topics = accepted
     groups = broker.groups
     answer = groups.coordinator.delete_offsets(request, groups.now_ms())

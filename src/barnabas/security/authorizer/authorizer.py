@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from barnabas.common.acl import AclOperation
     from barnabas.common.resource import ResourceType
     from barnabas.security.request_context import RequestContext
@@ -36,8 +38,20 @@ class Authorizer(Protocol):
         """Whether at least one resource of the type is allowed."""
         ...
 
+    def filter_authorized(
+        self, context: RequestContext, operation: AclOperation, resource_type: ResourceType, names: Sequence[str]
+    ) -> Sequence[str]:
+        """The allowed ones of many names, in their order; ``names`` itself when all are."""
+        ...
+
     def authorized_operations(self, context: RequestContext, resource_type: ResourceType, resource_name: str) -> int:
         """The operations allowed on the resource, a bit for each (KIP-430)."""
+        ...
+
+    def authorized_operations_many(
+        self, context: RequestContext, resource_type: ResourceType, names: Sequence[str]
+    ) -> Sequence[int]:
+        """``authorized_operations`` for each name."""
         ...
 
 
@@ -70,6 +84,16 @@ class AllowAllAuthorizer:
         self, context: RequestContext, operation: AclOperation, resource_type: ResourceType
     ) -> bool:
         return True
+
+    def filter_authorized(
+        self, context: RequestContext, operation: AclOperation, resource_type: ResourceType, names: Sequence[str]
+    ) -> Sequence[str]:
+        return names
+
+    def authorized_operations_many(
+        self, context: RequestContext, resource_type: ResourceType, names: Sequence[str]
+    ) -> Sequence[int]:
+        return [_ALL_OPERATIONS.get(resource_type, 0)] * len(names)
 
     def authorized_operations(self, context: RequestContext, resource_type: ResourceType, resource_name: str) -> int:
         return _ALL_OPERATIONS.get(resource_type, 0)
