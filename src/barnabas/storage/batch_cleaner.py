@@ -36,7 +36,7 @@ from barnabas.storage.produced_batch import read_end_transaction_marker
 __all__ = ["BatchCleaner", "KeyedRecord", "walk_keys"]
 
 KeyedRecord = tuple[int, int, int, int, bytes | None, bool]
-"""(start, end, timestamp delta, offset delta, key, has a value); the first two are the record's place in its section."""
+"""(start, end, timestamp delta, offset delta, key, has a value); start and end are its place in the section."""
 
 
 class BatchCleaner:

@@ -47,25 +47,23 @@ class IndexFile:
         """Raise CorruptIndexError if the entries are not in order."""
         raise NotImplementedError
 
-    def write(self, *, sync: bool = False) -> None:
-        """Make the file equal to the entries. A crash in between leaves a file that does not pass the sanity check
-        or ends early; both are found when the segment, which is unflushed then, is recovered."""
+    def write(self) -> None:
+        """Make the file equal to the entries; it exists afterwards. A crash in between leaves a file that does not pass
+        the sanity check or ends early: both are found when the segment, which is unflushed then, is recovered."""
         entries = self.entries
         if not self._is_dirty:
             return
-        # Cleared first, and a copy is written: the loop may append while another thread flushes.
         self._is_dirty = False
         written = self._written
-        tail = bytes(entries[written:])
+        tail = memoryview(entries)[written:]
         fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             os.pwrite(fd, tail, written)
-            os.ftruncate(fd, written + len(tail))
-            if sync:
-                os.fsync(fd)
+            os.ftruncate(fd, len(entries))
         finally:
+            tail.release()
             os.close(fd)
-        self._written = written + len(tail)
+        self._written = len(entries)
 
     def release(self) -> None:
         """Forget entries that the file holds too."""

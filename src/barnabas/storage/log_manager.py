@@ -14,6 +14,7 @@ import logging
 import os
 import shutil
 from collections.abc import Callable, Iterable, Sequence
+from threading import Lock
 from time import perf_counter
 from typing import NamedTuple
 
@@ -72,6 +73,7 @@ class LogManager:
         self.producer_id_expiration_ms = producer_id_expiration_ms
         self.previous_broker_epoch = -1
         self._new_unique_id = new_unique_id
+        self._cleaner_checkpoint_lock = Lock()
         self._logs: dict[TopicPartition, PartitionLog] = {}
         self._logs_of_topic: dict[str, list[PartitionLog]] = {}
         self._directory_of: dict[TopicPartition, LogDirectory] = {}
@@ -227,6 +229,13 @@ class LogManager:
                 log.producers.remove_expired(now_ms, self.producer_id_expiration_ms)
         return count
 
+    def flush_rolled(self) -> int:
+        """Flush the segments that logs have rolled away from; return of how many logs.
+
+        Made for a thread next to the loop: a full segment takes the disk a while.
+        """
+        return sum(log.flush_rolled() for log in self.logs())
+
     def flush_due(self, now_ms: int) -> int:
         """Flush the logs whose ``flush.ms`` has passed; return how many."""
         due = [
@@ -250,13 +259,24 @@ class LogManager:
                     lambda log: log.log_start_offset,
                 )
             )
-            here = {log.topic_partition for log in logs}
-            directory.write_cleaner_offsets({tp: at for tp, at in self.cleaner_offsets.items() if tp in here})
+        self.checkpoint_cleaner_offsets()
 
-    def remove_deleted(self, now_ms: int) -> int:
-        """Unlink files and directories whose delay has passed; return how many segments and directories."""
+    def checkpoint_cleaner_offsets(self) -> None:
+        """Write up to where logs are compacted. The cleaner calls this from its thread."""
+        with self._cleaner_checkpoint_lock:
+            offsets = dict(self.cleaner_offsets)
+            for directory in self.directories:
+                directory.write_cleaner_offsets(
+                    {at: offset for at, offset in offsets.items() if self._directory_of.get(at) is directory}
+                )
+
+    def remove_deleted(self, now_ms: int, *, directories_max: int = 200) -> int:
+        """Unlink files and directories whose delay has passed; return how many segments and directories.
+
+        Directories go a few at a time: somebody may delete ten thousand topics at once.
+        """
         count = sum(log.remove_retired_files(now_ms) for log in self.logs())
-        due = [item for item in self._deleted if item[0] <= now_ms]
+        due = [item for item in self._deleted if item[0] <= now_ms][:directories_max]
         for item in due:
             shutil.rmtree(item[1], ignore_errors=True)
             self._deleted.remove(item)

@@ -36,7 +36,7 @@ from barnabas.storage.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT, Le
 from barnabas.storage.partition_log import PartitionLog
 from barnabas.storage.partition_metadata import read_partition_metadata
 from barnabas.storage.producer_recovery import rebuild_producers
-from barnabas.storage.segment import CLEANED_SUFFIX, DELETED_SUFFIX, SWAP_SUFFIX, Segment
+from barnabas.storage.segment import CLEANED_SUFFIX, DELETED_SUFFIX, RELATIVE_OFFSET_MAX, SWAP_SUFFIX, Segment
 
 __all__ = ["Truncation", "load_log", "recover_segment"]
 
@@ -83,7 +83,7 @@ def load_log(
     ]
     for segment in segments:
         segment.is_flushed = is_clean or segment.size == 0
-    epochs = _load_epochs(directory)
+    epochs = _load_epochs(directory, exists=LEADER_EPOCH_CHECKPOINT in sizes)
     truncation = None
     if is_clean:
         _rebuild_missing_indexes(segments, sizes, config.index_interval_bytes)
@@ -91,18 +91,9 @@ def load_log(
         truncation = _recover(
             segments, sizes, max(recovery_point, log_start_offset), epochs, config.index_interval_bytes
         )
-    if not segments:
-        segments = [Segment(directory, log_start_offset, pool, created_ms=now_ms)]
+    if not segments or segments[-1].read_next_offset() < log_start_offset:
+        segments = [_start_anew(directory, segments, log_start_offset, pool, now_ms)]
     log_end_offset = segments[-1].read_next_offset()
-    if log_end_offset < log_start_offset:
-        _log.warning(
-            "%s ends at %d, before its start %d: it begins anew there", directory, log_end_offset, log_start_offset
-        )
-        for segment in segments:
-            segment.delete()
-        segments = [Segment(directory, log_start_offset, pool, created_ms=now_ms)]
-        segments[0].create_file()
-        log_end_offset = log_start_offset
     log_start_offset = max(log_start_offset, segments[0].base_offset)
     epochs.truncate_from_end(log_end_offset)
     epochs.truncate_from_start(log_start_offset)
@@ -123,6 +114,18 @@ def load_log(
     if has_snapshots or not is_clean:
         log.restore_producers(*rebuild_producers(directory, segments, log_start_offset, log_end_offset))
     return log, truncation
+
+
+def _start_anew(directory: str, lost: Sequence[Segment], base_offset: int, pool: FilePool, now_ms: int) -> Segment:
+    """An empty segment for a log that is new, or that ends before its start (its tail was lost, its deletion not)."""
+    segment = Segment(directory, base_offset, pool, created_ms=now_ms)
+    if lost:
+        _log.warning("%s ends before its start %d: it begins anew there", directory, base_offset)
+        for old in lost:
+            old.delete()
+    if base_offset:
+        segment.create_file()
+    return segment
 
 
 # Leftovers
@@ -272,6 +275,7 @@ def _scan(
     offset_index, time_index = segment.offset_index, segment.time_index
     position = since_entry = 0
     next_offset, max_timestamp, max_timestamp_offset = segment.base_offset, -1, segment.base_offset
+    end_offset = segment.base_offset + RELATIVE_OFFSET_MAX + 1
     latest_epoch = epochs.latest_epoch if epochs is not None else 2**31
     reason = None
     while position < total:
@@ -286,7 +290,7 @@ def _scan(
         if end > total:
             reason = "the file ends inside a batch"
             break
-        if base_offset < next_offset:
+        if not next_offset <= base_offset <= base_offset + delta < end_offset:
             reason = f"offset {base_offset} after {next_offset - 1}"
             break
         if crc32c(view[position + ATTRIBUTES_OFFSET : end]) != crc:
@@ -313,10 +317,10 @@ def _scan(
 # Epochs, id
 
 
-def _load_epochs(directory: str) -> LeaderEpochCheckpoint:
+def _load_epochs(directory: str, *, exists: bool) -> LeaderEpochCheckpoint:
     path = f"{directory}/{LEADER_EPOCH_CHECKPOINT}"
     try:
-        return LeaderEpochCheckpoint(path)
+        return LeaderEpochCheckpoint(path, is_new=not exists)
     except CorruptFileError as error:
         _log.warning("starting without leader epochs: %s", error)
         return LeaderEpochCheckpoint(path, is_new=True)

@@ -493,7 +493,7 @@ class PartitionLog:
     def truncate_fully_and_start_at(self, offset: int, *, now_ms: int) -> None:
         """Remove every record; the log starts and ends at ``offset``."""
         self._segments.start_anew(offset, now_ms=now_ms, due_ms=now_ms + self.config.file_delete_delay_ms)
-        self.log_start_offset = self.log_end_offset = offset
+        self.log_start_offset = self.log_end_offset = self.high_watermark = offset
         self._after_truncation()
 
     def _after_truncation(self) -> None:
@@ -531,12 +531,27 @@ class PartitionLog:
         """Make everything up to the log's end durable; return that offset, the new recovery point."""
         end = self.log_end_offset
         if end > self.recovery_point:
-            for segment in self.segments[segment_index(self.segments, self.recovery_point) :]:
-                segment.flush()
+            self._flush_segments(self.segments)
             self.epochs.flush(sync=True)
             self.recovery_point = max(self.recovery_point, end)
         self.last_flush_ms = now_ms
         return end
+
+    def flush_rolled(self) -> bool:
+        """Make the segments durable that are no longer written to, so that recovery need not read them.
+
+        May run in another thread than appends do. Returns whether there were any.
+        """
+        *rolled, active = self.segments
+        if not rolled or active.base_offset <= self.recovery_point:
+            return False
+        self._flush_segments(rolled)
+        self.recovery_point = max(self.recovery_point, active.base_offset)
+        return True
+
+    def _flush_segments(self, segments: Sequence[Segment]) -> None:
+        for segment in segments:
+            segment.flush()
 
     def take_producer_snapshot(self, *, sync: bool = False) -> None:
         """Write what is known of the producers, unless the last snapshot is of this offset."""

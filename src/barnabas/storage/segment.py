@@ -52,6 +52,7 @@ def segment_path(directory: str, base_offset: int, extension: str, suffix: str =
 class Segment:
     __slots__ = (
         "_first_timestamp",
+        "_has_new_files",
         "_max_timestamp",
         "_max_timestamp_offset",
         "_offset_index",
@@ -79,6 +80,7 @@ class Segment:
         self.created_ms = created_ms
         self.bytes_since_index_entry = 0
         self.is_flushed = size == 0
+        self._has_new_files = True
         self.file = PooledFile(pool, segment_path(directory, base_offset, ".log", suffix))
         self._pool = pool
         self._offset_index: OffsetIndex | None = None
@@ -192,21 +194,25 @@ class Segment:
         self.is_flushed = False
 
     def flush(self) -> None:
-        """Make everything that was appended durable, the indexes included. Uses descriptors of its own."""
+        """Make everything that was written durable. Uses descriptors of its own, so any thread may do it.
+
+        The indexes of a segment that is still appended to are not written yet, and not needed: recovery reads the
+        last segment in any case.
+        """
         if self.is_flushed:
             return
         # Set first: an append that comes while another thread flushes must leave it False.
         self.is_flushed = True
         try:
-            self._write_indexes(sync=True)
-            for path in (self.path, self.directory):
-                fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-                try:
-                    os.fsync(fd)
-                finally:
-                    os.close(fd)
+            # Files that were made or written since: once, not at every flush of a log that flushes often.
+            is_new, self._has_new_files = self._has_new_files, False
+            for extension in _EXTENSIONS if is_new else _EXTENSIONS[:1]:
+                _sync(self._path(extension))
+            if is_new:
+                _sync(self.directory)
         except OSError as error:
             self.is_flushed = False
+            self._has_new_files = True
             raise StorageError(f"{self.path}: cannot flush: {error}") from error
 
     def become_inactive(self) -> None:
@@ -218,7 +224,10 @@ class Segment:
         """Write both indexes, the last time index entry being the segment's greatest timestamp."""
         if self.max_timestamp >= 0:
             self.time_index.maybe_append(self.max_timestamp, self._max_timestamp_offset)
-        self._write_indexes(sync=False)
+        self.offset_index.write()
+        self.time_index.write()
+        self._has_new_files = True
+        self.is_flushed = False
 
     def release(self) -> None:
         """Drop index entries that are in the files too, and the descriptor."""
@@ -416,8 +425,14 @@ class Segment:
         if self._time_index is not None:
             yield self._time_index
 
-    def _write_indexes(self, *, sync: bool) -> None:
-        for index in (self.offset_index, self.time_index):
-            index.write(sync=sync)
-        if self._transaction_index is not None and sync:
-            self._transaction_index.sync()
+
+def _sync(path: str) -> None:
+    """Make a file or a directory durable, if it is there."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

@@ -75,16 +75,6 @@ class TransactionIndex:
         with suppress(FileNotFoundError):
             os.unlink(self.path)
 
-    def sync(self) -> None:
-        try:
-            fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
-        except FileNotFoundError:
-            return
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
-
     def sanity_check(self, base_offset: int) -> None:
         """Raise CorruptIndexError unless the entries are whole and end in order inside the segment."""
         last_offset = base_offset - 1

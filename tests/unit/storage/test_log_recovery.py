@@ -1,0 +1,293 @@
+"""What a crash leaves, and what start-up makes of it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from barnabas.storage.partition_log import PartitionLog
+from barnabas.storage.segment import Segment, segment_path
+from tests.unit.storage.log_driver import (
+    NOW_MS,
+    all_records,
+    append,
+    batch,
+    config,
+    killed,
+    new_log,
+    offsets_and_values,
+    reload,
+)
+
+SMALL = config(segment_bytes=1000, index_interval_bytes=200)
+
+
+def filled(path: Path, count: int = 30) -> PartitionLog:
+    log = new_log(path, SMALL)
+    for index in range(count):
+        append(log, batch(b"value %d" % index, timestamp=NOW_MS + index), epoch=index // 10)
+    return log
+
+
+def index_contents(log: PartitionLog) -> list[tuple[bytes, bytes]]:
+    return [(bytes(segment.offset_index.entries), bytes(segment.time_index.entries)) for segment in log.segments]
+
+
+def test_after_a_kill_every_appended_record_is_there(tmp_path: Path) -> None:
+    log = filled(tmp_path / "log")
+    recovered, truncation = reload(killed(log, tmp_path / "copy"), SMALL)
+    assert truncation is None
+    assert offsets_and_values(recovered) == offsets_and_values(log)
+    assert recovered.epochs.entries == [(0, 0), (1, 10), (2, 20)]
+    assert recovered.topic_id == log.topic_id
+
+
+def test_after_a_kill_the_indexes_are_those_that_a_clean_end_would_have_left(tmp_path: Path) -> None:
+    log = filled(tmp_path / "log")
+    recovered, _ = reload(killed(log, tmp_path / "copy"), SMALL)
+    recovered.close(NOW_MS)
+    log.close(NOW_MS)
+    assert index_contents(recovered) == index_contents(log)
+    assert {path.name: path.read_bytes() for path in (tmp_path / "copy").iterdir()} == {
+        path.name: path.read_bytes() for path in Path(log.directory).iterdir()
+    }
+
+
+def test_a_clean_shutdown_leaves_what_kafka_leaves(tmp_path: Path) -> None:
+    log = new_log(tmp_path)
+    append(log, batch(b"a", b"b"))
+    log.close(NOW_MS)
+    stem = "00000000000000000000"
+    assert sorted(os.listdir(log.directory)) == sorted(
+        [
+            f"{stem}.log",
+            f"{stem}.index",
+            f"{stem}.timeindex",
+            "00000000000000000002.snapshot",
+            "leader-epoch-checkpoint",
+            "partition.metadata",
+        ]
+    )
+    assert Path(segment_path(log.directory, 0, ".index")).stat().st_size == 0
+    assert Path(segment_path(log.directory, 0, ".timeindex")).stat().st_size == 12
+    assert Path(log.directory, "leader-epoch-checkpoint").read_text() == "0\n1\n0 0\n"
+
+
+def test_a_cleanly_closed_log_opens_as_it_was(tmp_path: Path) -> None:
+    log = filled(tmp_path)
+    expected = offsets_and_values(log)
+    log.close(NOW_MS)
+    reopened, truncation = reload(log.directory, SMALL, is_clean=True)
+    assert truncation is None
+    assert offsets_and_values(reopened) == expected
+    assert reopened.recovery_point == 30
+    append(reopened, batch(b"more"), epoch=7)
+    assert offsets_and_values(reopened) == [*expected, (30, b"more")]
+
+
+def test_a_torn_tail_is_cut_at_the_last_whole_batch(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    log = filled(tmp_path / "log")
+    copy = killed(log, tmp_path / "copy")
+    last = Path(segment_path(str(copy), log.active_segment.base_offset, ".log"))
+    whole = last.stat().st_size
+    with last.open("ab") as file:
+        file.write(batch(b"torn")[:40])
+    recovered, truncation = reload(copy, SMALL)
+    assert truncation is not None
+    assert (truncation.position, truncation.removed_bytes, truncation.removed_segments) == (whole, 40, 0)
+    assert not truncation.is_damage
+    assert last.stat().st_size == whole
+    assert recovered.log_end_offset == 30
+
+
+@pytest.fixture(scope="module")
+def one_segment(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A killed log of one segment, with an aborted transaction's worth of different batches."""
+    log = new_log(tmp_path_factory.mktemp("one"), config(index_interval_bytes=100))
+    for index in range(12):
+        append(log, batch(*[b"v%d" % index] * (index % 4 + 1)), epoch=index // 3)
+    return Path(log.directory)
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_any_cut_of_the_file_recovers_to_a_batch_boundary(
+    one_segment: Path, tmp_path: Path, data: st.DataObject
+) -> None:
+    copy = tmp_path / "copy"
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(one_segment, copy)
+    path = copy / "00000000000000000000.log"
+    whole, _ = reload(one_segment)
+    boundaries = [0, *(position + size for position, size, _, _ in whole.active_segment.walk())]
+    cut = data.draw(st.integers(0, path.stat().st_size))
+    os.truncate(path, cut)
+    recovered, truncation = reload(copy)
+    kept = max(boundary for boundary in boundaries if boundary <= cut)
+    assert path.stat().st_size == kept == recovered.size_bytes()
+    assert (truncation is None) == (cut == kept)
+    expected = all_records(whole)
+    assert all_records(recovered) == expected[: len(all_records(recovered))]
+    assert recovered.epochs.entries == [entry for entry in whole.epochs.entries if entry[1] < recovered.log_end_offset]
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_any_damaged_byte_ends_the_log_before_its_batch(one_segment: Path, tmp_path: Path, data: st.DataObject) -> None:
+    copy = tmp_path / "copy"
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(one_segment, copy)
+    path = copy / "00000000000000000000.log"
+    content = bytearray(path.read_bytes())
+    at = data.draw(st.integers(0, len(content) - 1))
+    content[at] ^= data.draw(st.integers(1, 255))
+    path.write_bytes(content)
+    whole, _ = reload(one_segment)
+    recovered, _ = reload(copy)
+    start, in_batch = next(
+        (position, at - position)
+        for position, size, _, _ in whole.active_segment.walk()
+        if position <= at < position + size
+    )
+    # The base offset and the leader epoch are not under the checksum.
+    if not (in_batch < 8 or 12 <= in_batch < 16):
+        assert recovered.size_bytes() == start
+    assert all_records(recovered)[:1] == all_records(whole)[: len(all_records(recovered)[:1])] or in_batch < 8
+
+
+def test_damage_in_the_middle_is_reported_with_what_it_costs(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    log = filled(tmp_path / "log")
+    copy = killed(log, tmp_path / "copy")
+    damaged = log.segments[1]
+    path = Path(segment_path(str(copy), damaged.base_offset, ".log"))
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    with caplog.at_level(logging.ERROR):
+        recovered, truncation = reload(copy, SMALL)
+    assert truncation is not None
+    assert truncation.is_damage
+    assert truncation.path == str(path)
+    assert truncation.removed_segments == len(log.segments) - 2
+    assert "checksum" in truncation.reason
+    assert str(path) in caplog.text
+    assert [record.offset for record in all_records(recovered)] == list(range(recovered.log_end_offset))
+    assert damaged.base_offset <= recovered.log_end_offset < log.segments[2].base_offset
+
+
+def test_segments_below_the_recovery_point_are_not_read_again(tmp_path: Path) -> None:
+    log = filled(tmp_path / "log")
+    copy = killed(log, tmp_path / "copy")
+    durable = log.segments[1]
+    path = Path(segment_path(str(copy), durable.base_offset, ".log"))
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    recovered, truncation = reload(copy, SMALL, recovery_point=log.segments[2].base_offset)
+    assert truncation is None
+    assert recovered.log_end_offset == 30
+
+
+@pytest.mark.parametrize("damage", ["missing", "half an entry", "out of order", "preallocated"])
+@pytest.mark.parametrize("extension", [".index", ".timeindex"])
+def test_indexes_of_durable_segments_are_rebuilt_when_they_cannot_be_right(
+    tmp_path: Path, extension: str, damage: str
+) -> None:
+    log = filled(tmp_path / "log")
+    expected = index_contents(log)
+    copy = killed(log, tmp_path / "copy")
+    path = Path(segment_path(str(copy), log.segments[0].base_offset, extension))
+    content = path.read_bytes()
+    if damage == "missing":
+        path.unlink()
+    elif damage == "half an entry":
+        path.write_bytes(content[:-5] + b"\x01")
+    elif damage == "out of order":
+        path.write_bytes(content + content)
+    else:
+        path.write_bytes(content + bytes(10_000))
+    recovered, truncation = reload(copy, SMALL, recovery_point=30)
+    assert truncation is None
+    recovered_index = index_contents(recovered)
+    assert recovered_index[:-1] == expected[:-1]
+    assert len(all_records(recovered)) == 30
+
+
+def test_a_missing_index_after_a_clean_shutdown_is_made_again(tmp_path: Path) -> None:
+    log = filled(tmp_path)
+    log.close(NOW_MS)
+    expected = index_contents(log)
+    Path(segment_path(log.directory, 0, ".index")).unlink()
+    reopened, _ = reload(log.directory, SMALL, is_clean=True)
+    assert index_contents(reopened) == expected
+
+
+def test_leftovers_of_deletions_and_unfinished_compactions_are_removed(tmp_path: Path) -> None:
+    log = filled(tmp_path)
+    expected = offsets_and_values(log)
+    directory = Path(log.directory)
+    for name in ("00000000000000000000.log.deleted", "00000000000000000003.log.cleaned", "x.checkpoint.tmp"):
+        (directory / name).write_bytes(b"rubbish")
+    recovered, _ = reload(directory, SMALL)
+    assert offsets_and_values(recovered) == expected
+    assert not [name for name in os.listdir(directory) if name.endswith((".deleted", ".cleaned", ".tmp"))]
+
+
+def test_an_index_without_its_log_is_removed(tmp_path: Path) -> None:
+    log = filled(tmp_path)
+    stray = Path(segment_path(log.directory, 500, ".timeindex"))
+    stray.write_bytes(bytes(24))
+    reload(log.directory, SMALL)
+    assert not stray.exists()
+
+
+def test_a_log_that_lost_what_its_start_offset_counts_on_begins_anew_there(tmp_path: Path) -> None:
+    log = filled(tmp_path)
+    recovered, _ = reload(log.directory, SMALL, log_start_offset=100)
+    assert (recovered.log_start_offset, recovered.log_end_offset) == (100, 100)
+    assert append(recovered, batch(b"a")).first_offset == 100
+
+
+def test_the_start_offset_of_the_checkpoint_holds_and_so_does_the_first_segments(tmp_path: Path) -> None:
+    log = filled(tmp_path)
+    assert reload(log.directory, SMALL, log_start_offset=5)[0].log_start_offset == 5
+    shutil.rmtree(tmp_path / "copy", ignore_errors=True)
+    copy = killed(log, tmp_path / "copy")
+    Segment(str(copy), 0, log.active_segment._pool).delete()
+    assert reload(copy, SMALL, log_start_offset=1)[0].log_start_offset == log.segments[1].base_offset
+
+
+def test_an_empty_log_keeps_the_offset_that_its_only_segment_is_named_after(tmp_path: Path) -> None:
+    log = filled(tmp_path / "log")
+    log.delete_oldest_segments(len(log.segments), now_ms=NOW_MS)
+    assert (log.log_start_offset, log.log_end_offset) == (30, 30)
+    for is_clean in (False, True):
+        if is_clean:
+            log.close(NOW_MS)
+        recovered, _ = reload(killed(log, tmp_path / f"copy {is_clean}"), SMALL, is_clean=is_clean)
+        assert (recovered.log_start_offset, recovered.log_end_offset) == (30, 30)
+
+
+def test_a_directory_that_was_never_written_to_opens_as_an_empty_log(tmp_path: Path) -> None:
+    log = new_log(tmp_path)
+    for is_clean in (False, True):
+        recovered, truncation = reload(log.directory, is_clean=is_clean)
+        assert (recovered.log_start_offset, recovered.log_end_offset, truncation) == (0, 0, None)
+
+
+def test_damaged_small_files_cost_only_what_they_said(tmp_path: Path) -> None:
+    log = filled(tmp_path)
+    directory = Path(log.directory)
+    (directory / "leader-epoch-checkpoint").write_text("not a checkpoint")
+    (directory / "partition.metadata").write_text("version: 9\n")
+    (directory / "00000000000000000030.snapshot").write_bytes(b"short")
+    recovered, _ = reload(directory, SMALL)
+    assert recovered.topic_id is None
+    assert len(all_records(recovered)) == 30
+    assert recovered.epochs.entries == [(0, 0), (1, 10), (2, 20)]
