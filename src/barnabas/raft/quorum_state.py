@@ -31,8 +31,9 @@ __all__ = ["LEGAL_MOVES", "QuorumState"]
 LEGAL_MOVES: Mapping[type[EpochState], frozenset[type[EpochState]]] = {
     # A higher epoch without leader; the election timer; a leader was found.
     UnattachedState: frozenset({UnattachedState, ProspectiveState, FollowerState}),
-    # A higher epoch, or pre-votes refused; pre-votes granted; a leader was found, or the old one is still there.
-    ProspectiveState: frozenset({UnattachedState, CandidateState, FollowerState}),
+    # A higher epoch, or pre-votes refused; a real vote for another; pre-votes granted; a leader was found, or the old
+    # one is still there.
+    ProspectiveState: frozenset({UnattachedState, ProspectiveState, CandidateState, FollowerState}),
     # A higher epoch; the timer after a lost election; a majority; somebody else won.
     CandidateState: frozenset({UnattachedState, ProspectiveState, LeaderState, FollowerState}),
     # A higher epoch; the fetch timer; a leader of a higher epoch.
@@ -95,6 +96,7 @@ class QuorumState:
 
     def initialize(self, stored: ElectionState | None, last_log_epoch: int, now_ms: int) -> None:
         """The state that a restart leads to; a leader never goes on leading the epoch that it led before."""
+        self._persisted = stored
         election = stored or ElectionState(0)
         key = self._config.key
         if election.epoch < last_log_epoch:
@@ -139,7 +141,6 @@ class QuorumState:
 
     def _start_in(self, state: EpochState) -> None:
         self._state = state
-        self._persisted = None
         if not isinstance(state, ResignedState):
             self._persist_now(state.election())
 
@@ -170,13 +171,20 @@ class QuorumState:
         invariant(before.voted_key is None or before.voted_key.id == candidate.id, f"{before!r} has voted already")
         invariant(candidate.id != self._config.node_id, "a vote for oneself makes a candidate")
         deadline = before.deadline_ms
-        state: EpochState
         if isinstance(before, ProspectiveState):
-            state = UnattachedState(before.epoch, election_deadline_ms=deadline, voted_key=candidate)
+            state: EpochState = ProspectiveState(
+                before.epoch,
+                node_id=self._config.node_id,
+                voters=self.voters,
+                election_deadline_ms=deadline,
+                leader_id=before.leader_id,
+                voted_key=candidate,
+            )
         else:
             state = UnattachedState(
                 before.epoch, election_deadline_ms=deadline, leader_id=before.leader_id, voted_key=candidate
             )
+        self._persist_now(state.election())
         self._move(state)
 
     def transition_to_prospective(self, now_ms: int) -> None:

@@ -13,23 +13,28 @@ what may be sent. Calls never overlap: one owner queues what arrives and feeds i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from barnabas.common.errors import invariant
 from barnabas.raft.control_record_state_machine import ControlRecordStateMachine
 from barnabas.raft.election_state import ElectionState
 from barnabas.raft.errors import NotLeaderException
+from barnabas.raft.inbound import FetchedSnapshot, Inbound
 from barnabas.raft.log_state import LogState
 from barnabas.raft.ports import RandomBelow, RecordSerde
 from barnabas.raft.raft_config import RaftConfig
 from barnabas.raft.ready import Ready
 from barnabas.raft.replica import Replica
 from barnabas.raft.replica_key import OffsetAndEpoch
+from barnabas.raft.state_steps import step
 from barnabas.raft.states.candidate import CandidateState
+from barnabas.raft.states.epoch_state import FOREVER_MS
+from barnabas.raft.states.follower import FollowerState
 from barnabas.raft.states.leader import LeaderState
-from barnabas.raft.states.prospective import ProspectiveState
 from barnabas.raft.states.resigned import ResignedState
-from barnabas.raft.states.unattached import UnattachedState
+
+if TYPE_CHECKING:
+    from barnabas.raft.messages import Messages
 
 __all__ = ["RaftNode"]
 
@@ -49,6 +54,8 @@ class RaftNode:
         )
         self._quorum = self._replica.quorum
         self._log = log
+        self._messages: Messages | None = None
+        self._now_ms = 0
 
     # --- reading
 
@@ -80,11 +87,15 @@ class RaftNode:
 
     @property
     def deadline_ms(self) -> int:
-        """When ``tick`` is due; may be long past or never."""
-        deadline = min(self._quorum.state.deadline_ms, self._replica.requests.deadline_ms)
+        """When ``tick`` is due. What was due at the last call has been dealt with, so this lies in the future."""
+        deadlines = [self._quorum.state.deadline_ms, self._replica.requests.deadline_ms]
         leader = self._quorum.in_state(LeaderState)
         drain = self._replica.drain_deadline_ms(leader) if leader is not None else None
-        return deadline if drain is None else min(deadline, drain)
+        if drain is not None:
+            deadlines.append(drain)
+        if self._messages is not None:
+            deadlines.append(self._messages.deadline_ms)
+        return min((deadline for deadline in deadlines if deadline > self._now_ms), default=FOREVER_MS)
 
     # --- input
 
@@ -117,7 +128,7 @@ class RaftNode:
         self._log.flushed(end_offset)
         leader = self._quorum.in_state(LeaderState)
         if leader is not None and leader.update_local(self._log.durable_end_offset, now_ms):
-            self._high_watermark_moved(leader)
+            self._replica.leader_high_watermark_moved(leader)
         return self._advance(now_ms)
 
     def snapshot_created(self, snapshot_id: OffsetAndEpoch, size: int) -> None:
@@ -140,60 +151,49 @@ class RaftNode:
             self._replica.resign(now_ms)
         return self._advance(now_ms)
 
-    # --- what time and state ask for
+    def initiate_shutdown(self, now_ms: int) -> Ready:
+        """A leader steps down and tells the others, so that they need not wait for a timeout."""
+        leader = self._quorum.in_state(LeaderState)
+        if leader is not None and len(leader.voters) > 1:
+            self._replica.resign(now_ms)
+        return self._advance(now_ms)
 
-    def _high_watermark_moved(self, leader: LeaderState) -> None:
-        if leader.high_watermark is not None:
-            self._replica.advance_high_watermark(leader.high_watermark)
-            self._replica.announce_leader()
+    @property
+    def may_stop(self) -> bool:
+        """Nothing would be gained by staying: nobody else depends on this replica, or another one leads."""
+        state = self._quorum.state
+        if isinstance(state, LeaderState) or not self._quorum.is_voter or self._quorum.is_only_voter:
+            return True
+        if isinstance(state, ResignedState):
+            return not state.unacked_voters
+        return isinstance(state, FollowerState)
+
+    # --- messages of other replicas
+
+    def receive(self, message: Inbound, now_ms: int) -> Ready:
+        """Take a request, or what became of one of ours. An answer that nobody waits for any more is dropped."""
+        from barnabas.raft.messages import Messages
+
+        if self._messages is None:
+            self._messages = Messages(self._replica)
+        self._messages.receive(message, now_ms)
+        return self._advance(now_ms)
+
+    def snapshot_fetched(self, fetched: FetchedSnapshot, now_ms: int) -> Ready:
+        """The snapshot that was asked to be frozen is complete on disk: the log starts anew after it."""
+        self._replica.install_snapshot(fetched)
+        follower = self._quorum.in_state(FollowerState)
+        if follower is not None:
+            follower.start_fetching_snapshot(None)
+        return self._advance(now_ms)
+
+    # --- what time and state ask for
 
     def _advance(self, now_ms: int) -> Ready:
         """Make every move that is due, until none is."""
-        while self._step(now_ms):
+        self._now_ms = now_ms
+        while step(self._replica, now_ms):
             pass
+        if self._messages is not None:
+            self._messages.answer_waiting(now_ms)
         return self._replica.outbox.take()
-
-    def _step(self, now_ms: int) -> bool:
-        """One move; False when the state wants to stay for now."""
-        state = self._quorum.state
-        if isinstance(state, LeaderState):
-            self._replica.drain(state, now_ms)
-            return False
-        if isinstance(state, CandidateState):
-            return self._step_candidate(state, now_ms)
-        if isinstance(state, ProspectiveState):
-            return self._step_prospective(state, now_ms)
-        if isinstance(state, ResignedState):
-            return self._step_resigned(state, now_ms)
-        if isinstance(state, UnattachedState) and now_ms >= state.deadline_ms and self._quorum.is_voter:
-            self._quorum.transition_to_prospective(now_ms)
-            self._replica.state_changed()
-            return True
-        return False
-
-    def _step_prospective(self, state: ProspectiveState, now_ms: int) -> bool:
-        if state.votes.is_granted:
-            self._quorum.transition_to_candidate(now_ms)
-        elif state.votes.is_rejected or now_ms >= state.deadline_ms:
-            self._quorum.transition_to_unattached(state.epoch, now_ms)
-        else:
-            return False
-        self._replica.state_changed()
-        return True
-
-    def _step_candidate(self, state: CandidateState, now_ms: int) -> bool:
-        if state.votes.is_granted:
-            self._replica.become_leader(now_ms)
-        elif now_ms >= state.deadline_ms:
-            self._quorum.transition_to_prospective(now_ms)
-        else:
-            return False
-        self._replica.state_changed()
-        return True
-
-    def _step_resigned(self, state: ResignedState, now_ms: int) -> bool:
-        if now_ms < state.deadline_ms:
-            return False
-        self._quorum.transition_to_unattached(state.epoch + 1, now_ms)
-        self._replica.state_changed()
-        return True

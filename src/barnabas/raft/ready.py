@@ -151,6 +151,7 @@ class Ready:
         "requests",
         "responses",
         "restart_at",
+        "snapshot_to_freeze",
         "truncate_to",
     )
 
@@ -165,7 +166,9 @@ class Ready:
         self.requests: list[OutboundRequest] = []
         self.responses: list[OutboundResponse] = []
         self.fetch_snapshot: list[tuple[OffsetAndEpoch, int, bytes | memoryview]] = []
-        """Chunks of a snapshot that is being fetched: id, position, bytes."""
+        """Chunks of a snapshot that is being fetched: id, position, bytes. Position 0 starts the file anew."""
+        self.snapshot_to_freeze: OffsetAndEpoch | None = None
+        """All chunks are there: make the snapshot durable, then call ``snapshot_fetched``."""
         self.high_watermark: int | None = None
         self.committed: list[AppendedBatch] = []
         self.leader_and_epoch: LeaderAndEpoch | None = None

@@ -20,6 +20,7 @@ from barnabas.raft.control_records import (
     leader_change,
     voters_record,
 )
+from barnabas.raft.inbound import FetchedSnapshot
 from barnabas.raft.log_state import LogState
 from barnabas.raft.outbox import Outbox
 from barnabas.raft.ports import RandomBelow, RecordSerde
@@ -92,6 +93,18 @@ class Replica:
         self._uncommitted.clear()
         self.outbox.ready.restart_at = snapshot_id
 
+    def install_snapshot(self, fetched: FetchedSnapshot) -> None:
+        """Everything up to the snapshot's end is committed and in it; log and control records start anew."""
+        snapshot_id = fetched.snapshot_id
+        self.log.add_snapshot(snapshot_id, fetched.size)
+        self.restart_at(snapshot_id)
+        self.control_records.clear()
+        if fetched.kraft_version is not None:
+            self.control_records.replay_kraft_version(snapshot_id.offset - 1, fetched.kraft_version)
+        if fetched.voters is not None:
+            self.control_records.replay_voters(snapshot_id.offset - 1, fetched.voters)
+        self.advance_high_watermark(snapshot_id.offset)
+
     def advance_high_watermark(self, high_watermark: int) -> None:
         if high_watermark <= (self.log.high_watermark or -1):
             return
@@ -100,6 +113,11 @@ class Replica:
         ready.high_watermark = high_watermark
         while self._uncommitted and self._uncommitted[0].last_offset < high_watermark:
             ready.committed.append(self._uncommitted.popleft())
+
+    def leader_high_watermark_moved(self, leader: LeaderState) -> None:
+        if leader.high_watermark is not None:
+            self.advance_high_watermark(leader.high_watermark)
+            self.announce_leader()
 
     # --- leading
 

@@ -31,7 +31,7 @@ class FollowerState(EpochState):
         self.has_fetched_from_leader = False
         self.fetching_snapshot: OffsetAndEpoch | None = None
         self.snapshot_position = 0
-        self.update_voter_deadline_ms = 0
+        self.snapshot_is_complete = False
 
     @property
     def leader_id(self) -> int:
@@ -48,6 +48,7 @@ class FollowerState(EpochState):
     def start_fetching_snapshot(self, snapshot_id: OffsetAndEpoch | None) -> None:
         self.fetching_snapshot = snapshot_id
         self.snapshot_position = 0
+        self.snapshot_is_complete = False
 
     def can_grant_vote(self, candidate: ReplicaKey, *, is_log_up_to_date: bool, is_pre_vote: bool) -> bool:
         """A follower that has heard from its leader refuses even a pre-vote: the leader is alive."""

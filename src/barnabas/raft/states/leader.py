@@ -132,6 +132,11 @@ class LeaderState(EpochState):
         self._note_fetch(key.id, now_ms)
         return self._update_high_watermark()
 
+    def note_snapshot_fetch(self, key: ReplicaKey, now_ms: int) -> None:
+        """A voter that reads a snapshot is alive, though it acknowledges nothing yet."""
+        if self.is_voter(key):
+            self._note_fetch(key.id, now_ms)
+
     def _note_fetch(self, voter_id: int, now_ms: int) -> None:
         if voter_id == self._key.id:
             return

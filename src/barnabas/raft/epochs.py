@@ -1,0 +1,171 @@
+"""What an epoch and a leader that a message names mean for this replica; shared by all of the quorum's protocols."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+from barnabas.common.errors import ErrorCode, InvariantViolated, invariant
+from barnabas.raft.replica import Replica
+from barnabas.raft.states.follower import FollowerState
+from barnabas.raft.states.leader import LeaderState
+from barnabas.raft.voter_set import Endpoint
+
+__all__ = [
+    "CLUSTER_METADATA_TOPIC",
+    "CommonOutcome",
+    "check_cluster_id",
+    "check_leader_request",
+    "check_voter_request",
+    "endpoint_of_leader",
+    "handle_common_response",
+    "listeners_of",
+    "only_partition",
+    "maybe_transition",
+]
+
+CLUSTER_METADATA_TOPIC = "__cluster_metadata"
+
+NOBODY = -1
+
+
+class _Listener(Protocol):
+    name: str
+    host: str
+    port: int
+
+
+class _NodeEndpoint(Protocol):
+    node_id: int
+    host: str
+    port: int
+
+
+class _Topic(Protocol):
+    @property
+    def topic_name(self) -> str: ...
+
+    @property
+    def partitions(self) -> list[object]: ...
+
+
+class CommonOutcome:
+    """What the common part of an answer's handling came to."""
+
+    HANDLED = "handled"
+    RETRY = "retry"
+    GO_ON = "go on"
+
+
+def only_partition(topics: Iterable[object]) -> object | None:
+    """The one partition that every raft message is about; None if it is about anything else."""
+    found = list(topics)
+    if len(found) != 1:
+        return None
+    topic = found[0]
+    partitions = list(getattr(topic, "partitions", ()))
+    if getattr(topic, "topic_name", None) != CLUSTER_METADATA_TOPIC or len(partitions) != 1:
+        return None
+    partition: object = partitions[0]
+    return partition if getattr(partition, "partition_index", None) == 0 else None
+
+
+def check_cluster_id(replica: Replica, cluster_id: str | None) -> bool:
+    """A request without a cluster id is taken: its sender may not know it yet."""
+    return cluster_id is None or cluster_id == replica.config.cluster_id
+
+
+def check_voter_request(replica: Replica, sender_id: int, epoch: int) -> ErrorCode:
+    """For what only voters send. The sender need not be in our voter set, which may be old."""
+    if epoch < replica.quorum.epoch:
+        return ErrorCode.FENCED_LEADER_EPOCH
+    if sender_id < 0:
+        return ErrorCode.INVALID_REQUEST
+    return ErrorCode.NONE
+
+
+def check_leader_request(replica: Replica, epoch: int) -> ErrorCode:
+    """For what only the leader of the epoch may answer."""
+    if epoch < replica.quorum.epoch:
+        return ErrorCode.FENCED_LEADER_EPOCH
+    if epoch > replica.quorum.epoch:
+        return ErrorCode.UNKNOWN_LEADER_EPOCH
+    if replica.quorum.in_state(LeaderState) is None:
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+    return ErrorCode.NONE
+
+
+def listeners_of(listeners: Iterable[_Listener]) -> dict[str, Endpoint]:
+    return {listener.name: Endpoint(listener.host, listener.port) for listener in listeners}
+
+
+def endpoint_of_leader(
+    replica: Replica, leader_id: int | None, endpoints: Iterable[_NodeEndpoint]
+) -> dict[str, Endpoint]:
+    """An answer names only the leader's endpoint for the listener that it came by."""
+    for endpoint in endpoints:
+        if endpoint.node_id == leader_id:
+            return {replica.config.listener_name: Endpoint(endpoint.host, endpoint.port)}
+    return {}
+
+
+def maybe_transition(
+    replica: Replica, leader_id: int | None, epoch: int, endpoints: Mapping[str, Endpoint], now_ms: int
+) -> None:
+    """Follow the (epoch, leader) of a message, when it is news. Two leaders of one epoch are a fault, never a reply."""
+    quorum = replica.quorum
+    _check_consistent_leader(replica, leader_id, epoch)
+    if epoch < quorum.epoch:
+        return
+    known_endpoints = endpoints
+    if leader_id is not None and not known_endpoints:
+        voter = quorum.voters.get(leader_id)
+        known_endpoints = voter.listeners if voter is not None else {}
+    if epoch > quorum.epoch:
+        if leader_id is not None and known_endpoints:
+            quorum.transition_to_follower(epoch, leader_id, known_endpoints, now_ms)
+        else:
+            quorum.transition_to_unattached(epoch, now_ms, leader_id=leader_id)
+        replica.state_changed()
+    elif leader_id is not None and leader_id != replica.config.node_id and known_endpoints:
+        follower = quorum.in_state(FollowerState)
+        if follower is None and quorum.in_state(LeaderState) is None:
+            quorum.transition_to_follower(epoch, leader_id, known_endpoints, now_ms)
+            replica.state_changed()
+
+
+def handle_common_response(
+    replica: Replica,
+    *,
+    error: ErrorCode,
+    leader_id: int | None,
+    epoch: int,
+    endpoints: Mapping[str, Endpoint],
+    now_ms: int,
+) -> str:
+    """The part that the answers of all raft requests have in common."""
+    quorum = replica.quorum
+    if epoch < quorum.epoch or error is ErrorCode.UNKNOWN_LEADER_EPOCH:
+        return CommonOutcome.HANDLED
+    if epoch > quorum.epoch or error in (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER):
+        maybe_transition(replica, leader_id, epoch, endpoints, now_ms)
+        return CommonOutcome.HANDLED
+    if leader_id is not None and quorum.leader_id is None and leader_id != replica.config.node_id:
+        maybe_transition(replica, leader_id, epoch, endpoints, now_ms)
+        return CommonOutcome.GO_ON if error is ErrorCode.NONE else CommonOutcome.HANDLED
+    if error is ErrorCode.NONE:
+        return CommonOutcome.GO_ON
+    if error is ErrorCode.INVALID_REQUEST:
+        raise InvariantViolated("a replica says that our request is invalid")
+    return CommonOutcome.RETRY
+
+
+def _check_consistent_leader(replica: Replica, leader_id: int | None, epoch: int) -> None:
+    quorum = replica.quorum
+    if leader_id is None or epoch != quorum.epoch:
+        return
+    if leader_id == replica.config.node_id:
+        invariant(quorum.leader_id == leader_id, f"{leader_id} is said to lead epoch {epoch}, but does not")
+    else:
+        known = quorum.leader_id
+        invariant(known is None or known == leader_id, f"{leader_id} and {known} both lead epoch {epoch}")

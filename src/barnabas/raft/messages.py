@@ -1,0 +1,96 @@
+"""Which message goes to which protocol; loaded when the first message arrives or leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from barnabas.common.errors import invariant
+from barnabas.protocol.messages.begin_quorum_epoch import BeginQuorumEpochRequest, BeginQuorumEpochResponse
+from barnabas.protocol.messages.describe_quorum import DescribeQuorumRequest
+from barnabas.protocol.messages.end_quorum_epoch import EndQuorumEpochRequest, EndQuorumEpochResponse
+from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse
+from barnabas.protocol.messages.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
+from barnabas.protocol.messages.vote import VoteRequest, VoteResponse
+from barnabas.protocol.schema import Message
+from barnabas.raft.describe_quorum import handle_describe_quorum_request
+from barnabas.raft.epoch_protocol import (
+    handle_begin_request,
+    handle_begin_response,
+    handle_end_request,
+    handle_end_response,
+)
+from barnabas.raft.fetch_protocol import FetchProtocol
+from barnabas.raft.inbound import Inbound, RaftRequest, RaftResponse, RequestFailed
+from barnabas.raft.replica import Replica
+from barnabas.raft.replication import handle_fetch_response, handle_fetch_snapshot_response
+from barnabas.raft.snapshot_protocol import handle_fetch_snapshot_request
+from barnabas.raft.states.prospective import ProspectiveState
+from barnabas.raft.vote_protocol import handle_vote_request, handle_vote_response
+
+__all__ = ["Messages"]
+
+_REQUESTS: Mapping[type[Message], Callable[[Replica, RaftRequest, int], None]] = {
+    VoteRequest: handle_vote_request,
+    BeginQuorumEpochRequest: handle_begin_request,
+    EndQuorumEpochRequest: handle_end_request,
+    FetchSnapshotRequest: handle_fetch_snapshot_request,
+    DescribeQuorumRequest: handle_describe_quorum_request,
+}
+_RESPONSES: Mapping[type[Message], Callable[[Replica, RaftResponse, int], bool]] = {
+    VoteResponse: handle_vote_response,
+    BeginQuorumEpochResponse: handle_begin_response,
+    EndQuorumEpochResponse: handle_end_response,
+    FetchResponse: handle_fetch_response,
+    FetchSnapshotResponse: handle_fetch_snapshot_response,
+}
+
+
+class Messages:
+    def __init__(self, replica: Replica) -> None:
+        self._replica = replica
+        self._fetches = FetchProtocol(replica)
+
+    @property
+    def deadline_ms(self) -> int:
+        return self._fetches.deadline_ms
+
+    def receive(self, message: Inbound, now_ms: int) -> None:
+        if isinstance(message, RaftRequest):
+            self._receive_request(message, now_ms)
+        elif isinstance(message, RaftResponse):
+            self._receive_response(message, now_ms)
+        else:
+            self._receive_failure(message, now_ms)
+
+    def answer_waiting(self, now_ms: int) -> None:
+        self._fetches.answer_waiting(now_ms)
+
+    def _receive_request(self, request: RaftRequest, now_ms: int) -> None:
+        if isinstance(request.body, FetchRequest):
+            self._fetches.handle_request(request, now_ms)
+            return
+        handler = _REQUESTS.get(type(request.body))
+        invariant(handler is not None, f"{type(request.body).__name__} is no request of the quorum")
+        if handler is not None:
+            handler(self._replica, request, now_ms)
+
+    def _receive_response(self, response: RaftResponse, now_ms: int) -> None:
+        requests = self._replica.requests
+        if not requests.is_expected(response.source_id, response.correlation_id):
+            return
+        handler = _RESPONSES.get(type(response.body))
+        invariant(handler is not None, f"{type(response.body).__name__} is no answer of the quorum")
+        if handler is not None and handler(self._replica, response, now_ms):
+            requests.succeeded(response.source_id, response.correlation_id)
+        else:
+            requests.failed(response.source_id, response.correlation_id, now_ms)
+
+    def _receive_failure(self, failure: RequestFailed, now_ms: int) -> None:
+        requests = self._replica.requests
+        if not requests.is_expected(failure.source_id, failure.correlation_id):
+            return
+        requests.failed(failure.source_id, failure.correlation_id, now_ms)
+        if failure.is_unsupported_version and isinstance(self._replica.quorum.state, ProspectiveState):
+            # A voter that is too old for pre-votes: only a real election can be won with it.
+            self._replica.quorum.transition_to_candidate(now_ms)
+            self._replica.state_changed()

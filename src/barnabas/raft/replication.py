@@ -1,0 +1,246 @@
+"""The follower's and observer's side: fetch from the leader, follow its log, take its snapshot when too far behind.
+
+A voter's fetch offset tells the leader what is durable here, so a voter sends its next Fetch only when its log is
+flushed. An observer is not counted and need not wait. Somebody who knows no leader asks the bootstrap servers, one
+after the other, and learns of it from their answers.
+"""
+
+from __future__ import annotations
+
+from barnabas.common.errors import ErrorCode, invariant
+from barnabas.common.uuid import Uuid
+from barnabas.protocol.messages.fetch import (
+    EpochEndOffset,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    PartitionData,
+    ReplicaState,
+)
+from barnabas.protocol.messages.fetch import SnapshotId as FetchSnapshotId
+from barnabas.protocol.messages.fetch_snapshot import (
+    FetchSnapshotRequest,
+    FetchSnapshotRequestPartitionSnapshot,
+    FetchSnapshotRequestTopicSnapshot,
+    FetchSnapshotResponse,
+    FetchSnapshotResponsePartitionSnapshot,
+    SnapshotId,
+)
+from barnabas.protocol.record_batch import BatchView, iter_batches
+from barnabas.protocol.schema import Message
+from barnabas.raft.epochs import (
+    CLUSTER_METADATA_TOPIC,
+    NOBODY,
+    CommonOutcome,
+    endpoint_of_leader,
+    handle_common_response,
+)
+from barnabas.raft.inbound import RaftResponse
+from barnabas.raft.ready import AppendedBatch
+from barnabas.raft.replica import Replica
+from barnabas.raft.replica_key import OffsetAndEpoch
+from barnabas.raft.states.follower import FollowerState
+
+__all__ = ["handle_fetch_response", "handle_fetch_snapshot_response", "send_fetch", "send_fetch_to_bootstrap_server"]
+
+UNKNOWN = -1
+
+
+def send_fetch(replica: Replica, follower: FollowerState, now_ms: int) -> None:
+    """Fetch from the leader, or from a bootstrap server while the way to the leader is not open."""
+    if replica.quorum.is_voter and replica.log.durable_end_offset < replica.log.end_offset:
+        return
+    endpoint = replica.leader_endpoint()
+    if endpoint is None or replica.requests.is_backing_off(follower.leader_id, now_ms):
+        send_fetch_to_bootstrap_server(replica, now_ms)
+    elif replica.requests.is_ready(follower.leader_id, now_ms) and not replica.requests.has_any_in_flight(now_ms):
+        replica.send(follower.leader_id, endpoint, _request(replica, follower), now_ms)
+
+
+def send_fetch_to_bootstrap_server(replica: Replica, now_ms: int) -> None:
+    server = replica.requests.ready_bootstrap_server(now_ms)
+    if server is not None:
+        replica.send(server[0], server[1], _fetch_request(replica), now_ms)
+
+
+def handle_fetch_response(replica: Replica, response: RaftResponse, now_ms: int) -> bool:
+    body = response.body
+    if not isinstance(body, FetchResponse):
+        raise TypeError(body)
+    if body.error_code or len(body.responses) != 1 or len(body.responses[0].partitions) != 1:
+        return False
+    partition = body.responses[0].partitions[0]
+    current = partition.current_leader
+    leader_id = None if current is None or current.leader_id == NOBODY else current.leader_id
+    outcome = handle_common_response(
+        replica,
+        error=ErrorCode(partition.error_code),
+        leader_id=leader_id,
+        epoch=replica.quorum.epoch if current is None else current.leader_epoch,
+        endpoints=endpoint_of_leader(replica, leader_id, body.node_endpoints),
+        now_ms=now_ms,
+    )
+    follower = replica.quorum.in_state(FollowerState)
+    if outcome != CommonOutcome.GO_ON or follower is None:
+        return outcome != CommonOutcome.RETRY
+    _follow(replica, follower, partition)
+    _heard_from_leader(replica, follower, now_ms)
+    return True
+
+
+def handle_fetch_snapshot_response(replica: Replica, response: RaftResponse, now_ms: int) -> bool:
+    body = response.body
+    if not isinstance(body, FetchSnapshotResponse):
+        raise TypeError(body)
+    if body.error_code or len(body.topics) != 1 or len(body.topics[0].partitions) != 1:
+        return False
+    partition = body.topics[0].partitions[0]
+    current = partition.current_leader
+    leader_id = None if current is None or current.leader_id == NOBODY else current.leader_id
+    error = ErrorCode(partition.error_code)
+    gone = error in (ErrorCode.SNAPSHOT_NOT_FOUND, ErrorCode.POSITION_OUT_OF_RANGE)
+    outcome = handle_common_response(
+        replica,
+        error=ErrorCode.NONE if gone else error,
+        leader_id=leader_id,
+        epoch=replica.quorum.epoch if current is None else current.leader_epoch,
+        endpoints=endpoint_of_leader(replica, leader_id, body.node_endpoints),
+        now_ms=now_ms,
+    )
+    follower = replica.quorum.in_state(FollowerState)
+    if outcome != CommonOutcome.GO_ON or follower is None:
+        return outcome != CommonOutcome.RETRY
+    if gone:
+        follower.start_fetching_snapshot(None)
+        return True
+    _take_chunk(replica, follower, partition)
+    _heard_from_leader(replica, follower, now_ms)
+    return True
+
+
+# --- what an answer means
+
+
+def _follow(replica: Replica, follower: FollowerState, partition: PartitionData) -> None:
+    diverging, snapshot = partition.diverging_epoch, partition.snapshot_id
+    if diverging is not None and diverging.epoch >= 0:
+        _truncate(replica, diverging)
+    elif snapshot is not None and snapshot.epoch >= 0:
+        _start_snapshot(replica, follower, snapshot)
+    else:
+        _append(replica, partition.records or b"")
+        if partition.high_watermark >= 0:
+            replica.advance_high_watermark(min(partition.high_watermark, replica.log.end_offset))
+
+
+def _truncate(replica: Replica, diverging: EpochEndOffset) -> None:
+    """Cut back to where both logs can still be equal: the smaller end of the leader's epoch in either."""
+    mine = replica.log.end_offset_for_epoch(diverging.epoch)
+    end_offset = min(mine.offset, diverging.end_offset) if mine.epoch == diverging.epoch else mine.offset
+    replica.truncate_to(end_offset)
+
+
+def _start_snapshot(replica: Replica, follower: FollowerState, snapshot: FetchSnapshotId) -> None:
+    snapshot_id = OffsetAndEpoch(snapshot.end_offset, snapshot.epoch)
+    if snapshot_id not in replica.log.snapshots:
+        follower.start_fetching_snapshot(snapshot_id)
+
+
+def _append(replica: Replica, records: bytes | memoryview) -> None:
+    for batch in iter_batches(records):
+        batch.ensure_valid()
+        invariant(
+            batch.leader_epoch <= replica.quorum.epoch,
+            f"batch at {batch.base_offset} is of epoch {batch.leader_epoch}, after {replica.quorum.epoch}",
+        )
+        if batch.base_offset < replica.log.end_offset:
+            continue
+        replica.write(_appended(batch))
+
+
+def _appended(batch: BatchView) -> AppendedBatch:
+    return AppendedBatch(
+        base_offset=batch.base_offset,
+        last_offset=batch.last_offset,
+        epoch=batch.leader_epoch,
+        timestamp_ms=batch.max_timestamp,
+        data=batch.tobytes(),
+        is_control=batch.is_control,
+    )
+
+
+def _take_chunk(replica: Replica, follower: FollowerState, partition: FetchSnapshotResponsePartitionSnapshot) -> None:
+    snapshot_id = OffsetAndEpoch(partition.snapshot_id.end_offset, partition.snapshot_id.epoch)
+    wanted = follower.fetching_snapshot
+    if wanted is None or snapshot_id != wanted or partition.position != follower.snapshot_position:
+        return
+    data = partition.unaligned_records or b""
+    replica.outbox.ready.fetch_snapshot.append((snapshot_id, partition.position, data))
+    follower.snapshot_position += len(data)
+    if follower.snapshot_position >= partition.size:
+        follower.snapshot_is_complete = True
+        replica.outbox.ready.snapshot_to_freeze = snapshot_id
+
+
+def _heard_from_leader(replica: Replica, follower: FollowerState, now_ms: int) -> None:
+    follower.fetch_deadline_ms = now_ms + replica.config.fetch_timeout_ms
+    follower.has_fetched_from_leader = True
+
+
+# --- requests
+
+
+def _request(replica: Replica, follower: FollowerState) -> Message:
+    if follower.fetching_snapshot is not None:
+        return _fetch_snapshot_request(replica, follower.fetching_snapshot, follower.snapshot_position)
+    return _fetch_request(replica)
+
+
+def _fetch_request(replica: Replica) -> FetchRequest:
+    config, log = replica.config, replica.log
+    return FetchRequest(
+        cluster_id=config.cluster_id,
+        replica_state=ReplicaState(replica_id=config.node_id, replica_epoch=-1),
+        max_wait_ms=config.fetch_max_wait_ms,
+        min_bytes=0,
+        max_bytes=config.fetch_max_bytes,
+        topics=[
+            FetchTopic(
+                topic_id=Uuid.METADATA_TOPIC_ID,
+                partitions=[
+                    FetchPartition(
+                        partition=0,
+                        current_leader_epoch=replica.quorum.epoch,
+                        fetch_offset=log.end_offset,
+                        last_fetched_epoch=log.last_epoch,
+                        replica_directory_id=config.directory_id,
+                        high_watermark=UNKNOWN if log.high_watermark is None else log.high_watermark,
+                    )
+                ],
+            )
+        ],
+    )
+
+
+def _fetch_snapshot_request(replica: Replica, snapshot_id: OffsetAndEpoch, position: int) -> FetchSnapshotRequest:
+    config = replica.config
+    return FetchSnapshotRequest(
+        cluster_id=config.cluster_id,
+        replica_id=config.node_id,
+        max_bytes=config.fetch_snapshot_max_bytes,
+        topics=[
+            FetchSnapshotRequestTopicSnapshot(
+                name=CLUSTER_METADATA_TOPIC,
+                partitions=[
+                    FetchSnapshotRequestPartitionSnapshot(
+                        partition=0,
+                        current_leader_epoch=replica.quorum.epoch,
+                        snapshot_id=SnapshotId(end_offset=snapshot_id.offset, epoch=snapshot_id.epoch),
+                        position=position,
+                        replica_directory_id=config.directory_id,
+                    )
+                ],
+            )
+        ],
+    )

@@ -1,0 +1,123 @@
+"""What each state does when time passes or something has changed: the one place where moves without a message are made.
+
+The modules that talk to other replicas are imported where they are first needed: a replica that is the only voter
+never needs them, and starts faster without.
+"""
+
+from __future__ import annotations
+
+from barnabas.raft.replica import Replica
+from barnabas.raft.states.candidate import CandidateState
+from barnabas.raft.states.follower import FollowerState
+from barnabas.raft.states.leader import LeaderState
+from barnabas.raft.states.prospective import ProspectiveState
+from barnabas.raft.states.resigned import ResignedState
+from barnabas.raft.states.unattached import UnattachedState
+
+__all__ = ["step"]
+
+
+def step(replica: Replica, now_ms: int) -> bool:
+    """Make one move; False when the state stays, and has sent what it has to send."""
+    state = replica.quorum.state
+    if isinstance(state, LeaderState):
+        return _step_leader(replica, state, now_ms)
+    if isinstance(state, FollowerState):
+        return _step_follower(replica, state, now_ms)
+    if isinstance(state, CandidateState):
+        return _step_candidate(replica, state, now_ms)
+    if isinstance(state, ProspectiveState):
+        return _step_prospective(replica, state, now_ms)
+    if isinstance(state, ResignedState):
+        return _step_resigned(replica, state, now_ms)
+    if isinstance(state, UnattachedState):
+        return _step_unattached(replica, state, now_ms)
+    return False
+
+
+def _step_leader(replica: Replica, leader: LeaderState, now_ms: int) -> bool:
+    if leader.resign_requested or now_ms >= leader.check_quorum_deadline_ms:
+        replica.resign(now_ms)
+        return True
+    replica.drain(leader, now_ms)
+    if now_ms >= leader.begin_quorum_deadline_ms and len(leader.voters) > 1:
+        from barnabas.raft.epoch_protocol import send_begin_requests
+
+        send_begin_requests(replica, leader, now_ms)
+    return False
+
+
+def _step_follower(replica: Replica, follower: FollowerState, now_ms: int) -> bool:
+    from barnabas.raft.replication import send_fetch, send_fetch_to_bootstrap_server
+
+    if follower.snapshot_is_complete:
+        return False
+    if now_ms >= follower.fetch_deadline_ms:
+        if replica.quorum.is_voter:
+            replica.quorum.transition_to_prospective(now_ms)
+            replica.state_changed()
+            return True
+        send_fetch_to_bootstrap_server(replica, now_ms)
+    send_fetch(replica, follower, now_ms)
+    return False
+
+
+def _step_unattached(replica: Replica, state: UnattachedState, now_ms: int) -> bool:
+    if replica.quorum.is_voter and now_ms >= state.deadline_ms:
+        replica.quorum.transition_to_prospective(now_ms)
+        replica.state_changed()
+        return True
+    if replica.config.bootstrap_servers and not replica.quorum.is_only_voter:
+        from barnabas.raft.replication import send_fetch_to_bootstrap_server
+
+        send_fetch_to_bootstrap_server(replica, now_ms)
+    return False
+
+
+def _step_prospective(replica: Replica, state: ProspectiveState, now_ms: int) -> bool:
+    if state.votes.is_granted:
+        replica.quorum.transition_to_candidate(now_ms)
+    elif state.votes.is_rejected or now_ms >= state.deadline_ms:
+        _give_up_pre_votes(replica, state, now_ms)
+    else:
+        from barnabas.raft.vote_protocol import send_vote_requests
+
+        send_vote_requests(replica, state, now_ms)
+        return False
+    replica.state_changed()
+    return True
+
+
+def _give_up_pre_votes(replica: Replica, state: ProspectiveState, now_ms: int) -> None:
+    """Back to the leader if there is one whose address is known: it may be alive after all."""
+    leader = replica.quorum.voters.get(state.leader_id) if state.leader_id is not None else None
+    if leader is not None and leader.key.id != replica.config.node_id:
+        replica.quorum.transition_to_follower(state.epoch, leader.key.id, leader.listeners, now_ms)
+    else:
+        replica.quorum.transition_to_unattached(state.epoch, now_ms)
+
+
+def _step_candidate(replica: Replica, state: CandidateState, now_ms: int) -> bool:
+    if state.votes.is_granted:
+        replica.become_leader(now_ms)
+    elif now_ms >= state.deadline_ms:
+        replica.quorum.transition_to_prospective(now_ms)
+    else:
+        from barnabas.raft.vote_protocol import send_vote_requests
+
+        send_vote_requests(replica, state, now_ms)
+        return False
+    replica.state_changed()
+    return True
+
+
+def _step_resigned(replica: Replica, state: ResignedState, now_ms: int) -> bool:
+    if now_ms >= state.deadline_ms:
+        replica.quorum.transition_to_unattached(state.epoch + 1, now_ms)
+        replica.state_changed()
+        return True
+    if state.unacked_voters:
+        from barnabas.raft.epoch_protocol import send_end_requests
+
+        send_end_requests(replica, state, now_ms)
+    return False

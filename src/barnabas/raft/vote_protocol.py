@@ -1,0 +1,174 @@
+"""Vote (52): asking for votes as Prospective or Candidate, and giving them.
+
+A pre-vote asks "would you?" and leaves no trace. A real vote is durable before its answer goes out: the Ready that
+holds both sees to that.
+"""
+
+from __future__ import annotations
+
+from barnabas.common.errors import ErrorCode
+from barnabas.protocol.messages.vote import (
+    NodeEndpoint,
+    VoteRequest,
+    VoteRequestPartitionData,
+    VoteRequestTopicData,
+    VoteResponse,
+    VoteResponsePartitionData,
+    VoteResponseTopicData,
+)
+from barnabas.raft.epochs import (
+    CLUSTER_METADATA_TOPIC,
+    NOBODY,
+    CommonOutcome,
+    check_cluster_id,
+    check_voter_request,
+    endpoint_of_leader,
+    handle_common_response,
+    only_partition,
+)
+from barnabas.raft.inbound import RaftRequest, RaftResponse
+from barnabas.raft.replica import Replica
+from barnabas.raft.replica_key import OffsetAndEpoch, ReplicaKey
+from barnabas.raft.states.candidate import CandidateState
+from barnabas.raft.states.prospective import ProspectiveState
+
+__all__ = ["handle_vote_request", "handle_vote_response", "send_vote_requests"]
+
+
+def handle_vote_request(replica: Replica, request: RaftRequest, now_ms: int) -> None:
+    body = request.body
+    if not isinstance(body, VoteRequest):
+        raise TypeError(body)
+    partition = only_partition(body.topics)
+    if not check_cluster_id(replica, body.cluster_id):
+        _respond_top_level(replica, request, ErrorCode.INCONSISTENT_CLUSTER_ID)
+    elif not isinstance(partition, VoteRequestPartitionData):
+        _respond_top_level(replica, request, ErrorCode.INVALID_REQUEST)
+    else:
+        error, granted = _decide(replica, body.voter_id, partition, request.version, now_ms)
+        _respond(replica, request, error, granted=granted)
+
+
+def send_vote_requests(replica: Replica, state: ProspectiveState | CandidateState, now_ms: int) -> None:
+    """Ask everyone who has not answered yet, as soon as each can be asked."""
+    if state.votes.is_rejected:
+        return
+    for voter_id in state.votes.unanswered:
+        voter = replica.quorum.voters.get(voter_id)
+        endpoint = replica.quorum.voters.endpoint(voter_id, replica.config.listener_name)
+        if voter is None or endpoint is None or not replica.requests.is_ready(voter_id, now_ms):
+            continue
+        request = _request(replica, voter.key, is_pre_vote=isinstance(state, ProspectiveState))
+        replica.send(voter_id, endpoint, request, now_ms)
+
+
+def handle_vote_response(replica: Replica, response: RaftResponse, now_ms: int) -> bool:
+    """Says whether the sender may be asked again at once; False makes it wait a little."""
+    body = response.body
+    if not isinstance(body, VoteResponse):
+        raise TypeError(body)
+    partition = only_partition(body.topics)
+    if body.error_code or not isinstance(partition, VoteResponsePartitionData):
+        return False
+    leader_id = None if partition.leader_id == NOBODY else partition.leader_id
+    outcome = handle_common_response(
+        replica,
+        error=ErrorCode(partition.error_code),
+        leader_id=leader_id,
+        epoch=partition.leader_epoch,
+        endpoints=endpoint_of_leader(replica, leader_id, body.node_endpoints),
+        now_ms=now_ms,
+    )
+    if outcome != CommonOutcome.GO_ON:
+        return outcome == CommonOutcome.HANDLED
+    state = replica.quorum.state
+    if isinstance(state, ProspectiveState | CandidateState):
+        state.votes.record(response.source_id, granted=partition.vote_granted)
+    return True
+
+
+def _decide(
+    replica: Replica, voter_id: int, partition: VoteRequestPartitionData, version: int, now_ms: int
+) -> tuple[ErrorCode, bool]:
+    epoch, is_pre_vote = partition.replica_epoch, partition.pre_vote
+    error = check_voter_request(replica, partition.replica_id, epoch)
+    if error is not ErrorCode.NONE:
+        return error, False
+    last_epoch = partition.last_offset_epoch
+    if partition.last_offset < 0 or last_epoch < 0 or last_epoch > epoch or (last_epoch == epoch and not is_pre_vote):
+        return ErrorCode.INVALID_REQUEST, False
+    quorum = replica.quorum
+    if epoch > quorum.epoch:
+        quorum.transition_to_unattached(epoch, now_ms)
+        replica.state_changed()
+    if version >= 1 and not _is_me(replica, ReplicaKey(voter_id, partition.voter_directory_id)):
+        return ErrorCode.INVALID_VOTER_KEY, False
+    candidate = ReplicaKey(partition.replica_id, partition.replica_directory_id)
+    mine = replica.log.end_offset_and_epoch
+    theirs = OffsetAndEpoch(partition.last_offset, last_epoch)
+    granted = quorum.state.can_grant_vote(
+        candidate,
+        is_log_up_to_date=(theirs.epoch, theirs.offset) >= (mine.epoch, mine.offset),
+        is_pre_vote=is_pre_vote,
+    )
+    if granted and not is_pre_vote and quorum.state.voted_key is None:
+        quorum.add_vote(candidate, now_ms)
+    return ErrorCode.NONE, granted
+
+
+def _is_me(replica: Replica, key: ReplicaKey) -> bool:
+    return key.id == replica.config.node_id and key.matches(replica.config.key)
+
+
+def _request(replica: Replica, voter: ReplicaKey, *, is_pre_vote: bool) -> VoteRequest:
+    end = replica.log.end_offset_and_epoch
+    config = replica.config
+    return VoteRequest(
+        cluster_id=config.cluster_id,
+        voter_id=voter.id,
+        topics=[
+            VoteRequestTopicData(
+                topic_name=CLUSTER_METADATA_TOPIC,
+                partitions=[
+                    VoteRequestPartitionData(
+                        partition_index=0,
+                        replica_epoch=replica.quorum.epoch,
+                        replica_id=config.node_id,
+                        replica_directory_id=config.directory_id,
+                        voter_directory_id=voter.directory_id,
+                        last_offset_epoch=end.epoch,
+                        last_offset=end.offset,
+                        pre_vote=is_pre_vote,
+                    )
+                ],
+            )
+        ],
+    )
+
+
+def _respond_top_level(replica: Replica, request: RaftRequest, error: ErrorCode) -> None:
+    replica.outbox.respond(request.correlation_id, VoteResponse(error_code=error))
+
+
+def _respond(replica: Replica, request: RaftRequest, error: ErrorCode, *, granted: bool) -> None:
+    leader_id, endpoint = replica.quorum.leader_id, replica.leader_endpoint()
+    shows_endpoint = request.version >= 1 and leader_id is not None and endpoint is not None
+    body = VoteResponse(
+        topics=[
+            VoteResponseTopicData(
+                topic_name=CLUSTER_METADATA_TOPIC,
+                partitions=[
+                    VoteResponsePartitionData(
+                        partition_index=0,
+                        error_code=error,
+                        leader_id=NOBODY if leader_id is None else leader_id,
+                        leader_epoch=replica.quorum.epoch,
+                        vote_granted=granted,
+                    )
+                ],
+            )
+        ],
+    )
+    if shows_endpoint and leader_id is not None and endpoint is not None:
+        body.node_endpoints = [NodeEndpoint(node_id=leader_id, host=endpoint.host, port=endpoint.port)]
+    replica.outbox.respond(request.correlation_id, body)
