@@ -101,7 +101,7 @@ fuzz: dev ## the property tests with many more examples
 check: lint types layers ## format, lint, strict types, layers
 
 lint: dev
-	@$(BIN)/ruff format --check --quiet . || { $(BIN)/ruff format --diff . 2>&1 | tail -n 1; echo "make format mends this" >&2; exit 1; }
+	@$(BIN)/ruff format --check . || { echo "make format mends this" >&2; exit 1; }
 	@$(BIN)/ruff check .
 
 types: dev
