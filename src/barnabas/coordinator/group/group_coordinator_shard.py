@@ -109,8 +109,8 @@ class GroupCoordinatorShard:
                     f"Group {group_id} not found." if foreign is None else f"Group {group_id} is not a classic group."
                 )
             return described
-        is_stable = group.state is GroupState.STABLE
-        protocol = group.protocol_name if is_stable else None
+        # Before it is Stable a group has no protocol to show metadata of; assignments are those of the last generation.
+        protocol = group.protocol_name if group.state is GroupState.STABLE else None
         return DescribedGroup(
             group_id=group_id,
             group_state=group.state.value,
@@ -123,7 +123,7 @@ class GroupCoordinatorShard:
                     client_id=member.client_id,
                     client_host=member.client_host,
                     member_metadata=b"" if protocol is None else member.protocols[protocol],
-                    member_assignment=member.assignment if is_stable else b"",
+                    member_assignment=member.assignment,
                 )
                 for member in group.members.values()
             ],

@@ -196,7 +196,7 @@ class JoinGroup:
         if member_id in group.pending_join_members:
             if request.group_instance_id is not None:
                 # No static member is ever pending: the client mixed two identities up. Kafka fails the same way.
-                return self._refuse(ErrorCode.UNKNOWN_SERVER_ERROR, member_id)
+                return self._refuse(ErrorCode.UNKNOWN_SERVER_ERROR, "")
             return self._add(group, member_id)
         try:
             member = group.validate_member(member_id, request.group_instance_id)

@@ -1,0 +1,73 @@
+"""A client of one connection that sends what it is told to, in the version it is told to: no retry, no state."""
+
+from __future__ import annotations
+
+import socket
+from itertools import count
+from struct import Struct
+from typing import Any
+
+from barnabas.protocol.api_keys import API_TABLE, ApiKey
+from barnabas.protocol.headers import RequestHeader, ResponseHeader, request_header_version, response_header_version
+from barnabas.protocol.schema import Message
+
+_SIZE = Struct(">i")
+
+
+class RawClient:
+    def __init__(self, port: int, *, client_id: str | None = "raw", timeout_s: float = 20) -> None:
+        self._socket = socket.create_connection(("127.0.0.1", port), timeout_s)
+        self._client_id = client_id
+        self._correlation_ids = count(1)
+        self._expected: list[tuple[type[Message], ApiKey, int]] = []
+
+    def send(self, request: Message, version: int) -> None:
+        """Send without waiting; ``receive`` gives the answers in order."""
+        key = ApiKey(request.API_KEY)
+        header = RequestHeader(
+            request_api_key=key,
+            request_api_version=version,
+            correlation_id=next(self._correlation_ids),
+            client_id=self._client_id,
+        )
+        frame = header.encode(request_header_version(key, version)) + request.encode(version)
+        self._socket.sendall(_SIZE.pack(len(frame)) + frame)
+        self._expected.append((_response_type(request), key, version))
+
+    def receive(self) -> Any:
+        response_type, key, version = self._expected.pop(0)
+        (size,) = _SIZE.unpack(self._read(4))
+        frame = self._read(size)
+        _, position = ResponseHeader.read(frame, 0, response_header_version(key, version))
+        return response_type.decode(frame, version, position)
+
+    def call(self, request: Message, version: int | None = None) -> Any:
+        self.send(request, API_TABLE[ApiKey(request.API_KEY)].highest if version is None else version)
+        return self.receive()
+
+    def exchange(self, request: Message, version: int) -> bytes:
+        """Send, and return the answer's frame undecoded."""
+        self.send(request, version)
+        self._expected.pop(0)
+        (size,) = _SIZE.unpack(self._read(4))
+        return self._read(size)
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def _read(self, size: int) -> bytes:
+        chunks = bytearray()
+        while len(chunks) < size:
+            chunk = self._socket.recv(size - len(chunks))
+            if not chunk:
+                raise ConnectionError("the peer closed the connection")
+            chunks += chunk
+        return bytes(chunks)
+
+
+def _response_type(request: Message) -> type[Message]:
+    from importlib import import_module
+
+    module = import_module(type(request).__module__)
+    response: type[Message] = getattr(module, type(request).__name__.replace("Request", "Response"))
+    return response

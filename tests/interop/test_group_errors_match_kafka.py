@@ -1,0 +1,24 @@
+"""Our group coordinator answers as Kafka 4.3.1's does: the same stories, told to both."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.interop.group_scenarios import SCENARIOS, story_of
+from tests.peers import KafkaNode
+from tests.peers.barnabas_node import BarnabasNode
+
+pytestmark = pytest.mark.interop
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_the_same_story(scenario: str, real_kafka: KafkaNode, barnabas_node: BarnabasNode) -> None:
+    theirs = story_of(real_kafka.port, scenario)
+    ours = story_of(barnabas_node.port, scenario)
+    assert [label for label, _ in ours] == [label for label, _ in theirs]
+    differences = [
+        f"{label}\n    kafka: {expected}\n     ours: {seen}"
+        for (label, expected), (_, seen) in zip(theirs, ours, strict=True)
+        if expected != seen
+    ]
+    assert not differences, "\n".join(differences)
