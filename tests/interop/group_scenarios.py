@@ -119,6 +119,7 @@ class Conversation:
     def stable(self, group: str, **options: Any) -> tuple[str, int]:
         """A group of one member, Stable."""
         member = self.client.call(join(group, **options), 9).member_id
+        self._comparable(member)  # Names ids in the order in which they were made.
         joined = self.client.call(join(group, member, **options), 9)
         self.client.call(sync(group, member, joined.generation_id, {member: b"all"}), 5)
         return member, joined.generation_id
