@@ -1,0 +1,57 @@
+"""``python -m bench``: compare a real Kafka 4.3.1 and barnabas on this machine.
+
+Rounds alternate, so that a machine that changes its speed changes it for both. Everything stays on loopback and
+stops by itself; the folders are removed at the end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import tempfile
+from pathlib import Path
+
+from bench.codec import measure_codec
+from bench.measurements import Figures, folder_for, measure
+from bench.report import write_report
+from bench.sides import SIDES, make_node
+from tests.peers import require_peer
+
+PROJECT = Path(__file__).resolve().parent.parent
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=3, help="rounds of each side (default 3)")
+    parser.add_argument("--records", type=int, default=500_000, help="records of 1 KB in each producer run")
+    parser.add_argument("--topics", type=int, default=10_000, help="one-partition topics to create")
+    parser.add_argument("--only", choices=["nodes", "codec"], help="leave the other part out (nothing is written)")
+    parser.add_argument("--output", type=Path, default=PROJECT / "docs" / "benchmarks")
+    options = parser.parse_args()
+    require_peer()
+    codec = {} if options.only == "nodes" else measure_codec()
+    for name, value in codec.items():
+        print(f"codec: {name} {value:,.0f}", flush=True)
+    if options.only == "codec":
+        return
+    rounds: dict[str, list[Figures]] = {side: [] for side in SIDES}
+    base = Path(tempfile.mkdtemp(prefix="barnabas-bench-"))
+    try:
+        for number in range(options.rounds):
+            for side in SIDES if number % 2 == 0 else reversed(SIDES):
+                folder = folder_for(base, side, number)
+                print(f"round {number + 1} of {options.rounds}: {side}", flush=True)
+                figures = measure(make_node(side, folder), records=options.records, topics=options.topics)
+                rounds[side].append(figures)
+                for name, value in figures.items():
+                    print(f"  {name:34} {value:12.2f}", flush=True)
+                shutil.rmtree(folder, ignore_errors=True)
+    finally:
+        shutil.rmtree(base, ignore_errors=True)
+    if options.only is None:
+        page = write_report(options.output, rounds, codec, {"records": options.records, "topics": options.topics})
+        print(f"written: {page}")
+
+
+if __name__ == "__main__":
+    main()
