@@ -68,9 +68,10 @@ class PlainSettings:
     log_cleaner_backoff_ms: int
     log_cleaner_dedupe_buffer_size: int
     log_cleaner_enable: bool
+    log_cleaner_io_buffer_load_factor: float
+    log_cleaner_io_max_bytes_per_second: float
     log_flush_offset_checkpoint_interval_ms: int
     log_flush_scheduler_interval_ms: int
-    log_flush_start_offset_checkpoint_interval_ms: int
     log_retention_check_interval_ms: int
     max_incremental_fetch_session_cache_slots: int
     max_request_partition_size_limit: int
@@ -84,19 +85,14 @@ class PlainSettings:
     min_insync_replicas: int
     num_partitions: int
     offset_metadata_max_bytes: int
-    offsets_commit_timeout_ms: int
     offsets_retention_check_interval_ms: int
     offsets_retention_minutes: int
     offsets_topic_num_partitions: int
     offsets_topic_replication_factor: int
     offsets_topic_segment_bytes: int
-    producer_id_expiration_check_interval_ms: int
     producer_id_expiration_ms: int
-    replica_high_watermark_checkpoint_interval_ms: int
     socket_listen_backlog_size: int
-    socket_receive_buffer_bytes: int
     socket_request_max_bytes: int
-    socket_send_buffer_bytes: int
 
 
 PLAIN_SETTINGS = tuple(name.replace("_", ".") for name in PlainSettings.__annotations__)

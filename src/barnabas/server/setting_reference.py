@@ -12,7 +12,7 @@ from barnabas.common.config_def import ConfigDef, ConfigKey
 from barnabas.common.group_config import CLIENT_METRICS_CONFIG_DEF, GROUP_CONFIG_DEF, group_synonym
 from barnabas.common.topic_config import TOPIC_CONFIG_DEF, TOPIC_SYNONYMS
 from barnabas.common.topic_config_docs import CLIENT_METRICS_CONFIG_DOCS, GROUP_CONFIG_DOCS, TOPIC_CONFIG_DOCS
-from barnabas.server.setting_support import REMOVED_SETTINGS, SupportState, support_of
+from barnabas.server.setting_support import REMOVED_SETTINGS, TOPIC_SETTINGS_WITHOUT_EFFECT, SupportState, support_of
 
 __all__ = ["describe_setting", "reference_page"]
 
@@ -54,6 +54,9 @@ def reference_page() -> str:
     for names, advice in REMOVED_SETTINGS:
         lines.append(f"| {', '.join(f'`{name}`' for name in names.split())} | {_cell(advice)} |")
     lines += ["", *_section("Topics", TOPIC_CONFIG_DEF, TOPIC_CONFIG_DOCS.get, _topic_fallback)]
+    lines += ["Of these, some are stored and described, and change nothing in this release:", ""]
+    lines += [f"- `{name}`: {reason}" for name, reason in TOPIC_SETTINGS_WITHOUT_EFFECT.items()]
+    lines += [""]
     lines += _section("Groups", GROUP_CONFIG_DEF, GROUP_CONFIG_DOCS.get, lambda name: f"`{group_synonym(name) or ''}`")
     lines += _section("Client metrics", CLIENT_METRICS_CONFIG_DEF, CLIENT_METRICS_CONFIG_DOCS.get, lambda name: "")
     lines += _section("Dynamic quotas of a broker", DYNAMIC_QUOTA_CONFIG_DEF, broker_config_doc, lambda name: "")

@@ -15,7 +15,14 @@ from typing import NamedTuple
 from barnabas.common.broker_config import BROKER_CONFIG_DEF, listener_base_name
 from barnabas.common.topic_config import TOPIC_SYNONYMS
 
-__all__ = ["REMOVED_SETTINGS", "Support", "SupportState", "removed_setting", "support_of"]
+__all__ = [
+    "REMOVED_SETTINGS",
+    "TOPIC_SETTINGS_WITHOUT_EFFECT",
+    "Support",
+    "SupportState",
+    "removed_setting",
+    "support_of",
+]
 
 
 class SupportState(Enum):
@@ -61,10 +68,11 @@ _WORKING = (
     "log.cleaner.backoff.ms",
     "log.cleaner.dedupe.buffer.size",
     "log.cleaner.enable",
+    "log.cleaner.io.buffer.load.factor",
+    "log.cleaner.io.max.bytes.per.second",
     "log.dir",
     "log.dirs",
     "log.flush.offset.checkpoint.interval.ms",
-    "log.flush.start.offset.checkpoint.interval.ms",
     "log.retention.check.interval.ms",
     "max.incremental.fetch.session.cache.slots",
     "max.request.partition.size.limit",
@@ -79,26 +87,33 @@ _WORKING = (
     "node.id",
     "num.partitions",
     "offset.metadata.max.bytes",
-    "offsets.commit.timeout.ms",
     "offsets.retention.check.interval.ms",
     "offsets.retention.minutes",
     "offsets.topic.num.partitions",
     "offsets.topic.replication.factor",
     "offsets.topic.segment.bytes",
     "process.roles",
-    "producer.id.expiration.check.interval.ms",
     "producer.id.expiration.ms",
-    "replica.high.watermark.checkpoint.interval.ms",
     "socket.listen.backlog.size",
-    "socket.receive.buffer.bytes",
     "socket.request.max.bytes",
-    "socket.send.buffer.bytes",
     "barnabas.auto.format",
     "barnabas.log.format",
     "barnabas.log.level",
     "barnabas.max.open.files",
     "barnabas.metrics.listener",
 )
+
+# Settings of topics that are stored and described, and change nothing. The broker's defaults for them are the same.
+TOPIC_SETTINGS_WITHOUT_EFFECT = {
+    "preallocate": "Files grow as they are written.",
+    "leader.replication.throttled.replicas": "A cluster is one node in this release: nothing is replicated.",
+    "follower.replication.throttled.replicas": "A cluster is one node in this release: nothing is replicated.",
+    "unclean.leader.election.enable": "A cluster is one node in this release: there is no other replica to elect.",
+    "local.retention.bytes": "It matters with remote.storage.enable only, which is refused.",
+    "local.retention.ms": "It matters with remote.storage.enable only, which is refused.",
+    "remote.log.copy.disable": "It matters with remote.storage.enable only, which is refused.",
+    "remote.log.delete.on.disable": "It matters with remote.storage.enable only, which is refused.",
+}
 
 # A reason and the names that it holds for, "*" standing for any beginning or end. The first row that fits decides.
 _WITHOUT_EFFECT: tuple[tuple[str, str], ...] = (
@@ -117,11 +132,23 @@ _WITHOUT_EFFECT: tuple[tuple[str, str], ...] = (
         " controller.socket.* controlled.shutdown.enable initial.broker.registration.timeout.ms"
         " unclean.leader.election.interval.ms controller.quorum.fetch.max.bytes controller.quorum.fetch.snapshot.*"
         " controller.quorum.request.* controller.quorum.retry.* controller.quorum.append.linger.ms"
-        " socket.connection.setup.* request.timeout.ms log.dir.failure.timeout.ms",
+        " socket.connection.setup.* request.timeout.ms log.dir.failure.timeout.ms offsets.commit.timeout.ms",
+    ),
+    (
+        "The operating system sizes the buffers of each connection, which serves it better than one fixed size.",
+        "socket.send.buffer.bytes socket.receive.buffer.bytes",
+    ),
+    (
+        "It is done together with what log.flush.offset.checkpoint.interval.ms is for.",
+        "log.flush.start.offset.checkpoint.interval.ms replica.high.watermark.checkpoint.interval.ms",
+    ),
+    (
+        "It is done together with what log.retention.check.interval.ms is for.",
+        "producer.id.expiration.check.interval.ms",
     ),
     (
         "Buffers grow with what they hold, up to the limits of other settings.",
-        "log.cleaner.io.buffer.* offsets.load.buffer.size group.coordinator.cached.buffer.max.bytes",
+        "log.cleaner.io.buffer.size offsets.load.buffer.size group.coordinator.cached.buffer.max.bytes",
     ),
     ("Records are appended when they are decided: nothing lingers.", "group.coordinator.append.linger.ms"),
     (
@@ -173,7 +200,7 @@ _NOT_ALLOWED: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("Client telemetry is not collected.", "telemetry.*", ()),
     (
         "Tiered storage is not there yet.",
-        "remote.* follower.fetch.last.tiered.offset.enable log.local.retention.*",
+        "remote.* follower.fetch.last.tiered.offset.enable",
         (),
     ),
     ("Reads from a follower need a second broker, which is not there yet.", "replica.selector.class", ()),
@@ -189,7 +216,6 @@ _NOT_ALLOWED: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("Share groups are not there.", "group.share.* share.*", ()),
     ("Streams groups are not there.", "group.streams.*", ()),
     ("Offsets are written uncompressed.", "offsets.topic.compression.codec", ()),
-    ("The cleaner is not throttled yet.", "log.cleaner.io.max.bytes.per.second", ()),
     ("It is for the development of Kafka itself.", "unstable.* internal.*", ()),
 )
 
@@ -215,8 +241,10 @@ REMOVED_SETTINGS: tuple[tuple[str, str], ...] = (
 @cache
 def _exact() -> dict[str, Support]:
     table = dict.fromkeys(_WORKING, WORKS)
-    for synonyms in TOPIC_SYNONYMS.values():
-        table.update(dict.fromkeys((name for name, _ in synonyms if not name.startswith("log.local.")), WORKS))
+    for topic_name, synonyms in TOPIC_SYNONYMS.items():
+        reason = TOPIC_SETTINGS_WITHOUT_EFFECT.get(topic_name)
+        support = WORKS if reason is None else Support(SupportState.NO_EFFECT, reason)
+        table.update(dict.fromkeys((name for name, _ in synonyms), support))
     return table
 
 

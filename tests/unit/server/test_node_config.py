@@ -19,6 +19,33 @@ COMBINED = {
     "log.dirs": "data",
     "offsets.topic.replication.factor": "1",
 }
+# What a freshly unpacked Kafka 4.3 comes with, comments apart.
+STOCK = """
+process.roles=broker,controller
+node.id=1
+controller.quorum.bootstrap.servers=localhost:9093
+listeners=PLAINTEXT://:9092,CONTROLLER://:9093
+inter.broker.listener.name=PLAINTEXT
+advertised.listeners=PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093
+controller.listener.names=CONTROLLER
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL
+num.network.threads=3
+num.io.threads=8
+socket.send.buffer.bytes=102400
+socket.receive.buffer.bytes=102400
+socket.request.max.bytes=104857600
+log.dirs=/tmp/kraft-combined-logs
+num.partitions=1
+num.recovery.threads.per.data.dir=1
+offsets.topic.replication.factor=1
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+log.retention.hours=168
+log.segment.bytes=1073741824
+log.retention.check.interval.ms=300000
+"""
 PYTHON_TYPES = {
     ConfigType.BOOLEAN: "bool",
     ConfigType.STRING: "str",
@@ -51,6 +78,14 @@ def test_a_combined_node_has_its_listeners_sorted_by_role() -> None:
     assert (config.node_id, config.is_broker, config.is_controller) == (1, True, True)
     assert (config.log_dirs, config.metadata_log_dir, config.source) == (["data"], "data", "a file")
     assert config.warnings == []
+
+
+def test_the_file_that_comes_with_kafka_is_taken_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "server.properties"
+    path.write_text(STOCK)
+    config = load_node_config(str(path))
+    assert [str(each) for each in config.advertised_broker_listeners] == ["PLAINTEXT://localhost:9092"]
+    assert [str(each) for each in config.broker_listeners] == ["PLAINTEXT://:9092"]
 
 
 def test_without_a_file_there_is_a_node_on_localhost() -> None:
@@ -178,8 +213,8 @@ def test_several_interfaces_are_listened_on_when_clients_are_told_a_name() -> No
 
 def test_the_whole_node_refuses_what_is_set_for_one_listener() -> None:
     given = {name: Given(text, "a file") for name, text in COMBINED.items()}
-    given["listener.name.plaintext.socket.send.buffer.bytes"] = Given("102400", "a file")
-    with pytest.raises(InvalidSettings, match=r"set socket.send.buffer.bytes for all of them"):
+    given["listener.name.plaintext.connections.max.idle.ms"] = Given("600000", "a file")
+    with pytest.raises(InvalidSettings, match=r"set connections.max.idle.ms for all of them"):
         node_config_of(given, source="a file")
 
 

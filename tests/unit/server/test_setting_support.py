@@ -36,9 +36,9 @@ def test_no_required_setting_is_refused() -> None:
         ("ssl.keystore.location", SupportState.REFUSED),
         ("listener.name.x.ssl.keystore.location", SupportState.REFUSED),
         ("listener.name.x.num.network.threads", SupportState.NO_EFFECT),
-        ("listener.name.x.socket.send.buffer.bytes", SupportState.REFUSED),
+        ("listener.name.x.connections.max.idle.ms", SupportState.REFUSED),
         ("log.retention.hours", SupportState.WORKS),
-        ("log.local.retention.ms", SupportState.REFUSED),
+        ("log.local.retention.ms", SupportState.NO_EFFECT),
     ],
 )
 def test_some_states(name: str, state: SupportState) -> None:
