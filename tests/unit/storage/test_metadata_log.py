@@ -1,0 +1,233 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from barnabas.common.errors import InvariantViolated
+from barnabas.protocol.record_batch_builder import RecordBatchBuilder
+from barnabas.raft.control_records import build_control_batch, leader_change
+from barnabas.raft.ready import AppendedBatch
+from barnabas.raft.replica_key import OffsetAndEpoch, ReplicaKey
+from barnabas.storage.metadata_log import METADATA_LOG_DIRECTORY, MetadataLog
+from barnabas.storage.snapshot_file import RawSnapshotWriter, list_snapshots
+
+LOG = "00000000000000000000.log"
+
+
+def batch(
+    base_offset: int, count: int = 1, *, epoch: int = 1, size: int = 10, timestamp_ms: int = 1000
+) -> AppendedBatch:
+    builder = RecordBatchBuilder(base_offset=base_offset, leader_epoch=epoch)
+    for offset in range(base_offset, base_offset + count):
+        builder.append(offset, timestamp_ms, None, bytes(10))
+    return AppendedBatch(
+        base_offset=base_offset,
+        last_offset=base_offset + count - 1,
+        epoch=epoch,
+        timestamp_ms=timestamp_ms,
+        data=builder.build(),
+        is_control=False,
+    )
+
+
+def control_batch(base_offset: int, epoch: int) -> AppendedBatch:
+    record = leader_change(1, [ReplicaKey(1)], [ReplicaKey(1)])
+    data = build_control_batch([record], base_offset=base_offset, leader_epoch=epoch, timestamp_ms=1000)
+    return AppendedBatch(
+        base_offset=base_offset, last_offset=base_offset, epoch=epoch, timestamp_ms=1000, data=data, is_control=True
+    )
+
+
+def filled(directory: Path, batches: int = 5, **options: int) -> MetadataLog:
+    """Batches of two records: offsets 0-1, 2-3 and so on."""
+    log = MetadataLog(str(directory), **options)
+    for index in range(batches):
+        log.append(batch(2 * index, 2))
+    return log
+
+
+def offsets(log: MetadataLog, start: int = 0) -> list[int]:
+    return [view.base_offset for view in log.batches(start)]
+
+
+def snapshot(log: MetadataLog, offset: int, epoch: int = 1) -> OffsetAndEpoch:
+    snapshot_id = OffsetAndEpoch(offset, epoch)
+    writer = RawSnapshotWriter(log.directory, snapshot_id, "token")
+    writer.append(b"content")
+    writer.freeze()
+    log.snapshots = list_snapshots(log.directory)
+    return snapshot_id
+
+
+def test_a_new_log_has_the_files_that_kafka_makes(tmp_path: Path) -> None:
+    filled(tmp_path).close()
+    names = sorted(os.listdir(tmp_path / METADATA_LOG_DIRECTORY))
+    assert names == [
+        "00000000000000000000.index",
+        LOG,
+        "00000000000000000000.timeindex",
+        "00000000000000000010.snapshot",
+        "leader-epoch-checkpoint",
+        "partition.metadata",
+    ]
+    content = (tmp_path / METADATA_LOG_DIRECTORY / "partition.metadata").read_text()
+    assert content == "version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ"
+
+
+def test_a_read_gives_whole_batches_and_at_least_one(tmp_path: Path) -> None:
+    log = filled(tmp_path)
+    size = len(batch(0, 2).data)
+    assert len(log.read(3, 1)) == size
+    assert len(log.read(3, 3 * size)) == 3 * size
+    assert len(log.read(3, 1 << 20)) == 4 * size
+    assert log.read(10, 1 << 20) == b""
+
+
+def test_a_read_stops_before_the_end_offset(tmp_path: Path) -> None:
+    log = filled(tmp_path)
+    assert [view.base_offset for view in log.batches(2, 6)] == [2, 4]
+
+
+def test_an_append_must_follow_the_end(tmp_path: Path) -> None:
+    with pytest.raises(InvariantViolated, match="does not follow the log end 10"):
+        filled(tmp_path).append(batch(11))
+
+
+def test_reading_goes_on_across_segments(tmp_path: Path) -> None:
+    log = filled(tmp_path, 20, segment_bytes=300)
+    assert len([name for name in os.listdir(log.directory) if name.endswith(".log")]) > 5
+    assert offsets(log) == list(range(0, 40, 2))
+    log.close()
+    again = MetadataLog(str(tmp_path), segment_bytes=300)
+    assert (offsets(again), again.end_offset) == (list(range(0, 40, 2)), 40)
+
+
+def test_a_segment_that_is_old_is_followed_by_a_new_one(tmp_path: Path) -> None:
+    log = MetadataLog(str(tmp_path), segment_ms=1000)
+    log.append(batch(0, timestamp_ms=1000))
+    log.append(batch(1, timestamp_ms=2000))
+    log.append(batch(2, timestamp_ms=2001))
+    assert sorted(name for name in os.listdir(log.directory) if name.endswith(".log")) == [
+        LOG,
+        "00000000000000000002.log",
+    ]
+
+
+def test_truncation_removes_batches_and_their_epochs(tmp_path: Path) -> None:
+    log = filled(tmp_path)
+    log.append(batch(10, epoch=3))
+    log.truncate_to(6)
+    assert (log.end_offset, log.epochs, offsets(log)) == (6, [(1, 0)], [0, 2, 4])
+    log.append(batch(6, epoch=4))
+    log.flush()
+    assert MetadataLog(str(tmp_path)).epochs == [(1, 0), (4, 6)]
+
+
+def test_truncation_across_segments(tmp_path: Path) -> None:
+    log = filled(tmp_path, 20, segment_bytes=300)
+    log.truncate_to(4)
+    assert offsets(log) == [0, 2]
+
+
+def test_the_log_restarts_after_a_fetched_snapshot(tmp_path: Path) -> None:
+    log = filled(tmp_path)
+    log.restart_at(snapshot(log, 100, 7))
+    assert (log.start_offset, log.end_offset, log.epochs) == (100, 100, [])
+    log.append(batch(100, epoch=7))
+    log.close()
+    again = MetadataLog(str(tmp_path))
+    assert (again.start_offset, again.end_offset, again.epochs, offsets(again, 100)) == (100, 101, [(7, 100)], [100])
+
+
+def test_a_crash_between_a_fetched_snapshot_and_the_restart_of_the_log_is_repaired(tmp_path: Path) -> None:
+    log = filled(tmp_path)
+    snapshot(log, 100, 7)
+    log.close()
+    again = MetadataLog(str(tmp_path))
+    assert (again.start_offset, again.end_offset) == (100, 100)
+
+
+def test_deleting_the_beginning_removes_whole_segments_only(tmp_path: Path) -> None:
+    log = filled(tmp_path, 20, segment_bytes=300)
+    log.delete_before(17)
+    assert log.start_offset == 17
+    assert min(int(name[:20]) for name in os.listdir(log.directory) if name.endswith(".log")) <= 17
+    assert log.epochs == [(1, 17)]
+    assert log.read(16, 100) == b""
+
+
+def test_control_batches_behind_the_newest_snapshot_are_found_when_opening(tmp_path: Path) -> None:
+    log = MetadataLog(str(tmp_path))
+    log.append(control_batch(0, 1))
+    log.append(batch(1, 9))
+    log.append(control_batch(10, 2))
+    snapshot(log, 10)
+    log.close()
+    assert MetadataLog(str(tmp_path)).control_batch_offsets == [10]
+
+
+def test_a_flush_covers_what_was_appended_before_it(tmp_path: Path) -> None:
+    log = filled(tmp_path)
+    flush = log.start_flush()
+    log.append(batch(10))
+    assert flush.end_offset == 10
+    assert log.has_unflushed
+    flush.run()
+    log.flush()
+    assert not log.has_unflushed
+
+
+def test_opening_reads_only_what_lies_behind_the_newest_snapshot(tmp_path: Path) -> None:
+    log = filled(tmp_path, 300)
+    snapshot(log, 500)
+    log.close()
+    path = tmp_path / METADATA_LOG_DIRECTORY / LOG
+    damaged = bytearray(path.read_bytes())
+    damaged[70] ^= 0xFF  # Inside the first batch: the snapshot holds it.
+    path.write_bytes(damaged)
+    again = MetadataLog(str(tmp_path))
+    assert (again.end_offset, again.recovered_from) == (600, None)
+
+
+@pytest.mark.parametrize("name", ["00000000000000000000.index", "00000000000000000000.timeindex"])
+def test_an_index_that_is_missing_or_damaged_is_made_again(tmp_path: Path, name: str) -> None:
+    filled(tmp_path, 300).close()
+    path = tmp_path / METADATA_LOG_DIRECTORY / name
+    before = path.read_bytes()
+    for content in (None, b"\xff" * len(before)):
+        path.unlink() if content is None else path.write_bytes(content)
+        again = MetadataLog(str(tmp_path))
+        assert (again.end_offset, again.recovered_from) == (600, None)
+        again.close()
+        assert path.read_bytes() == before
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(cut=st.integers(min_value=0), flip=st.one_of(st.none(), st.integers(min_value=0)))
+def test_a_torn_or_damaged_tail_is_cut_at_the_first_batch_that_is_not_whole(
+    tmp_path_factory: pytest.TempPathFactory, cut: int, flip: int | None
+) -> None:
+    directory = tmp_path_factory.mktemp("log")
+    filled(directory, 8).close()
+    path = directory / METADATA_LOG_DIRECTORY / LOG
+    content = bytearray(path.read_bytes())
+    size = len(content) // 8
+    del content[cut % (len(content) + 1) :]
+    whole = len(content) // size
+    if flip is not None and content:
+        position = flip % len(content)
+        if position % size not in range(12, 16):  # The leader epoch is outside the checksum.
+            content[position] ^= 0xFF
+            whole = min(whole, position // size)
+        else:
+            flip = None
+    path.write_bytes(content)
+    log = MetadataLog(str(directory))
+    assert (log.end_offset, offsets(log)) == (2 * whole, [2 * index for index in range(whole)])
+    log.append(batch(2 * whole, 2))
+    log.close()
+    assert MetadataLog(str(directory)).recovered_from is None
