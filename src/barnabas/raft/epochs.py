@@ -9,6 +9,7 @@ from barnabas.common.errors import ErrorCode, InvariantViolated, invariant
 from barnabas.raft.replica import Replica
 from barnabas.raft.states.follower import FollowerState
 from barnabas.raft.states.leader import LeaderState
+from barnabas.raft.states.unattached import UnattachedState
 from barnabas.raft.voter_set import Endpoint
 
 __all__ = [
@@ -150,7 +151,8 @@ def handle_common_response(
     if epoch > quorum.epoch or error in (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER):
         maybe_transition(replica, leader_id, epoch, endpoints, now_ms)
         return CommonOutcome.HANDLED
-    if leader_id is not None and quorum.leader_id is None and leader_id != replica.config.node_id:
+    is_unattached = quorum.in_state(UnattachedState) is not None
+    if leader_id is not None and (quorum.leader_id is None or is_unattached) and leader_id != replica.config.node_id:
         maybe_transition(replica, leader_id, epoch, endpoints, now_ms)
         return CommonOutcome.GO_ON if error is ErrorCode.NONE else CommonOutcome.HANDLED
     if error is ErrorCode.NONE:

@@ -329,7 +329,7 @@ class MetadataLog:
         with segment.map() as data:
             while position < segment.size:
                 batch = _inspect(data, position)
-                problem = batch.problem or _misplaced(batch, next_offset, is_first=position == start)
+                problem = batch.problem or _misplaced(batch, next_offset, is_first=0 < start == position)
                 if problem is not None:
                     break
                 if batch.timestamp > newest[0]:
@@ -391,6 +391,8 @@ def _inspect(data: memoryview, position: int) -> _Inspected:
     base_offset, length, epoch, magic, crc, attributes, last_offset_delta = fields[:7]
     size = length + BATCH_OVERHEAD
     problem = header_problem(length, magic, last_offset_delta, fields[12])
+    if problem is None and epoch < 0:
+        problem = f"the leader epoch {epoch} is negative"
     if problem is None and position + size > len(data):
         problem = "the segment ends inside a batch"
     if problem is None and not crc_matches(data[position : position + size], crc):
@@ -400,7 +402,7 @@ def _inspect(data: memoryview, position: int) -> _Inspected:
 
 
 def _misplaced(batch: _Inspected, next_offset: int, *, is_first: bool) -> str | None:
-    """Batches follow each other without a gap; the first that is looked at may lie anywhere in its segment."""
+    """Batches follow each other without a gap; the first that an index leads to may lie anywhere in its segment."""
     if batch.base_offset == next_offset or (is_first and batch.base_offset > next_offset):
         return None
     return f"offset {batch.base_offset} stands where {next_offset} was expected"
