@@ -41,6 +41,7 @@ _SINCE = {
     EARLIEST_PENDING_UPLOAD_TIMESTAMP: 11,
 }
 _READ_COMMITTED = 1
+_LEADER_EPOCH_SINCE = 4
 
 
 def _error_response(request: ListOffsetsRequest, error: ApiException) -> ListOffsetsResponse:
@@ -89,6 +90,8 @@ def _find(
     found = fetch_offset_for_timestamp(log, wanted.timestamp, last_fetchable_offset=visible)
     if found is not None:
         answer.timestamp, answer.offset, answer.leader_epoch = found
+        if version < _LEADER_EPOCH_SINCE:
+            answer.leader_epoch = -1
     return answer
 
 
