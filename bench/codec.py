@@ -83,7 +83,7 @@ def _cache(topics: int) -> MetadataCache:
                     leader_epoch=0,
                     partition_epoch=0,
                     directories=[Uuid.from_int(1000)],
-                )  # fmt: skip
+                )
             )
     cache = MetadataCache()
     cache.image = delta.apply(MetadataProvenance(1, 1, 0))

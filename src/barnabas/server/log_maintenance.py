@@ -10,6 +10,9 @@ import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from barnabas.storage.cleaner_thread import CleanerThread
+from barnabas.storage.log_cleaner import LogCleaner
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -35,6 +38,7 @@ class LogMaintenance:
         self._replicas = replicas
         self._clock = clock
         self._tasks: list[asyncio.Task[None]] = []
+        self._cleaner: CleanerThread | None = None
 
     def start(self) -> None:
         config = self._config
@@ -51,8 +55,34 @@ class LogMaintenance:
         self._every(checkpoint_s, self._logs.checkpoint)
         if flush_s < 24 * 3600:
             self._every(flush_s, lambda: self._logs.flush_due(self._clock.now_ms()))
+        if config.log_cleaner_enable:
+            self._cleaner = self._make_cleaner()
+            self._cleaner.start()
+
+    def _make_cleaner(self) -> CleanerThread:
+        config, logs = self._config, self._logs
+
+        def make(pause: Callable[[int], None]) -> LogCleaner:
+            return LogCleaner(
+                logs.logs,
+                logs.cleaner_offsets,
+                checkpoint=logs.checkpoint_cleaner_offsets,
+                dedupe_buffer_size=config.log_cleaner_dedupe_buffer_size,
+                load_factor=config.log_cleaner_io_buffer_load_factor,
+                pause=pause,
+            )
+
+        return CleanerThread(
+            make,
+            now_ms=self._clock.now_ms,
+            backoff_ms=config.log_cleaner_backoff_ms,
+            bytes_per_second=config.log_cleaner_io_max_bytes_per_second,
+            on_cleaned=lambda stats: log.info("cleaned %s", stats),
+        )
 
     async def stop(self) -> None:
+        if self._cleaner is not None:
+            await asyncio.get_running_loop().run_in_executor(None, self._cleaner.stop)
         for task in self._tasks:
             task.cancel()
         for task in self._tasks:
