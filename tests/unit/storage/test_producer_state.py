@@ -267,7 +267,7 @@ def test_a_snapshot_is_the_bytes_that_kafka_writes(tmp_path: Path) -> None:
     log.append_as_leader(
         marker(0, 1, commit=True, timestamp=0x1A1FDDEDD0A),
         leader_epoch=0,
-        now_ms=NOW_MS,
+        now_ms=0x1A1FDDEDD0A,
         origin=AppendOrigin.COORDINATOR,
     )
     log.close(NOW_MS)
