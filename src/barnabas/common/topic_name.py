@@ -28,7 +28,10 @@ def topic_name_problem(name: str) -> str | None:
     if name in (".", ".."):
         return f"Topic name is invalid: '{name}' is not allowed"
     if len(name) > TOPIC_NAME_LENGTH_MAX:
-        return f"Topic name is invalid: the length of '{name}' is longer than the max allowed length {TOPIC_NAME_LENGTH_MAX}"
+        return (
+            f"Topic name is invalid: the length of '{name}' is longer than "
+            f"the max allowed length {TOPIC_NAME_LENGTH_MAX}"
+        )
     if not _LEGAL.fullmatch(name):
         return (
             f"Topic name is invalid: '{name}' contains one or more characters "

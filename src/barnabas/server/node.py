@@ -45,10 +45,10 @@ from barnabas.server.log_maintenance import LogMaintenance
 from barnabas.server.logging_setup import configure_logging
 from barnabas.server.metadata_listener import MetadataListener
 from barnabas.server.metadata_record_serde import MetadataRecordSerde
+from barnabas.server.metadata_snapshots import MetadataSnapshots, SnapshotGenerator
 from barnabas.server.node_metrics import MetricsEndpoint
 from barnabas.server.node_storage import NodeStartError, read_identity
 from barnabas.server.raft_driver import MetadataLogConfig, RaftDriver
-from barnabas.server.metadata_snapshots import MetadataSnapshots, SnapshotGenerator
 from barnabas.server.system_clock import SystemClock
 from barnabas.storage.bootstrap_file import read_bootstrap_file
 from barnabas.storage.errors import StorageError

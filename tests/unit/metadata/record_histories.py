@@ -186,31 +186,29 @@ class _History:
         names = sorted(self.topics.values())
         self.records.append(
             self.one_of(
-
-                    [
-                        NoOpRecord(),
-                        ClearElrRecord(topic_name=""),
-                        *[ClearElrRecord(topic_name=name) for name in names],
-                        FeatureLevelRecord(name="group.version", feature_level=1),
-                        FeatureLevelRecord(name="group.version", feature_level=0),
-                        ProducerIdsRecord(next_producer_id=1000 * len(self.records)),
-                        RegisterControllerRecord(controller_id=1, incarnation_id=Uuid.from_int(7)),
-                        DelegationTokenRecord(token_id="t1", owner="User:a", requester="User:a"),
-                        RemoveDelegationTokenRecord(token_id="t1"),
-                        UserScramCredentialRecord(name="alice", mechanism=1, salt=b"s", iterations=4096),
-                        RemoveUserScramCredentialRecord(name="alice", mechanism=1),
-                        *[
-                            ClientQuotaRecord(
-                                entity=[EntityData(entity_type="user", entity_name=user)],
-                                key="producer_byte_rate",
-                                value=1.0,
-                                remove=remove,
-                            )
-                            for user in ("alice", None)
-                            for remove in (False, True)
-                        ],
-                    ]
-
+                [
+                    NoOpRecord(),
+                    ClearElrRecord(topic_name=""),
+                    *[ClearElrRecord(topic_name=name) for name in names],
+                    FeatureLevelRecord(name="group.version", feature_level=1),
+                    FeatureLevelRecord(name="group.version", feature_level=0),
+                    ProducerIdsRecord(next_producer_id=1000 * len(self.records)),
+                    RegisterControllerRecord(controller_id=1, incarnation_id=Uuid.from_int(7)),
+                    DelegationTokenRecord(token_id="t1", owner="User:a", requester="User:a"),
+                    RemoveDelegationTokenRecord(token_id="t1"),
+                    UserScramCredentialRecord(name="alice", mechanism=1, salt=b"s", iterations=4096),
+                    RemoveUserScramCredentialRecord(name="alice", mechanism=1),
+                    *[
+                        ClientQuotaRecord(
+                            entity=[EntityData(entity_type="user", entity_name=user)],
+                            key="producer_byte_rate",
+                            value=1.0,
+                            remove=remove,
+                        )
+                        for user in ("alice", None)
+                        for remove in (False, True)
+                    ],
+                ]
             )
         )
 
