@@ -13,7 +13,7 @@ from enum import Enum
 
 from barnabas.common.uuid import Uuid
 from barnabas.metadata.bootstrap import bootstrap_records, metadata_version_of
-from barnabas.metadata.features import KRAFT_VERSION, METADATA_VERSION
+from barnabas.metadata.features import FEATURES, KRAFT_VERSION, METADATA_VERSION
 from barnabas.metadata.image.record_writer import ApiMessageAndVersion
 from barnabas.metadata.metadata_version import LATEST_PRODUCTION, MetadataVersion
 from barnabas.protocol.records.user_scram_credential_record import UserScramCredentialRecord
@@ -64,6 +64,7 @@ def format_storage(
 ) -> None:
     """Format every log directory that isn't yet; raises FormatError, and writes nothing then."""
     levels = dict(feature_levels or {})
+    _check_features(levels)
     metadata_version = _metadata_version(release_version, levels)
     controllers = _initial_controllers(config, standalone=standalone, initial_controllers=initial_controllers)
     _check_quorum_flags(config, controllers, no_initial_controllers=no_initial_controllers)
@@ -203,6 +204,12 @@ class _Formatter:
 
     def _voters(self) -> VoterSet:
         return voter_set_of(self._controllers, self._config.controller_listeners[0].listener)
+
+
+def _check_features(levels: Mapping[str, int]) -> None:
+    for name in levels:
+        if name not in FEATURES and name != METADATA_VERSION:
+            raise FormatError(f"Unsupported feature: {name}. Supported features are: {', '.join(sorted(FEATURES))}")
 
 
 def _metadata_version(release_version: str | None, levels: Mapping[str, int]) -> MetadataVersion:

@@ -1,0 +1,149 @@
+"""The directories of a node move between Kafka and barnabas, both ways, and Kafka's tools read what we wrote."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from barnabas.storage.dump import dump_metadata_log
+from barnabas.storage.metadata_log import MetadataLog
+from tests.peers import KafkaNode, run_class
+from tests.peers.barnabas_node import BarnabasNode
+
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
+
+LOG = "__cluster_metadata-0/00000000000000000000.log"
+QUICK = ("-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
+OURS = {"group.initial.rebalance.delay.ms": "0"}
+
+
+def topics(bootstrap: str, *args: str) -> list[str]:
+    return run_class("topics", "--bootstrap-server", bootstrap, *args, jvm=QUICK).stdout.split()
+
+
+def create(bootstrap: str, name: str) -> None:
+    topics(bootstrap, "--create", "--topic", name, "--partitions", "2")
+
+
+def settings_for_both(kafka: KafkaNode) -> Path:
+    """A configuration that either node takes: KafkaNode's, without what only Kafka has."""
+    text = (
+        "process.roles=broker,controller\nnode.id=1\n"
+        f"controller.quorum.bootstrap.servers=127.0.0.1:{kafka.controller_port}\n"
+        f"listeners=PLAINTEXT://127.0.0.1:{kafka.port},CONTROLLER://127.0.0.1:{kafka.controller_port}\n"
+        "controller.listener.names=CONTROLLER\n"
+        f"log.dirs={kafka.folder}/data\n"
+        "offsets.topic.replication.factor=1\noffsets.topic.num.partitions=4\n"
+    )
+    kafka.folder.mkdir(parents=True, exist_ok=True)
+    kafka.properties.write_text(text)
+    return kafka.properties
+
+
+def ours(kafka: KafkaNode) -> BarnabasNode:
+    """Our node in Kafka's place: its configuration, its folder, its ports."""
+    node = BarnabasNode(kafka.folder, properties=kafka.properties)
+    node.port, node.controller_port = kafka.port, kafka.controller_port
+    node._settings = dict(OURS)
+    return node
+
+
+def run_ours(*args: str) -> str:
+    command = [str(Path(sys.executable).parent / "barnabas"), "storage", *args]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def dumped_by_kafka(path: Path) -> list[str]:
+    done = run_class("dump-log", "--cluster-metadata-decoder", "--files", str(path), jvm=QUICK)
+    return done.stdout.splitlines()
+
+
+def shell(path: Path, *commands: str) -> str:
+    return run_class("metadata-shell", "-s", str(path), stdin="\n".join(commands) + "\n", jvm=QUICK).stdout
+
+
+@pytest.fixture
+def kafka(kafka_peer: Path, tmp_path: Path) -> KafkaNode:
+    kafka = KafkaNode(tmp_path / "node")
+    settings_for_both(kafka)
+    return kafka
+
+
+@pytest.fixture
+def formatted_by_kafka(kafka: KafkaNode) -> Callable[[], None]:
+    def run() -> None:
+        cluster_id = "IxBJmFq_QQSa0i06awp6oA"
+        run_class("storage", "format", "--standalone", "-t", cluster_id, "-c", str(kafka.properties), jvm=QUICK)
+
+    return run
+
+
+def test_a_directory_formatted_by_us_goes_to_kafka_and_back_and_forth(kafka: KafkaNode) -> None:
+    run_ours("format", "--standalone", "-t", "IxBJmFq_QQSa0i06awp6oA", "-c", str(kafka.properties))
+    kafka.start()
+    create(kafka.bootstrap, "made-by-kafka")
+    kafka.stop()
+    node = ours(kafka)
+    node.start()
+    create(node.bootstrap, "made-by-us")
+    assert node.stop() == 0
+    kafka.start()
+    assert sorted(topics(kafka.bootstrap, "--list")) == ["made-by-kafka", "made-by-us"]
+    kafka.stop()
+    log = MetadataLog(str(kafka.folder / "data"))
+    assert log.recovered_from is None
+    assert len(log.epochs) == 3
+
+
+def test_a_directory_formatted_by_kafka_is_started_by_us(
+    kafka: KafkaNode, formatted_by_kafka: Callable[[], None]
+) -> None:
+    formatted_by_kafka()
+    node = ours(kafka)
+    node.start()
+    create(node.bootstrap, "made-by-us")
+    assert node.stop() == 0
+    kafka.start()
+    assert topics(kafka.bootstrap, "--list") == ["made-by-us"]
+    kafka.stop()
+
+
+def test_kafkas_tools_read_our_log_and_our_snapshot(kafka_peer: Path, tmp_path: Path) -> None:
+    node = BarnabasNode(tmp_path / "node", settings={"metadata.log.max.record.bytes.between.snapshots": "1500"})
+    node.start()
+    create(node.bootstrap, "first")
+    create(node.bootstrap, "second")
+    assert node.stop() == 0
+    data = tmp_path / "node" / "data"
+    assert dumped_by_kafka(data / LOG) == list(dump_metadata_log(str(data / LOG)))
+    listed = shell(data / LOG, "ls image/topics/byName")
+    assert "first" in listed
+    assert "second" in listed
+    snapshots = sorted((data / "__cluster_metadata-0").glob("*.checkpoint"))
+    assert len(snapshots) >= 2, "the voters' checkpoint and one of the metadata"
+    assert dumped_by_kafka(snapshots[-1]) == list(dump_metadata_log(str(snapshots[-1])))
+    assert "first" in shell(snapshots[-1], "ls image/topics/byName")
+    indexes = ",".join(str(path) for path in sorted((data / "__cluster_metadata-0").glob("0*.*index")))
+    checked = run_class("dump-log", "--index-sanity-check", "--files", indexes, jvm=QUICK).stdout
+    assert checked.count("passed sanity check") + checked.count("is empty") == indexes.count(",") + 1
+
+
+def test_a_quorum_state_that_we_wrote_is_kafkas(tmp_path: Path) -> None:
+    node = BarnabasNode(tmp_path / "node")
+    node.start()
+    node.stop()
+    state = json.loads((tmp_path / "node" / "data" / "__cluster_metadata-0" / "quorum-state").read_text())
+    assert state == {
+        "leaderId": 1,
+        "leaderEpoch": 1,
+        "votedId": -1,
+        "votedDirectoryId": "AAAAAAAAAAAAAAAAAAAAAA",
+        "data_version": 1,
+    }
