@@ -3,7 +3,7 @@
 A produce request carries exactly one batch per partition: format 2, base offset 0, right checksum, as many records as
 its header says, no control records. Every record is looked at, also inside compressed batches, since a batch that
 cannot be read would poison all consumers and the log cleaner. The bytes are passed on as they came unless the topic
-wants something else: another compression, the time of the append, or offsets that the producer got wrong.
+wants something else (another compression, the time of the append) or the producer got the offsets wrong.
 
 The answer is the batch as it goes into the log, base offset and leader epoch still to be stamped; those two are not
 under the checksum. Nothing is kept between calls, so a large batch may be validated on another thread.
@@ -12,11 +12,11 @@ under the checksum. Nothing is kept between calls, so a large batch may be valid
 from __future__ import annotations
 
 from struct import error as StructError
-from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
+from typing import Final, NamedTuple, NoReturn
 
 from crc32c import crc32c
 
-from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.common.errors import ApiException, ErrorCode, InvalidRecords
 from barnabas.protocol.compression import DECOMPRESSED_SIZE_MAX, Compression, compress, decompress
 from barnabas.protocol.errors import DecodeError, DecompressionLimitExceeded
 from barnabas.protocol.record_batch import (
@@ -29,16 +29,14 @@ from barnabas.protocol.record_batch import (
     LOG_OVERHEAD,
     MAGIC,
     NO_TIMESTAMP,
+    Record,
     parse_records,
     set_max_timestamp,
 )
 from barnabas.protocol.record_batch_builder import encode_record, with_header
 from barnabas.protocol.record_walk import RecordWalk, walk_compressed, walk_records
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-__all__ = ["ProduceRules", "RecordError", "RecordsRejected", "ValidatedBatch", "validate_produced"]
+__all__ = ["ProduceRules", "RecordError", "ValidatedBatch", "validate_produced"]
 
 TIMESTAMP_LIMIT_NONE: Final = 0x7FFFFFFFFFFFFFFF
 _ERRORS_SHOWN = 3
@@ -51,14 +49,6 @@ class RecordError(NamedTuple):
 
     batch_index: int
     message: str
-
-
-class RecordsRejected(ApiException):
-    """Single records break a rule of the topic; the whole batch is refused and the answer names them."""
-
-    def __init__(self, code: ErrorCode, message: str, record_errors: Sequence[RecordError]) -> None:
-        super().__init__(code, message)
-        self.record_errors = tuple(record_errors)
 
 
 class ProduceRules:
@@ -140,16 +130,24 @@ def validate_produced(
 
     try:
         walk = _walk(data, code, count, rules)
-        min_timestamp = base_timestamp + walk.min_timestamp_delta
-        max_timestamp = max(base_timestamp + walk.max_timestamp_delta, NO_TIMESTAMP)
+        if attributes & ATTRIBUTE_LOG_APPEND_TIME:  # Then that one is the time of all records.
+            min_timestamp = max_timestamp = header[8]
+        else:
+            min_timestamp = base_timestamp + walk.min_timestamp_delta
+            max_timestamp = max(base_timestamp + walk.max_timestamp_delta, NO_TIMESTAMP)
         if min_timestamp < _INT64_MIN or max_timestamp > _INT64_MAX:
             _refuse(f"A timestamp of the record batch for {partition} does not fit 64 bits")
-        is_out_of_range = not rules.is_log_append_time and (
-            max_timestamp > now_ms + rules.timestamp_after_max_ms
-            or min_timestamp < now_ms - rules.timestamp_before_max_ms
-        )
-        if is_out_of_range or attributes & ATTRIBUTE_LOG_APPEND_TIME or (walk.null_key_count and rules.is_compacted):
+        if rules.is_log_append_time:
+            is_suspicious = attributes & ATTRIBUTE_LOG_APPEND_TIME
+        else:
+            is_suspicious = (
+                max_timestamp > now_ms + rules.timestamp_after_max_ms
+                or min_timestamp < now_ms - rules.timestamp_before_max_ms
+            )
+        if is_suspicious or (walk.null_key_count and rules.is_compacted):
             _refuse_records(header, data, code, rules, now_ms=now_ms, partition=partition)
+        if code and not walk.is_in_order:
+            _refuse(f"The offsets inside the compressed record batch for {partition} are not 0, 1, 2, ...")
         return _as_topic_wants(ValidatedBatch(header, data), walk, max_timestamp, rules, now_ms, partition)
     except DecompressionLimitExceeded as error:
         raise ApiException(ErrorCode.MESSAGE_TOO_LARGE, f"{error} in topic partition {partition}.") from None
@@ -228,6 +226,8 @@ def _as_topic_wants(
     if rules.is_log_append_time:
         max_timestamp = now_ms
         attributes |= ATTRIBUTE_LOG_APPEND_TIME
+    else:
+        attributes &= ~ATTRIBUTE_LOG_APPEND_TIME
     is_other_compression = rules.compression is not None and rules.compression != attributes & COMPRESSION_MASK
     if is_other_compression or not walk.is_in_order:
         return _rewritten(batch, walk, attributes, max_timestamp, rules, partition)
@@ -291,17 +291,23 @@ def _refuse_records(
 ) -> None:
     """Read the batch again, this time for what is wrong with which record."""
     section = decompress(_COMPRESSIONS[code], memoryview(data)[BATCH_HEADER_SIZE:], rules.decompressed_size_max)
+    append_time = header[8] if header[5] & ATTRIBUTE_LOG_APPEND_TIME else None
     earliest, latest = now_ms - rules.timestamp_before_max_ms, now_ms + rules.timestamp_after_max_ms
     code_of_batch = ErrorCode.INVALID_RECORD
     errors: list[RecordError] = []
-    for index, record in enumerate(parse_records(section, header[12], header[0], header[7])):
+    for index, record in enumerate(parse_records(section, header[12], header[0], header[7], append_time)):
         if rules.is_compacted and record.key is None:
-            text = f"Compacted topic cannot accept message without key in topic partition {partition}."
+            text = f"Compacted topic cannot accept message without key in topic partition {partition}"
             errors.append(RecordError(index, text))
             continue
-        if header[5] & ATTRIBUTE_LOG_APPEND_TIME:
-            text = "Invalid timestamp type in message. Producer should not set timestamp type to LogAppendTime."
-        elif rules.is_log_append_time or record.timestamp == NO_TIMESTAMP or earliest <= record.timestamp <= latest:
+        if rules.is_log_append_time or record.timestamp == NO_TIMESTAMP:
+            if append_time is None:
+                continue
+            text = (
+                f"Invalid timestamp type in message {_described(record)}. "
+                "Producer should not set timestamp type to LogAppendTime."
+            )
+        elif earliest <= record.timestamp <= latest:
             continue
         else:
             text = (
@@ -315,12 +321,18 @@ def _refuse_records(
     if code_of_batch is ErrorCode.INVALID_TIMESTAMP:
         message = "One or more records have been rejected due to invalid timestamp"
     else:
-        shown = ", ".join(error.message for error in errors[:_ERRORS_SHOWN])
+        shown = (f"RecordError(batchIndex={error[0]}, message='{error[1]}')" for error in errors[:_ERRORS_SHOWN])
         message = (
             f"One or more records have been rejected due to {len(errors)} record errors in total, "
-            f"and only showing the first three errors at most: [{shown}]"
+            f"and only showing the first three errors at most: [{', '.join(shown)}]"
         )
-    raise RecordsRejected(code_of_batch, message, errors)
+    raise InvalidRecords(message, errors, code_of_batch)
+
+
+def _described(record: Record) -> str:
+    key_size, value_size = len(record.key or b""), len(record.value or b"")
+    place = f"offset={record.offset}, timestamp={record.timestamp}"
+    return f"DefaultRecord({place}, key={key_size} bytes, value={value_size} bytes)"
 
 
 def _refuse(message: str) -> NoReturn:

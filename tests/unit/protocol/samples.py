@@ -101,7 +101,9 @@ def random_records(random: Random, count: int, *, base_offset: int = 0, gaps: bo
             for _ in range(random.choice((0, 0, 0, 1, 3)))
         )
         key = random.choice((None, b"", b"key", random.randbytes(100)))
-        value = random.choice((None, b"", b"value", random.randbytes(100), random.randbytes(20_000)))
+        value = random.choice((None, b"", b"value", random.randbytes(100)))
+        if random.random() < 0.02:
+            value = random.randbytes(20_000)
         found.append(Record(offset, timestamp + random.choice((0, 1, -1, 100, 2**33)), key, value, headers))
         offset += 1 + (random.choice((0, 1, 70, 9000)) if gaps else 0)
     return found

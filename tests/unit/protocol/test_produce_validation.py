@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.common.errors import ApiException, ErrorCode, InvalidRecords
 from barnabas.protocol.compression import Compression, compress
 from barnabas.protocol.errors import DecodeError
-from barnabas.protocol.produce_validation import ProduceRules, RecordError, RecordsRejected, validate_produced
+from barnabas.protocol.produce_validation import ProduceRules, RecordError, validate_produced
 from barnabas.protocol.record_batch import BatchView, Record, TimestampType
 from barnabas.protocol.record_batch_builder import build_batch, encode_record, with_header
 from barnabas.protocol.record_walk import RecordWalk, walk_compressed, walk_records
@@ -187,11 +187,11 @@ def test_a_bomb_is_refused_at_the_limit(codec: Compression) -> None:
 def test_a_topic_that_is_compacted_needs_keys() -> None:
     records = [Record(0, NOW, b"k", b""), Record(1, NOW, None, b""), Record(2, NOW, None, b"")]
     validate(build_batch(records))
-    with pytest.raises(RecordsRejected, match="2 record errors in total") as caught:
+    with pytest.raises(InvalidRecords, match="2 record errors in total") as caught:
         validate(build_batch(records), ProduceRules(is_compacted=True))
-    text = "Compacted topic cannot accept message without key in topic partition orders-0."
+    text = "Compacted topic cannot accept message without key in topic partition orders-0"
     assert caught.value.code == ErrorCode.INVALID_RECORD
-    assert caught.value.record_errors == (RecordError(1, text), RecordError(2, text))
+    assert caught.value.record_errors == [RecordError(1, text), RecordError(2, text)]
 
 
 @every_codec
@@ -201,7 +201,7 @@ def test_timestamps_have_their_bounds(codec: Compression) -> None:
     records = [
         Record(index, time, b"k", b"") for index, time in enumerate((NOW, late, early, -1, NOW + HOUR, NOW - 1000))
     ]
-    with pytest.raises(RecordsRejected, match="rejected due to invalid timestamp") as caught:
+    with pytest.raises(InvalidRecords, match="rejected due to invalid timestamp") as caught:
         validate(build_batch(records, compression=codec), rules)
     assert caught.value.code == ErrorCode.INVALID_TIMESTAMP
     assert [error.batch_index for error in caught.value.record_errors] == [1, 2]
@@ -218,12 +218,21 @@ def test_log_append_time_needs_no_bounds_and_is_stamped() -> None:
     assert data == build_batch([Record(0, NOW + 10 * HOUR, b"k", b"")])  # The producer's buffer is left alone.
 
 
-def test_a_client_may_not_claim_log_append_time() -> None:
+def test_a_client_may_not_claim_log_append_time_where_the_broker_gives_it() -> None:
     data = build_batch(THREE, log_append_time_ms=NOW)
-    with pytest.raises(RecordsRejected) as caught:
-        validate(data)
+    with pytest.raises(InvalidRecords, match="invalid timestamp") as caught:
+        validate(data, ProduceRules(is_log_append_time=True))
     assert caught.value.code == ErrorCode.INVALID_TIMESTAMP
-    assert len(caught.value.record_errors) == 3
+    assert [error.batch_index for error in caught.value.record_errors] == [0, 1, 2]
+    described = f"DefaultRecord(offset=0, timestamp={NOW}, key=3 bytes, value=5 bytes)"
+    assert described in caught.value.record_errors[0].message
+
+
+def test_log_append_time_that_a_client_claims_is_judged_and_then_forgotten() -> None:
+    view = validate(build_batch(THREE, log_append_time_ms=NOW + 3))
+    assert (view.timestamp_type, view.max_timestamp) == (TimestampType.CREATE_TIME, NOW + 3)
+    with pytest.raises(InvalidRecords, match="invalid timestamp"):
+        validate(build_batch(THREE, log_append_time_ms=NOW + HOUR + 1))
 
 
 def test_a_wrong_largest_timestamp_is_put_right() -> None:
@@ -232,16 +241,20 @@ def test_a_wrong_largest_timestamp_is_put_right() -> None:
     assert list(view.records()) == THREE
 
 
-@every_codec
-def test_offsets_that_do_not_count_from_0_are_counted_anew(codec: Compression) -> None:
+def test_offsets_that_do_not_count_from_0_are_counted_anew() -> None:
     section = b"".join(encode_record(delta, delta, b"k%d" % delta, None, [("h", b"")]) for delta in (0, 0, 7))
-    view = validate(batch_of(section, 3, codec))
+    view = validate(batch_of(section, 3))
     assert [(record.offset, record.timestamp, record.key) for record in view.records()] == [
         (0, NOW, b"k0"),
         (1, NOW, b"k0"),
         (2, NOW + 7, b"k7"),
     ]
-    assert view.compression == codec
+
+
+@pytest.mark.parametrize("codec", [codec for codec in Compression if codec], ids=lambda codec: codec.name)
+def test_compressed_offsets_that_do_not_count_from_0_are_refused(codec: Compression) -> None:
+    section = b"".join(encode_record(delta, 0, b"k", None) for delta in (0, 2))
+    refused(batch_of(section, 2, codec), ErrorCode.INVALID_RECORD, "are not 0, 1, 2")
 
 
 @pytest.mark.parametrize("source", Compression, ids=lambda codec: codec.name)

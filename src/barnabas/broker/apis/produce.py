@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 _INTERNAL_CLIENT_ID = "__admin_client"
 _COMPRESSION_MASK = 7
 _ZSTD = 4
+_TRANSACTIONAL = 0x10
 _MAGIC_POSITION = 16
 _ATTRIBUTES_POSITION = 22
 _HEADER_SIZE = 61
@@ -117,6 +118,9 @@ def _append(
         raise ApiException(
             ErrorCode.INVALID_RECORD, f"Produce requests with version {version} must have exactly one record batch"
         )
+    if records[_MAGIC_POSITION] == 2 and records[_ATTRIBUTES_POSITION] & _TRANSACTIONAL:
+        # The request names no transactional id, so nobody may be allowed to write in its name.
+        raise ApiException(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     if records[_MAGIC_POSITION] == 2 and records[_ATTRIBUTES_POSITION] & _COMPRESSION_MASK == _ZSTD and version < 7:
         raise ApiException(
             ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
