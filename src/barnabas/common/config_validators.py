@@ -214,7 +214,7 @@ class ThrottledReplicas:
     __slots__ = ()
 
     _FORMAT = "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
-    _PAIR = re.compile(r"[0-9]+:[0-9]+")
+    _PAIR = r"[0-9]+:[0-9]+"
 
     def ensure_valid(self, name: str, value: object) -> None:
         if value is None:
@@ -222,7 +222,7 @@ class ThrottledReplicas:
         items = value if isinstance(value, list | tuple) else [str(value)]
         if items and items[0] == "*" and len(items) == 1:
             return
-        if not all(self._PAIR.fullmatch(item) for item in items):
+        if not all(re.fullmatch(self._PAIR, item) for item in items):
             raise ConfigException(
                 name,
                 value,
@@ -238,12 +238,12 @@ class AutoOffsetReset:
 
     __slots__ = ()
 
-    _DURATION = re.compile(r"P(?=.)([0-9]+D)?(T(?=.)([0-9]+H)?([0-9]+M)?([0-9]+(\.[0-9]{0,9})?S)?)?", re.IGNORECASE)
+    _DURATION = r"(?i:P(?=.)([0-9]+D)?(T(?=.)([0-9]+H)?([0-9]+M)?([0-9]+(\.[0-9]{0,9})?S)?)?)"
 
     def ensure_valid(self, name: str, value: object) -> None:
         text = value if isinstance(value, str) else ""
         kind, _, duration = text.partition(":")
-        if text in ("latest", "earliest") or (kind == "by_duration" and self._DURATION.fullmatch(duration)):
+        if text in ("latest", "earliest") or (kind == "by_duration" and re.fullmatch(self._DURATION, duration)):
             return
         raise ConfigException(name, value, f"must be one of {self}")
 
@@ -257,14 +257,14 @@ class EachItem:
     __slots__ = ("_form", "_pattern")
 
     def __init__(self, pattern: str, form: str) -> None:
-        self._pattern = re.compile(pattern)
+        self._pattern = pattern
         self._form = form
 
     def ensure_valid(self, name: str, value: object) -> None:
         if value is None:
             raise ConfigException(name, None, "Value must be non-null")
         for item in value if isinstance(value, list | tuple) else [str(value)]:
-            if not self._pattern.fullmatch(item):
+            if not re.fullmatch(self._pattern, item):
                 raise ConfigException(name, item, f"each entry must have the form {self._form}")
 
     def __str__(self) -> str:
