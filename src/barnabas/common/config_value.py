@@ -176,16 +176,27 @@ def java_double(value: float) -> str:
         return "NaN"
     if value in (float("inf"), float("-inf")):
         return "Infinity" if value > 0 else "-Infinity"
+    text = repr(value)
     if value == 0 or 1e-3 <= abs(value) < 1e7:
-        return repr(value) if "e" not in repr(value) else f"{value:f}"
-    digits, _, exponent = f"{value!r}e".partition("e")
-    sign = "-" if value < 0 else ""
+        return text if "e" not in text else f"{value:f}"
+    digits, _, exponent = text.partition("e")
+    significant = digits.lstrip("-").replace(".", "").strip("0")
+    if len(significant) == 1 and float(f"{value:.1e}") == value:
+        # Java prints two digits at least, and the nearest two: the smallest double is 4.9E-324, not 5.0E-324.
+        text = f"{value:.1e}"
+        digits, _, exponent = text.partition("e")
+    return _scientific(digits, int(exponent or 0))
+
+
+def _scientific(digits: str, exponent: int) -> str:
+    sign = "-" if digits.startswith("-") else ""
     whole, _, fraction = digits.lstrip("-").partition(".")
-    shift = int(exponent.rstrip("e") or 0)
-    significant = (whole + fraction).lstrip("0")
-    shift += len(whole) - 1 if whole.strip("0") else -(len(fraction) - len(fraction.lstrip("0"))) - 1
-    significant = significant.rstrip("0") or "0"
-    return f"{sign}{significant[0]}.{significant[1:] or '0'}E{shift}"
+    if whole.strip("0"):
+        exponent += len(whole) - 1
+    else:
+        exponent -= len(fraction) - len(fraction.lstrip("0")) + 1
+    significant = (whole + fraction).strip("0")
+    return f"{sign}{significant[0]}.{significant[1:] or '0'}E{exponent}"
 
 
 def java_trim(text: str) -> str:
