@@ -14,8 +14,7 @@ from __future__ import annotations
 from struct import error as StructError
 from typing import Final, NamedTuple, NoReturn
 
-from crc32c import crc32c
-
+from barnabas.common.crc32c import crc32c
 from barnabas.common.errors import ApiException, ErrorCode, InvalidRecords
 from barnabas.protocol.compression import DECOMPRESSED_SIZE_MAX, Compression, compress, decompress
 from barnabas.protocol.errors import DecodeError, DecompressionLimitExceeded

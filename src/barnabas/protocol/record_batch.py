@@ -16,8 +16,7 @@ from struct import Struct
 from struct import error as StructError
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from crc32c import crc32c
-
+from barnabas.common.crc32c import crc32c
 from barnabas.protocol.compression import DECOMPRESSED_SIZE_MAX, Compression, decompress
 from barnabas.protocol.errors import (
     BufferUnderflow,
@@ -125,7 +124,7 @@ class BatchView:
     __slots__ = ("_header", "buf", "position")
 
     def __init__(self, buf: bytes | bytearray | memoryview, position: int = 0) -> None:
-        """Read the header at ``position``; raises BufferUnderflow if it is cut, UnsupportedMagic for formats 0 and 1."""
+        """Read the header; raises BufferUnderflow if it is cut, UnsupportedMagic for formats 0 and 1."""
         try:
             self._header: tuple[int, ...] = BATCH_HEADER.unpack_from(buf, position)
         except StructError:

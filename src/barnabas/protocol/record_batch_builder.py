@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from crc32c import crc32c
-
+from barnabas.common.crc32c import crc32c
 from barnabas.protocol.compression import Compression, compress
 from barnabas.protocol.errors import EncodeError
 from barnabas.protocol.record_batch import (

@@ -15,8 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from struct import error as StructError
 
-from crc32c import crc32c
-
+from barnabas.common.crc32c import crc32c
 from barnabas.protocol.compression import compress
 from barnabas.protocol.errors import BufferUnderflow, InvalidRecordError, InvalidVarint
 from barnabas.protocol.record_batch import BatchView

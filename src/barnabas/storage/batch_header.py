@@ -10,7 +10,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import TypeAlias
 
-from crc32c import crc32c
+from barnabas.common.crc32c import crc32c
 
 __all__ = [
     "ATTRIBUTES_OFFSET",

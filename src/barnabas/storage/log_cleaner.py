@@ -16,8 +16,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from crc32c import crc32c
-
+from barnabas.common.crc32c import crc32c
 from barnabas.common.topic_partition import TopicPartition
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.record_batch import BatchView

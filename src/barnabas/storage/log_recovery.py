@@ -18,8 +18,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from crc32c import crc32c
-
+from barnabas.common.crc32c import crc32c
 from barnabas.common.topic_config import TopicConfig
 from barnabas.common.topic_partition import TopicPartition
 from barnabas.common.uuid import Uuid

@@ -12,8 +12,7 @@ from contextlib import suppress
 from struct import Struct
 from typing import NamedTuple
 
-from crc32c import crc32c
-
+from barnabas.common.crc32c import crc32c
 from barnabas.storage.checkpoint_file import write_atomically
 from barnabas.storage.errors import CorruptFileError
 
