@@ -6,25 +6,51 @@ gives the answer. Without records the answer is given at once.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
 from barnabas.common.errors import ErrorCode
+from barnabas.protocol.record_batch_builder import encode_record
 
-__all__ = ["CoordinatorRecord", "CoordinatorResult", "TimerAction"]
+__all__ = ["CoordinatorRecord", "CoordinatorResult", "SingleRecord", "TimerAction"]
 
 T = TypeVar("T")
 U = TypeVar("U")
 
 
 class CoordinatorRecord(Protocol):
-    """One record of a coordinator's log, in the form that ``replay`` takes; it knows its bytes."""
+    """A record of a coordinator's log, in the form that ``replay`` takes; it writes its own bytes.
 
+    It may stand for several records of the log that follow each other, where that saves work.
+    """
+
+    @property
+    def count(self) -> int:
+        """How many records of the log it is."""
+        ...
+
+    def write(self, chunks: list[bytes], offset_delta: int) -> None:
+        """Add the bytes of its records as they stand in a batch, the first of them at ``offset_delta``."""
+        ...
+
+
+class SingleRecord(ABC):
+    """A CoordinatorRecord that is one record of the log, with a key and a value."""
+
+    __slots__ = ()
+
+    count = 1
+
+    @abstractmethod
     def encode_key(self) -> bytes: ...
 
+    @abstractmethod
     def encode_value(self) -> bytes | None:
         """None is a tombstone."""
-        ...
+
+    def write(self, chunks: list[bytes], offset_delta: int) -> None:
+        chunks.append(encode_record(offset_delta, 0, self.encode_key(), self.encode_value()))
 
 
 class CoordinatorResult(Generic[T]):

@@ -10,10 +10,10 @@ import logging
 from typing import Generic, Protocol, TypeVar
 
 from barnabas.common.errors import ApiException, InvariantViolated
-from barnabas.coordinator.runtime import NO_PRODUCER_ID, CoordinatorRuntime, CoordinatorShard
+from barnabas.coordinator.runtime import CoordinatorRuntime, CoordinatorShard
 from barnabas.protocol.control_record import ControlRecordType, control_record_type
 from barnabas.protocol.errors import DecodeError
-from barnabas.protocol.record_batch import BatchView, iter_batches
+from barnabas.protocol.record_batch import NO_PRODUCER_ID, BatchView, iter_batches
 
 __all__ = ["CoordinatorLoader", "LogReader"]
 
@@ -74,7 +74,8 @@ class CoordinatorLoader(Generic[S]):
             self._runtime.fail_loading(self._partition, self._shard)
             return True
         if self._runtime.finish_loading(self._partition, self._shard, self._reader.high_watermark, now_ms):
-            log.info("Loaded coordinator partition %d: %d records", self._partition, self.record_count)
+            if self.record_count:
+                log.info("Loaded coordinator partition %d: %d records", self._partition, self.record_count)
         return True
 
     def run(self, now_ms: int) -> None:

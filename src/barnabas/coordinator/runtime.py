@@ -17,14 +17,13 @@ from barnabas.common.errors import ApiException, ErrorCode, invariant
 from barnabas.coordinator.coordinator_result import CoordinatorRecord, CoordinatorResult, TimerAction
 from barnabas.coordinator.deferred import Deferred
 from barnabas.coordinator.timer_queue import TimerQueue
-from barnabas.protocol.compression import Compression
-from barnabas.protocol.record_batch_builder import RecordBatchBuilder
+from barnabas.protocol.compression import Compression, compress
+from barnabas.protocol.record_batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
+from barnabas.protocol.record_batch_builder import with_header
 
 __all__ = ["CoordinatorRuntime", "CoordinatorShard", "PartitionWriter"]
 
 log = logging.getLogger(__name__)
-
-NO_PRODUCER_ID = -1
 
 _RECORDS_PER_BATCH = 2_000
 """Of records that need not stay together, such as the tombstones of what has expired."""
@@ -75,7 +74,7 @@ class _PendingWrite:
 
     def __init__(self, base_offset: int, records: list[CoordinatorRecord]) -> None:
         self.base_offset = base_offset
-        self.next_offset = base_offset + len(records)
+        self.next_offset = base_offset + sum(record.count for record in records)
         self.records = records
         self.on_commit: Callable[[int], CoordinatorResult[None] | None] | None = None
         self.answer: Callable[[], None] = _ignore
@@ -264,10 +263,27 @@ class CoordinatorRuntime(Generic[S]):
         return (records[first : first + _RECORDS_PER_BATCH] for first in range(0, len(records), _RECORDS_PER_BATCH))
 
     def _build_batch(self, records: list[CoordinatorRecord], now_ms: int) -> bytes:
-        builder = RecordBatchBuilder(compression=self._compression)
-        for offset, record in enumerate(records):
-            builder.append(offset, now_ms, record.encode_key(), record.encode_value())
-        return builder.build()
+        chunks: list[bytes] = []
+        count = 0
+        for record in records:
+            record.write(chunks, count)
+            count += record.count
+        section = b"".join(chunks)
+        if self._compression:
+            section = compress(self._compression, section)
+        return with_header(
+            section,
+            base_offset=0,
+            leader_epoch=-1,
+            attributes=self._compression,
+            last_offset_delta=count - 1,
+            base_timestamp=now_ms,
+            max_timestamp=now_ms,
+            producer_id=NO_PRODUCER_ID,
+            producer_epoch=NO_PRODUCER_EPOCH,
+            base_sequence=NO_SEQUENCE,
+            count=count,
+        )
 
     def _complete_committed(self, context: _Context[S], now_ms: int) -> None:
         """Replay and answer what the high watermark has passed, in order. Answering may write again: not nested."""
@@ -282,7 +298,7 @@ class CoordinatorRuntime(Generic[S]):
                 replay = context.shard.replay
                 for record in write.records:
                     replay(record, offset, NO_PRODUCER_ID, now_ms)
-                    offset += 1
+                    offset += record.count
                 if write.on_commit is not None:
                     self._follow_up(context, write.on_commit(now_ms), now_ms)
                 write.answer()

@@ -168,7 +168,7 @@ class GroupDriver:
         )
         return self.coordinator.leave_group(GroupRequestContext(5), request, self.now_ms)
 
-    def commit(
+    def commit_request(
         self,
         offset: int = 5,
         *,
@@ -180,27 +180,21 @@ class GroupDriver:
         instance: str | None = None,
         metadata: str | None = "",
         retention_ms: int = -1,
-        version: int = 9,
-        topic_id: Uuid = TOPIC_ID,
-    ) -> Deferred[OffsetCommitResponse]:
-        request = OffsetCommitRequest(
+    ) -> OffsetCommitRequest:
+        committed = OffsetCommitRequestPartition(
+            partition_index=partition, committed_offset=offset, committed_metadata=metadata
+        )
+        return OffsetCommitRequest(
             group_id=group,
             generation_id_or_member_epoch=generation,
             member_id=member_id,
             group_instance_id=instance,
             retention_time_ms=retention_ms,
-            topics=[
-                OffsetCommitRequestTopic(
-                    name=topic,
-                    topic_id=topic_id,
-                    partitions=[
-                        OffsetCommitRequestPartition(
-                            partition_index=partition, committed_offset=offset, committed_metadata=metadata
-                        )
-                    ],
-                )
-            ],
+            topics=[OffsetCommitRequestTopic(name=topic, topic_id=TOPIC_ID, partitions=[committed])],
         )
+
+    def commit(self, offset: int = 5, *, version: int = 9, **options: object) -> Deferred[OffsetCommitResponse]:
+        request = self.commit_request(offset, **options)  # type: ignore[arg-type]
         return self.coordinator.commit_offsets(GroupRequestContext(version), request, self.now_ms)
 
     def commit_code(self, offset: int = 5, **options: object) -> int:

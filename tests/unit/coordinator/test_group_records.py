@@ -7,12 +7,15 @@ import json
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from barnabas.common.uuid import Uuid
 from barnabas.coordinator.group.group_records import (
     ForeignGroupRecord,
     GroupMetadataRecord,
     OffsetCommitRecord,
+    TopicOffsetsRecord,
     UnknownRecord,
     decode_record,
 )
@@ -46,13 +49,34 @@ def test_an_offset_without_metadata_has_the_bytes_that_a_real_node_wrote() -> No
     assert value.hex() == ("000400000000000000010000000001000001a1fe8f6e68010010" + "e8b88a5c46d84c818a29af34936d41ae")
 
 
-def test_the_short_cut_for_plain_offsets_equals_the_message() -> None:
-    for topic_id in (Uuid.ZERO, TOPIC_ID):
-        plain = OffsetAndMetadata(2**40, 7, "", 1_700_000_000_000, -1, topic_id)
-        record = OffsetCommitRecord("g", "t", 3, plain)
-        decoded = decode_record(record.encode_key(), record.encode_value())
-        assert isinstance(decoded, OffsetCommitRecord)
-        assert decoded.value == plain
+@given(
+    group=st.text(max_size=20),
+    topic=st.text(st.characters(min_codepoint=45, max_codepoint=122), min_size=1, max_size=249),
+    topic_id=st.sampled_from([Uuid.ZERO, TOPIC_ID]),
+    commit_timestamp_ms=st.integers(0, 2**62),
+    offsets=st.dictionaries(
+        st.integers(0, 2**31 - 1), st.tuples(st.integers(0, 2**63 - 1), st.integers(-1, 2**31 - 1)), max_size=150
+    ),
+    offset_delta=st.integers(0, 20_000),
+)
+def test_the_offsets_of_a_topic_have_the_bytes_of_one_record_each(
+    group: str,
+    topic: str,
+    topic_id: Uuid,
+    commit_timestamp_ms: int,
+    offsets: dict[int, tuple[int, int]],
+    offset_delta: int,
+) -> None:
+    values = {
+        partition: OffsetAndMetadata(offset, epoch, "", commit_timestamp_ms, -1, topic_id)
+        for partition, (offset, epoch) in offsets.items()
+    }
+    together: list[bytes] = []
+    TopicOffsetsRecord(group, topic, topic_id, commit_timestamp_ms, values).write(together, offset_delta)
+    one_by_one: list[bytes] = []
+    for delta, (partition, value) in enumerate(values.items(), offset_delta):
+        OffsetCommitRecord(group, topic, partition, value).write(one_by_one, delta)
+    assert b"".join(together) == b"".join(one_by_one)
 
 
 def test_an_offset_with_its_own_expiry_is_written_in_version_1() -> None:

@@ -7,6 +7,7 @@ import pytest
 from barnabas.common.errors import ErrorCode
 from barnabas.common.uuid import Uuid
 from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
+from barnabas.coordinator.group.request_context import GroupRequestContext
 from tests.unit.coordinator.group_driver import GROUP, SESSION_MS, TOPIC_ID, GroupDriver
 
 RETENTION_MS = 10_080 * 60_000
@@ -70,6 +71,15 @@ def test_metadata_over_the_limit_is_refused_for_its_partition(group: GroupDriver
     assert group.commit_code(metadata="x" * 4097) == ErrorCode.OFFSET_METADATA_TOO_LARGE
     assert group.commit_code(metadata="é" * 4096) == ErrorCode.NONE
     assert group.commit_code(metadata="😀" * 2049) == ErrorCode.OFFSET_METADATA_TOO_LARGE
+
+
+def test_of_a_partition_named_twice_the_last_offset_counts(group: GroupDriver) -> None:
+    request = group.commit_request(1)
+    request.topics[0].partitions += group.commit_request(2).topics[0].partitions
+    answer = group.coordinator.commit_offsets(GroupRequestContext(9), request, group.now_ms).value
+    assert [partition.error_code for partition in answer.topics[0].partitions] == [ErrorCode.NONE, ErrorCode.NONE]
+    assert group.committed() == 2
+    assert group.restarted().committed() == 2
 
 
 def test_null_metadata_is_kept_as_empty(group: GroupDriver) -> None:

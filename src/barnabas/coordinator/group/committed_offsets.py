@@ -72,6 +72,19 @@ class CommittedOffsets:
         if self._open and self.is_pending(group_id, topic, partition):
             self._applied_at[group_id, topic, partition] = record_offset
 
+    def put_topic(
+        self, group_id: str, topic: str, offsets: dict[int, OffsetAndMetadata], first_record_offset: int
+    ) -> None:
+        """Several partitions of a topic, whose records follow each other."""
+        if group_id in self._open:
+            for record_offset, (partition, value) in enumerate(offsets.items(), first_record_offset):
+                self.put(group_id, topic, partition, value, record_offset)
+            return
+        partitions = self._by_group.setdefault(group_id, {}).setdefault(topic, {})
+        known = len(partitions)
+        partitions.update(offsets)
+        self.count += len(partitions) - known
+
     def put_pending(
         self, producer_id: int, group_id: str, topic: str, partition: int, value: OffsetAndMetadata, record_offset: int
     ) -> None:

@@ -12,6 +12,7 @@ from barnabas.coordinator.group.group_records import (
     ForeignGroupRecord,
     GroupMetadataRecord,
     OffsetCommitRecord,
+    TopicOffsetsRecord,
     UnknownRecord,
     decode_record,
 )
@@ -50,7 +51,9 @@ class GroupCoordinatorShard:
         return record
 
     def replay(self, record: CoordinatorRecord, record_offset: int, producer_id: int, now_ms: int) -> None:
-        if isinstance(record, OffsetCommitRecord):
+        if isinstance(record, TopicOffsetsRecord):
+            self.offsets.replay_topic(record, record_offset, now_ms)
+        elif isinstance(record, OffsetCommitRecord):
             self.offsets.replay(record, record_offset, producer_id, now_ms)
         elif isinstance(record, GroupMetadataRecord):
             self.groups.replay(record, now_ms)

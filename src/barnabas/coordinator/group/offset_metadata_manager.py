@@ -7,6 +7,7 @@ partitions itself; it is taken while the group has no members, and creates a sim
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.uuid import Uuid
@@ -15,7 +16,7 @@ from barnabas.coordinator.group.classic_group import ClassicGroup
 from barnabas.coordinator.group.committed_offsets import CommittedOffsets
 from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
 from barnabas.coordinator.group.group_metadata_manager import GroupMetadataManager
-from barnabas.coordinator.group.group_records import OffsetCommitRecord, offset_key_prefix
+from barnabas.coordinator.group.group_records import OffsetCommitRecord, TopicOffsetsRecord
 from barnabas.coordinator.group.group_state import GroupState
 from barnabas.coordinator.group.offset_and_metadata import (
     INVALID_OFFSET,
@@ -86,14 +87,15 @@ class OffsetMetadataManager:
         expire_timestamp_ms: int,
         records: list[CoordinatorRecord],
     ) -> OffsetCommitResponseTopic:
+        if expire_timestamp_ms == _NEVER and not any(item.committed_metadata for item in topic.partitions):
+            return self._commit_plain_topic(group_id, topic, now_ms, records)
         name, topic_id = topic.name, topic.topic_id
-        key_prefix = offset_key_prefix(group_id, name)
         max_metadata_length = self._config.offset_metadata_max_bytes
         outcomes: list[OffsetCommitResponsePartition] = []
         for partition in topic.partitions:
             index = partition.partition_index
             metadata = partition.committed_metadata or NO_METADATA
-            if metadata and _java_length(metadata) > max_metadata_length:
+            if _java_length(metadata) > max_metadata_length:
                 outcomes.append(
                     OffsetCommitResponsePartition(partition_index=index, error_code=ErrorCode.OFFSET_METADATA_TOO_LARGE)
                 )
@@ -106,9 +108,28 @@ class OffsetMetadataManager:
                 expire_timestamp_ms,
                 topic_id,
             )
-            records.append(OffsetCommitRecord(group_id, name, index, value, key_prefix))
-            outcomes.append(OffsetCommitResponsePartition(partition_index=index))
+            records.append(OffsetCommitRecord(group_id, name, index, value))
+            outcomes.append(_accepted(index))
         return OffsetCommitResponseTopic(name=name, topic_id=topic_id, partitions=outcomes)
+
+    def _commit_plain_topic(
+        self, group_id: str, topic: OffsetCommitRequestTopic, now_ms: int, records: list[CoordinatorRecord]
+    ) -> OffsetCommitResponseTopic:
+        """The fast path: nothing here can be refused, and each partition costs as little as may be."""
+        topic_id = topic.topic_id
+        new, cls = tuple.__new__, OffsetAndMetadata
+        offsets: dict[int, OffsetAndMetadata] = {}
+        outcomes: list[OffsetCommitResponsePartition] = []
+        for partition in topic.partitions:
+            index = partition.partition_index
+            offsets[index] = new(
+                cls,
+                (partition.committed_offset, partition.committed_leader_epoch, NO_METADATA, now_ms, _NEVER, topic_id),
+            )
+            outcomes.append(_accepted(index))
+        if offsets:
+            records.append(TopicOffsetsRecord(group_id, topic.name, topic_id, now_ms, offsets))
+        return OffsetCommitResponseTopic(name=topic.name, topic_id=topic_id, partitions=outcomes)
 
     def _validate_commit(self, context: GroupRequestContext, request: OffsetCommitRequest) -> ClassicGroup | None:
         """The group that commits, None when a simple group is to be made; raises when it may not."""
@@ -277,6 +298,11 @@ class OffsetMetadataManager:
 
     # -- replay
 
+    def replay_topic(self, record: TopicOffsetsRecord, record_offset: int, now_ms: int) -> None:
+        self._groups.ensure_group(record.group_id, now_ms)
+        self.offsets.put_topic(record.group_id, record.topic, record.offsets, record_offset)
+        self.commit_count += len(record.offsets)
+
     def replay(self, record: OffsetCommitRecord, record_offset: int, producer_id: int, now_ms: int) -> None:
         value = record.value
         if value is None:
@@ -289,6 +315,12 @@ class OffsetMetadataManager:
             self.commit_count += 1
         else:
             self.offsets.put_pending(producer_id, record.group_id, record.topic, record.partition, value, record_offset)
+
+
+@lru_cache(maxsize=4_096)
+def _accepted(index: int) -> OffsetCommitResponsePartition:
+    """Shared by all answers: nobody changes a partition's entry."""
+    return OffsetCommitResponsePartition(partition_index=index)
 
 
 def _java_length(text: str) -> int:
