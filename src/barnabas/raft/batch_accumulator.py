@@ -6,7 +6,7 @@ be atomic never spans two batches.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from barnabas.protocol.record_batch_builder import RecordBatchBuilder
@@ -63,11 +63,24 @@ class BatchAccumulator:
         if is_atomic:
             self._append_together(records, values, sum(sizes), now_ms)
         else:
-            for record, value, size in zip(records, values, sizes, strict=True):
-                if self._open is not None and len(self._open.values) >= self._batch_max_records:
-                    self._complete_open_batch()
-                self._append_together((record,), (value,), size, now_ms)
+            for start, end in self._runs(sizes):
+                self._append_together(records[start:end], values[start:end], sum(sizes[start:end]), now_ms)
         return self.next_offset - 1
+
+    def _runs(self, sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
+        """Cut the records into runs that each fit a batch by size and by count; the first one fits the open batch."""
+        used, count = (self._open.size, len(self._open.values)) if self._open is not None else (_BATCH_OVERHEAD, 0)
+        start = 0
+        for index, size in enumerate(sizes):
+            if count and (used + size > self._batch_max_bytes or count >= self._batch_max_records):
+                if index > start:
+                    yield start, index
+                self._complete_open_batch()
+                start, used, count = index, _BATCH_OVERHEAD, 0
+            used += size
+            count += 1
+        if start < len(sizes):
+            yield start, len(sizes)
 
     def append_control(self, records: Sequence[QuorumRecord], now_ms: int) -> AppendedBatch:
         """Close the open batch and put a control batch of its own behind it."""
