@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -48,8 +49,8 @@ def spark_session(
     conf = SparkConf().setMaster(master).setAppName(name)
     conf.setAll(list(settings.items()))
     conf.set("spark.jars", ",".join(str(jar) for jar in jars))
-    conf.set("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={log4j}")
-    conf.set("spark.local.dir", str(work / "scratch"))
+    java_options = settings.get("spark.driver.extraJavaOptions", "")
+    conf.set("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={log4j} {java_options}".strip())
     conf.set("spark.sql.warehouse.dir", str(work / "warehouse"))
     with (work / "spark-jvm.log").open("ab") as jvm_log:
         try:
@@ -58,10 +59,10 @@ def spark_session(
             raise PipelineError(f"Spark did not start: {error}. Its output is in {jvm_log.name}") from error
     process = gateway.proc
     try:
-        handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+        on_interrupt = signal.getsignal(signal.SIGINT)
         context = SparkContext(conf=conf, gateway=gateway)
-        for number, handler in handlers.items():
-            signal.signal(number, handler)  # SparkContext puts its own on SIGINT, which cancels jobs behind our back.
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, on_interrupt)  # SparkContext put its own there, which only cancels jobs.
         try:
             yield SparkSession(context)
         finally:

@@ -24,6 +24,8 @@ DEPARTURES_MIN = 10
 
 
 _ROWS_SHOWN = 15
+_WIDTH_WITH_NAMES = 100
+"""On a narrower terminal carriers are shown by their code alone, so that no figure is cut off."""
 
 
 def report(
@@ -35,7 +37,7 @@ def report(
     delays = read_delays(tables.delays.path)
     check_totals(delays, source, flights_in_table=tables.flights.row_count())
     rows = worst_hours(delays, _ROWS_SHOWN)
-    table = delays_table(rows, of=len(delays), airlines=airlines)
+    table = delays_table(rows, of=len(delays), airlines=airlines if console.width >= _WIDTH_WITH_NAMES else {})
     console.print(table)
     draw_delays(delays, airlines, plot)
     console.print(
@@ -94,10 +96,12 @@ def worst_hours(delays: pd.DataFrame, count: int) -> pd.DataFrame:
 def delays_table(rows: pd.DataFrame, *, of: int, airlines: dict[str, str]) -> Table:
     table = Table(
         box=SIMPLE_HEAD,
+        collapse_padding=True,
+        pad_edge=False,
         title=f"Departure delay in minutes: the {len(rows)} worst of {of:,} carrier hours "
         f"(with at least {DEPARTURES_MIN} departures)",
     )
-    table.add_column("carrier", no_wrap=True)  # The one that gives way on a narrow terminal.
+    table.add_column("carrier", no_wrap=True)
     table.add_column("hour (UTC)", min_width=16)
     for name in ("flights", "departed", "not departed", "mean", "95th percentile"):
         table.add_column(name, justify="right", min_width=max(map(len, name.split())))

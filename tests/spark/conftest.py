@@ -1,0 +1,67 @@
+"""One Spark session for all tests of the run: starting it is most of what they cost."""
+
+from __future__ import annotations
+
+import gc
+import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+os.environ["PYARROW_IGNORE_TIMEZONE"] = "1"  # assertDataFrameEqual loads pandas-on-Spark, which warns without it.
+
+SETTINGS = {
+    "spark.sql.shuffle.partitions": "1",
+    "spark.default.parallelism": "1",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.ui.enabled": "false",
+    "spark.driver.memory": "1g",
+    # Nothing here runs long enough to repay the optimizing compiler.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+}
+
+
+@contextmanager
+def py4j_sockets_collected() -> Iterator[None]:
+    """Py4J leaves sockets to the garbage collector. Collected here, they don't warn in somebody else's test."""
+    try:
+        yield
+    finally:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ResourceWarning)
+            gc.collect()
+
+
+@pytest.fixture(scope="session")
+def spark(java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    from barnabas.pipelines.java_runtime import find_java
+    from barnabas.pipelines.spark_session import spark_session
+
+    work = tmp_path_factory.mktemp("spark")
+    with (
+        py4j_sockets_collected(),
+        spark_session(
+            "tests", master="local[2]", jars=[], java=find_java(os.environ), work=work, settings=SETTINGS
+        ) as session,
+    ):
+        yield session
+
+
+@pytest.fixture(autouse=True)
+def _collected() -> Iterator[None]:
+    with py4j_sockets_collected():
+        yield
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """During a test the collector may run at any time, so here what Py4J leaves is no failure."""
+    for item in items:
+        if item.get_closest_marker("spark") is not None:
+            item.add_marker(pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"))

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from rich.console import Console
+
+from barnabas.pipelines.errors import PipelineError
+from barnabas.pipelines.flights.dataset import SourceTotals
+from barnabas.pipelines.flights.delay_plot import draw_delays
+from barnabas.pipelines.flights.report import check_totals, delays_table, read_delays, worst_hours
+
+SOURCE = SourceTotals(flights=60, not_departed=4, dep_delay_sum=1540, flights_by_carrier={"UA": 40, "AA": 20})
+
+
+def delays(**changes: list[object]) -> pd.DataFrame:
+    columns: dict[str, list[object]] = {
+        "carrier": ["UA", "UA", "AA"],
+        "time_hour": [pd.Timestamp("2013-07-01 12:00"), pd.Timestamp("2013-07-08 13:00"), pd.Timestamp("2013-07-01")],
+        "flights": [20, 20, 20],
+        "departed": [20, 16, 20],
+        "not_departed": [0, 4, 0],
+        "dep_delay_mean": [10.0, 40.0, 35.0],
+        "dep_delay_p95": [30.0, 90.0, 95.5],
+    }
+    return pd.DataFrame({**columns, **changes})
+
+
+def test_tables_that_add_up_pass() -> None:
+    check_totals(delays(), SOURCE, flights_in_table=60)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"flights": [19, 20, 20]}, "flights: 59 instead of 60; .*flights of UA: 39 instead of 40"),
+        ({"not_departed": [0, 3, 0]}, "flights without a departure: 3 instead of 4"),
+        ({"departed": [20, 17, 20]}, "flights with a departure: 57 instead of 56"),
+        ({"dep_delay_mean": [10.0, 40.0, 36.0]}, "minutes of departure delay: 1,560 instead of 1,540"),
+        ({"carrier": ["UA", "UA", "DL"]}, "flights of AA: 0 instead of 20; flights of DL: 20 instead of 0"),
+    ],
+)
+def test_what_does_not_add_up_is_named(changes: dict[str, list[object]], message: str) -> None:
+    with pytest.raises(PipelineError, match=message):
+        check_totals(delays(**changes), SOURCE, flights_in_table=60)
+
+
+def test_a_lost_flight_in_the_table_of_flights_is_named() -> None:
+    with pytest.raises(PipelineError, match="rows of the table of flights: 59 instead of 60"):
+        check_totals(delays(), SOURCE, flights_in_table=59)
+
+
+def test_the_worst_hours_come_first_and_those_with_few_departures_not_at_all() -> None:
+    rows = worst_hours(delays(departed=[9, 16, 20]), 5)
+    assert rows["dep_delay_p95"].tolist() == [95.5, 90.0]
+    assert len(worst_hours(delays(), 1)) == 1
+
+
+def test_the_table_shows_names_hours_and_figures() -> None:
+    out = io.StringIO()
+    table = delays_table(worst_hours(delays(), 3), of=3, airlines={"UA": "United Air Lines Inc."})
+    Console(file=out, width=120).print(table)
+    assert "UA United Air Lines Inc.   2013-07-08 13:00" in out.getvalue()
+    assert "95.5" in out.getvalue()
+
+
+@pytest.mark.parametrize(("width", "airlines"), [(80, {}), (100, {"AA": "AirTran Airways Corporation"})])
+def test_a_narrow_terminal_still_shows_every_figure(width: int, airlines: dict[str, str]) -> None:
+    out = io.StringIO()
+    Console(file=out, width=width).print(delays_table(worst_hours(delays(), 3), of=3, airlines=airlines))
+    assert all(text in out.getvalue() for text in ("95.5", "2013-07-08 13:00", "40.0", "percentile"))
+
+
+def test_a_table_that_was_never_written_is_named(tmp_path: Path) -> None:
+    with pytest.raises(PipelineError, match="no table in .*--fresh"):
+        read_delays(tmp_path / "none")
+
+
+def test_the_plot_is_a_png_and_appears_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "delays.png"
+    draw_delays(delays(departed=[40, 40, 40]), {"UA": "United Air Lines Inc."}, path)
+    assert path.read_bytes().startswith(b"\x89PNG")
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_plot_of_a_handful_of_flights_says_that_they_are_too_few(tmp_path: Path) -> None:
+    draw_delays(delays(departed=[1, 1, 0]), {}, tmp_path / "delays.png")
+    assert (tmp_path / "delays.png").exists()

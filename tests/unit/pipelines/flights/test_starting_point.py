@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from barnabas.pipelines.errors import PipelineError
+from barnabas.pipelines.flights.starting_point import RunRecord, RunState, StartingPoint, starting_point
+
+WANTED = RunRecord(bootstrap_server=None, topic="flights", flights=100, partitions=4)
+INTERRUPTED = replace(WANTED, state=RunState.STREAMING, topic_id="first")
+FOREIGN = replace(WANTED, bootstrap_server="kafka:9092")
+
+
+def start(former: RunRecord | None, wanted: RunRecord = WANTED, *, topic_id: str | None = "first") -> StartingPoint:
+    return starting_point(former, wanted, topic_id=topic_id, is_fresh_asked=False)
+
+
+def test_an_interrupted_run_goes_on() -> None:
+    assert start(INTERRUPTED).resumes
+
+
+def test_an_interrupted_run_starts_over_when_it_is_asked_to() -> None:
+    assert not starting_point(INTERRUPTED, WANTED, topic_id="first", is_fresh_asked=True).resumes
+
+
+@pytest.mark.parametrize(
+    ("former", "topic_id", "text"),
+    [
+        (None, None, "first run"),
+        (replace(INTERRUPTED, state=RunState.FINISHED), "first", "was finished"),
+        (replace(INTERRUPTED, state=RunState.STARTING), "first", "had not begun"),
+        (replace(INTERRUPTED, flights=99), "first", "other settings"),
+        (replace(INTERRUPTED, partitions=1), "first", "other settings"),
+        (INTERRUPTED, None, "topic is gone"),
+        (INTERRUPTED, "second", "topic is gone"),
+    ],
+)
+def test_anything_else_starts_over_and_says_why(former: RunRecord | None, topic_id: str | None, text: str) -> None:
+    point = start(former, topic_id=topic_id)
+    assert not point.resumes
+    assert text in point.text
+
+
+@pytest.mark.parametrize(
+    "former",
+    [
+        None,
+        INTERRUPTED,
+        replace(FOREIGN, state=RunState.STREAMING, topic_id="another"),
+        replace(FOREIGN, topic="other", state=RunState.FINISHED, topic_id="first"),
+    ],
+)
+def test_a_topic_of_somebody_elses_cluster_that_we_did_not_make_is_left_alone(former: RunRecord | None) -> None:
+    with pytest.raises(PipelineError, match=r"exists already at kafka:9092.*--topic"):
+        start(former, FOREIGN)
+
+
+@pytest.mark.parametrize("state", RunState)
+def test_our_own_topic_on_somebody_elses_cluster_may_be_used_again(state: RunState) -> None:
+    former = replace(FOREIGN, state=state, topic_id="first")
+    assert start(former, FOREIGN).resumes is (state is RunState.STREAMING)

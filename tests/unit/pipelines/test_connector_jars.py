@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+import pytest
+
+from barnabas.pipelines import connector_jars as module
+from barnabas.pipelines.connector_jars import ConnectorJar, cache_directory, connector_jars
+from barnabas.pipelines.errors import PipelineError
+from barnabas.pipelines.java_runtime import JavaRuntime
+
+JAVA = JavaRuntime(home=Path("jdk"), major=17)
+JARS = (
+    ConnectorJar("org.one", "one", "1.0", hashlib.sha256(b"first").hexdigest()),
+    ConnectorJar("org.two", "two", "2.0", hashlib.sha256(b"second").hexdigest()),
+)
+
+
+class Resolver:
+    """Stands for Spark's resolver: puts its files where Ivy would, and counts how often it was asked."""
+
+    def __init__(self, **files: bytes) -> None:
+        self.files = {"org.one_one-1.0.jar": b"first", "org.two_two-2.0.jar": b"second", **files}
+        self.calls = 0
+
+    def __call__(self, scratch: Path, _java: JavaRuntime) -> None:
+        self.calls += 1
+        folder = scratch / "ivy" / "jars"
+        folder.mkdir(parents=True)
+        for name, content in self.files.items():
+            (folder / name).write_bytes(content)
+
+
+@pytest.fixture
+def resolver(monkeypatch: pytest.MonkeyPatch) -> Resolver:
+    resolver = Resolver()
+    monkeypatch.setattr(module, "CONNECTOR_JARS", JARS)
+    monkeypatch.setattr(module, "_resolve", resolver)
+    return resolver
+
+
+def test_the_first_use_fills_the_cache_and_later_ones_ask_nobody(resolver: Resolver, tmp_path: Path) -> None:
+    said: list[str] = []
+    first = connector_jars(tmp_path, JAVA, said.append)
+    assert [path.read_bytes() for path in first] == [b"first", b"second"]
+    assert connector_jars(tmp_path, JAVA, said.append) == first
+    assert (resolver.calls, len(said)) == (1, 1)
+    assert sorted(path.name for path in first[0].parent.iterdir()) == ["one-1.0.jar", "two-2.0.jar"]
+
+
+def test_a_damaged_jar_is_noticed_and_fetched_again(resolver: Resolver, tmp_path: Path) -> None:
+    said: list[str] = []
+    paths = connector_jars(tmp_path, JAVA, said.append)
+    paths[1].write_bytes(b"secon")
+    assert connector_jars(tmp_path, JAVA, said.append)[1].read_bytes() == b"second"
+    assert resolver.calls == 2
+    assert any("two-2.0.jar is damaged" in text for text in said)
+
+
+def test_a_jar_with_another_hash_never_enters_the_cache(resolver: Resolver, tmp_path: Path) -> None:
+    resolver.files["org.two_two-2.0.jar"] = b"evil"
+    with pytest.raises(PipelineError, match=r"org\.two:two:2\.0 is not the file we know.*thrown away"):
+        connector_jars(tmp_path, JAVA, lambda _: None)
+    assert not (tmp_path / "spark-connector" / "two-2.0.jar").exists()
+
+
+def test_a_jar_that_the_resolver_did_not_bring_is_named(resolver: Resolver, tmp_path: Path) -> None:
+    del resolver.files["org.one_one-1.0.jar"]
+    with pytest.raises(PipelineError, match=r"did not bring org\.one:one:1\.0"):
+        connector_jars(tmp_path, JAVA, lambda _: None)
+
+
+def test_a_cache_that_cannot_be_written_is_named(resolver: Resolver, tmp_path: Path) -> None:
+    (tmp_path / "spark-connector").write_text("a file where the folder should be")
+    with pytest.raises(PipelineError, match=r"can't keep .*set BARNABAS_CACHE"):
+        connector_jars(tmp_path, JAVA, lambda _: None)
+
+
+def test_the_cache_is_where_it_is_asked_for_else_the_users(tmp_path: Path) -> None:
+    home, xdg = tmp_path / "somebody", tmp_path / "xdg"
+    home.mkdir()
+    xdg.mkdir()
+    assert cache_directory({"BARNABAS_CACHE": str(tmp_path), "HOME": str(home)}) == tmp_path
+    assert cache_directory({"XDG_CACHE_HOME": str(xdg), "HOME": str(home)}) == xdg / "barnabas"
+    assert cache_directory({"HOME": str(home)}) == home / ".cache" / "barnabas"
+    assert cache_directory({}) == Path(".cache/barnabas").absolute()
+
+
+def test_without_a_home_to_write_to_the_cache_is_in_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    assert cache_directory({"HOME": str(tmp_path)}) == Path(".cache/barnabas").absolute()
+
+
+def test_four_jars_are_pinned() -> None:
+    assert [jar.file_name for jar in module.CONNECTOR_JARS] == [
+        "spark-sql-kafka-0-10_2.13-4.0.0.jar",
+        "spark-token-provider-kafka-0-10_2.13-4.0.0.jar",
+        "kafka-clients-3.9.0.jar",
+        "commons-pool2-2.12.0.jar",
+    ]

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from barnabas.pipelines.errors import PipelineError
+from barnabas.pipelines.java_runtime import find_java, major_version
+
+
+@pytest.mark.parametrize(
+    ("text", "major"),
+    [
+        ('openjdk version "17.0.15" 2025-04-15', 17),
+        ('openjdk version "21" 2023-09-19', 21),
+        ('java version "1.8.0_402"', 8),
+        ('Picked up JAVA_TOOL_OPTIONS: -Xmx1g\nopenjdk version "11.0.2"', 11),
+        ("Segmentation fault", None),
+    ],
+)
+def test_the_major_version_is_read_from_what_java_prints(text: str, major: int | None) -> None:
+    assert major_version(text) == major
+
+
+def java_that(folder: Path, script: str) -> dict[str, str]:
+    executable = folder / "bin" / "java"
+    executable.parent.mkdir()
+    executable.write_text(f"#!/bin/sh\n{script}\n")
+    executable.chmod(0o755)
+    return {"JAVA_HOME": str(folder), "PATH": "/usr/bin:/bin"}
+
+
+def test_a_java_that_spark_runs_on_is_taken_from_java_home(tmp_path: Path) -> None:
+    java = find_java(java_that(tmp_path, """echo 'openjdk version "17.0.1"' >&2"""))
+    assert (java.home, java.major) == (tmp_path, 17)
+
+
+def test_java_is_found_on_the_path(tmp_path: Path) -> None:
+    java_that(tmp_path, """echo 'openjdk version "21.0.1"' >&2""")
+    assert find_java({"PATH": str(tmp_path / "bin")}).home == tmp_path
+
+
+@pytest.mark.parametrize("major", [11, 23, 25])
+def test_a_java_that_spark_does_not_run_on_is_refused_by_its_version(tmp_path: Path, major: int) -> None:
+    with pytest.raises(PipelineError, match=rf"17 to 22.* is Java {major}\. Install a JDK 17"):
+        find_java(java_that(tmp_path, f"""echo 'openjdk version "{major}.0.1"' >&2"""))
+
+
+def test_without_java_the_message_says_how_to_get_one(tmp_path: Path) -> None:
+    with pytest.raises(PipelineError, match=r"there is none.*apt-get install openjdk-17"):
+        find_java({"PATH": str(tmp_path)})
+
+
+def test_a_java_home_without_java_is_named(tmp_path: Path) -> None:
+    with pytest.raises(PipelineError, match=r"JAVA_HOME is .*no bin/java"):
+        find_java({"JAVA_HOME": str(tmp_path), "PATH": "/usr/bin"})
+
+
+def test_a_java_that_fails_is_quoted(tmp_path: Path) -> None:
+    with pytest.raises(PipelineError, match="failed with status 3: broken install"):
+        find_java(java_that(tmp_path, "echo broken install >&2; exit 3"))
