@@ -24,7 +24,7 @@ DEPARTURES_MIN = 10
 
 
 _ROWS_SHOWN = 15
-_WIDTH_WITH_NAMES = 100
+_WIDTH_WITH_NAMES = 105
 """On a narrower terminal carriers are shown by their code alone, so that no figure is cut off."""
 
 
@@ -96,15 +96,14 @@ def worst_hours(delays: pd.DataFrame, count: int) -> pd.DataFrame:
 def delays_table(rows: pd.DataFrame, *, of: int, airlines: dict[str, str]) -> Table:
     table = Table(
         box=SIMPLE_HEAD,
-        collapse_padding=True,
         pad_edge=False,
-        title=f"Departure delay in minutes: the {len(rows)} worst of {of:,} carrier hours "
-        f"(with at least {DEPARTURES_MIN} departures)",
+        title=f"Departure delay in minutes: mean and exact 95th percentile (p95)\n"
+        f"of the {len(rows)} worst of {of:,} carrier hours, by p95, with at least {DEPARTURES_MIN} departures",
     )
-    table.add_column("carrier", no_wrap=True)
-    table.add_column("hour (UTC)", min_width=16)
-    for name in ("flights", "departed", "not departed", "mean", "95th percentile"):
-        table.add_column(name, justify="right", min_width=max(map(len, name.split())))
+    for name in ("carrier", "hour (UTC)"):
+        table.add_column(name, no_wrap=True)
+    for name in ("flights", "departed", "not departed", "mean", "p95"):
+        table.add_column(name, justify="right", no_wrap=True)
     for row in rows.itertuples():
         carrier = str(row.carrier)
         table.add_row(
