@@ -19,7 +19,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from barnabas.common.config_value import ConfigException, ConfigStateException, display
+from barnabas.common.config_value import ConfigException, ConfigStateException, display, java_trim
 
 __all__ = [
     "CaseInsensitiveString",
@@ -209,20 +209,18 @@ class GzipLevel:
 
 
 class ThrottledReplicas:
-    """``*`` alone, or partition:broker pairs."""
+    """``*`` alone, or partition:broker pairs. Blank items are overlooked, as in Kafka."""
 
     __slots__ = ()
 
     _FORMAT = "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
-    _PAIR = r"[0-9]+:[0-9]+"
+    _PAIR = r"([0-9]+:[0-9]+)?"
 
     def ensure_valid(self, name: str, value: object) -> None:
         if value is None:
             raise ConfigException(name, value, f"{name} must not be null")
-        items = value if isinstance(value, list | tuple) else [str(value)]
-        if items and items[0] == "*" and len(items) == 1:
-            return
-        if not all(re.fullmatch(self._PAIR, item) for item in items):
+        items = [java_trim(str(item)) for item in (value if isinstance(value, list | tuple) else [value])]
+        if "".join(items) != "*" and not all(re.fullmatch(self._PAIR, item) for item in items):
             raise ConfigException(
                 name,
                 value,

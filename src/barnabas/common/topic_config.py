@@ -21,9 +21,9 @@ from barnabas.common.config_def import (
 
 __all__ = ["TOPIC_CONFIG_DEF", "TOPIC_SYNONYMS", "TopicConfig", "UnknownTopicConfig", "validate_topic_config"]
 
-_INT_MAX: Final = (1 << 31) - 1
 _MS_PER_HOUR: Final = 3_600_000
 _MS_PER_MINUTE: Final = 60_000
+_AS_TOTAL: Final = -2  # A local retention that is the same as the whole one.
 
 _ROWS: tuple[ConfigRow, ...] = (
     ("cleanup.policy", "LIST", "delete", "list:compact|delete", "MEDIUM", CLUSTER_WIDE),
@@ -333,21 +333,32 @@ def _validate_remote_storage(values: _Complete, previous: Mapping[str, object], 
             "cleanup.policy", values["cleanup.policy"],
             "Remote log storage only supports topics with cleanup.policy=delete or cleanup.policy being an empty list.",
         )  # fmt: skip
-    for unit in ("ms", "bytes"):
+    for unit in ("bytes", "ms"):
         _validate_local_retention(values, unit)
+    if values["remote.log.copy.disable"]:
+        for unit in ("bytes", "ms"):
+            _validate_nothing_is_left_behind(values, unit)
 
 
 def _validate_local_retention(values: _Complete, unit: str) -> None:
     name = f"local.retention.{unit}"
     local, total = _integer(values, name), _integer(values, f"retention.{unit}")
-    if values["remote.log.copy.disable"] and local not in (-2, total):
-        raise ConfigException(
-            name, local, f"With remote.log.copy.disable=true {name} must equal retention.{unit} (or be -2)",
-        )  # fmt: skip
-    if local == -1 and total != -1:
+    if total <= -1 or local == _AS_TOTAL:
+        return
+    if local == -1:
         raise ConfigException(name, local, f"Value must not be -1 as retention.{unit} value is set as {total}.")
-    if local > total != -1:
+    if local > total:
         raise ConfigException(name, local, f"Value must not be more than retention.{unit} property value: {total}")
+
+
+def _validate_nothing_is_left_behind(values: _Complete, unit: str) -> None:
+    """What is not copied any more must not be deleted locally before its time."""
+    name = f"local.retention.{unit}"
+    local, total = _integer(values, name), _integer(values, f"retention.{unit}")
+    if local not in (_AS_TOTAL, total):
+        raise ConfigException(
+            name, local, f"With remote.log.copy.disable=true {name} must equal retention.{unit} (or be {_AS_TOTAL})"
+        )
 
 
 def _integer(values: _Complete, name: str) -> int:

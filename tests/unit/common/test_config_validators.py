@@ -110,3 +110,12 @@ def test_a_share_group_starts_at_an_end_or_some_time_ago(value: str) -> None:
     for bad in (None, "by_duration:P", "by_duration:P1DT", "by_duration:-PT1H", "none"):
         with pytest.raises(ConfigException):
             validator.ensure_valid("share.auto.offset.reset", bad)
+
+
+@pytest.mark.parametrize("value", [[], ["*"], ["1:2", "3:4"], ["1:2", ""], ["", ""], [" 1:2 "]])
+def test_throttled_replicas_are_pairs_or_a_star(value: list[str]) -> None:
+    validator = validator_of("throttled-replicas")
+    assert validator is not None
+    validator.ensure_valid("leader.replication.throttled.replicas", value)
+    for bad in (["*", "1:2"], ["1"], ["1:2:3"], ["a:1"]):
+        assert "must be the literal '*'" in _complaint(validator, bad)
