@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -19,6 +17,8 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
+
+from tests.peers.node_process import NodeProcess, free_ports
 
 __all__ = [
     "CLASSES",
@@ -147,31 +147,11 @@ def run_class(
     return done
 
 
-def free_ports(count: int) -> list[int]:
-    """Ports that were free a moment ago. All are held at once, so that they differ."""
-    held: list[socket.socket] = []
-    try:
-        for _ in range(count):
-            probe = socket.socket()
-            probe.bind(("127.0.0.1", 0))
-            held.append(probe)
-        return [int(probe.getsockname()[1]) for probe in held]
-    finally:
-        for probe in held:
-            probe.close()
-
-
-class KafkaNode:
-    """A combined broker and controller of the real Kafka, on ports of its own, in a folder of its own.
-
-    ``start`` formats the folder on first use and returns when the node is up, so that ``stop`` and
-    ``start`` make a restart. ``log`` holds everything that it printed.
-    """
+class KafkaNode(NodeProcess):
+    """A node of the real Kafka. The first start formats its folder."""
 
     def __init__(self, folder: Path, *, settings: Mapping[str, str] | None = None, jvm: Sequence[str] = ()) -> None:
-        self.folder = folder
-        self.port, self.controller_port = free_ports(2)
-        self.log = folder / "node.log"
+        super().__init__(folder)
         self._jvm = tuple(jvm) or ("-Xmx768m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
         self._settings = {
             "process.roles": "broker,controller",
@@ -192,16 +172,6 @@ class KafkaNode:
             "group.initial.rebalance.delay.ms": "0",
             **(settings or {}),
         }
-        self._process: subprocess.Popen[bytes] | None = None
-
-    @property
-    def bootstrap(self) -> str:
-        return f"127.0.0.1:{self.port}"
-
-    @property
-    def pid(self) -> int:
-        assert self._process is not None, "the node is not running"
-        return self._process.pid
 
     @property
     def properties(self) -> Path:
@@ -220,48 +190,13 @@ class KafkaNode:
         require_peer()
         if not self.properties.exists():
             self.format()
-        printed_before = self.log.stat().st_size if self.log.exists() else 0
-        with self.log.open("ab") as log:
-            self._process = subprocess.Popen(
-                kafka_command("node", str(self.properties), jvm=self._jvm),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                cwd=self.folder,
-            )
-        self._wait_until_ready(printed_before, timeout_s)
+        super().start(timeout_s=timeout_s)
 
-    def _wait_until_ready(self, printed_before: int, timeout_s: float) -> None:
-        assert self._process is not None
-        deadline = time.monotonic() + timeout_s
-        while True:
-            printed = self.log.read_bytes()[printed_before:].decode(errors="replace")
-            if READY_LINE in printed:
-                return
-            if self._process.poll() is not None or time.monotonic() > deadline:
-                self.kill()
-                raise AssertionError(f"Kafka was not up after {timeout_s} s:\n{printed[-4000:]}")
-            time.sleep(0.05)
+    def command(self) -> list[str]:
+        return kafka_command("node", str(self.properties), jvm=self._jvm)
 
-    def stop(self, *, timeout_s: float = 30) -> int:
-        """SIGTERM, and its exit status; killed if that takes too long."""
-        if self._process is None:
-            return 0
-        self._process.terminate()
-        try:
-            return self._process.wait(timeout_s)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            return self._process.wait()
-        finally:
-            self._process = None
-
-    def kill(self) -> None:
-        """SIGKILL: nothing is flushed or said goodbye to."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-            self._process = None
+    def is_ready(self, printed: str) -> bool:
+        return READY_LINE in printed
 
 
 @contextmanager

@@ -1,0 +1,93 @@
+"""A broker in a process of its own: what ours and Kafka's have in common."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import time
+from abc import ABC, abstractmethod
+from pathlib import Path
+
+__all__ = ["NodeProcess", "free_ports"]
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that were free a moment ago. All are held at once, so that they differ."""
+    held: list[socket.socket] = []
+    try:
+        for _ in range(count):
+            probe = socket.socket()
+            probe.bind(("127.0.0.1", 0))
+            held.append(probe)
+        return [int(probe.getsockname()[1]) for probe in held]
+    finally:
+        for probe in held:
+            probe.close()
+
+
+class NodeProcess(ABC):
+    """A combined node on ports of its own, in a folder of its own; ``stop`` and ``start`` make a restart.
+
+    ``log`` is the file of everything that it printed.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.port, self.controller_port = free_ports(2)
+        self.log = folder / "node.log"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @abstractmethod
+    def command(self) -> list[str]:
+        """What starts it."""
+
+    @abstractmethod
+    def is_ready(self, printed: str) -> bool:
+        """Whether it serves; ``printed`` is what it said since this start."""
+
+    @property
+    def bootstrap(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None, "the node is not running"
+        return self._process.pid
+
+    def printed(self, since: int = 0) -> str:
+        return self.log.read_bytes()[since:].decode(errors="replace") if self.log.exists() else ""
+
+    def start(self, *, timeout_s: float = 60) -> None:
+        """Returns when the node serves."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        printed_before = self.log.stat().st_size if self.log.exists() else 0
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                self.command(), stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, cwd=self.folder
+            )
+        deadline = time.monotonic() + timeout_s
+        while not self.is_ready(self.printed(printed_before)):
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                self.kill()
+                raise AssertionError(f"not up after {timeout_s} s:\n{self.printed(printed_before)[-4000:]}")
+            time.sleep(0.02)
+
+    def stop(self, *, timeout_s: float = 30) -> int:
+        """SIGTERM, and its exit status. A node that does not end by itself is a failure."""
+        if self._process is None:
+            return 0
+        process, self._process = self._process, None
+        process.terminate()
+        try:
+            return process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            raise AssertionError(f"did not end after SIGTERM:\n{self.printed()[-4000:]}") from None
+
+    def kill(self) -> None:
+        """SIGKILL: nothing is flushed or said goodbye to."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
