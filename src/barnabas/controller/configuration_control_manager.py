@@ -68,7 +68,7 @@ class ConfigurationControlManager:
         nulls = [config.name for config in configs if config.value is None]
         if nulls:
             raise ApiException(
-                ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {', '.join(nulls)}"
+                ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {','.join(nulls)}"
             )
         resource = ConfigResource.topic(name)
         wanted = {config.name: config.value for config in configs}

@@ -45,7 +45,7 @@ class PartitionCreation:
     def _grow(self, request: CreatePartitionsTopic) -> list[ApiMessageAndVersion]:
         topic = self._state.image.topics.get(request.name)
         if topic is None:
-            raise ApiException(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
+            raise ApiException(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         current = len(topic.partitions)
         additional = request.count - current
         if additional == 0:

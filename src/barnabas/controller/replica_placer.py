@@ -94,7 +94,7 @@ def _validate(replication_factor: int, unfenced: int, total: int) -> None:
     elif replication_factor > total:
         reason = (
             f"The target replication factor of {replication_factor} cannot be reached because only {total} "
-            "broker(s) are registered."
+            "broker(s) are registered or some brokers have all their log directories cordoned."
         )
     else:
         return

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from barnabas.common.broker_config import BROKER_CONFIG_DEF
 from barnabas.common.config_def import ConfigValue
+from barnabas.common.topic_config import TOPIC_SYNONYMS
 from barnabas.controller.controller_config import ControllerConfig
 from barnabas.controller.controller_state import ControllerState
 from barnabas.metadata.config_resolution import (
@@ -80,7 +81,7 @@ class TopicConfigResolver:
                 name=entry.name,
                 value=entry.value,
                 read_only=entry.read_only,
-                config_source=int(entry.source),
+                config_source=int(_source(entry.name, levels)),
                 is_sensitive=entry.sensitive,
             )
             for entry in entries
@@ -90,3 +91,19 @@ class TopicConfigResolver:
 _GROUP_BOUNDS = [
     name for name in BROKER_CONFIG_DEF if name.startswith("group.") and (".min." in name or ".max." in name)
 ]
+
+
+def _source(name: str, levels: BrokerLevels) -> ConfigSource:
+    """The strongest level that sets the broker setting behind a topic setting, under any of its names.
+
+    DescribeConfigs is stricter: there a level only counts from the setting's first name on.
+    """
+    names = [synonym for synonym, _ in TOPIC_SYNONYMS.get(name, ())]
+    for level, source in (
+        (levels.broker, ConfigSource.DYNAMIC_BROKER_CONFIG),
+        (levels.cluster, ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG),
+        (levels.static, ConfigSource.STATIC_BROKER_CONFIG),
+    ):
+        if any(synonym in level for synonym in names):
+            return source
+    return ConfigSource.DEFAULT_CONFIG

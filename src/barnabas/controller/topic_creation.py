@@ -101,7 +101,7 @@ class TopicCreation:
         record_version = metadata_version.partition_record_version
         for index, partition in enumerate(partitions):
             records.append(ApiMessageAndVersion(partition.to_record(topic_id, index, metadata_version), record_version))
-        result = CreatableTopicResult(name=topic.name, topic_id=topic_id)
+        result = CreatableTopicResult(name=topic.name, topic_id=topic_id, error_message=None)
         if may_describe:
             result.num_partitions = len(partitions)
             result.replication_factor = len(partitions[0].replicas)

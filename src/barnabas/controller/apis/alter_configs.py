@@ -31,11 +31,12 @@ def handle(
     controller: QuorumController, context: RequestContext, request: AlterConfigsRequest, authorizer: Authorizer
 ) -> Deferred[AlterConfigsResponse]:
     counts = Counter(ConfigResource(r.resource_type, r.resource_name) for r in request.resources)
-    refused = [_result(resource, DUPLICATE_RESOURCE) for resource, count in counts.items() if count > 1]
+    refused = []
     replacements: dict[ConfigResource, dict[str, str | None]] = {}
     for requested in request.resources:
         resource = ConfigResource(requested.resource_type, requested.resource_name)
         if counts[resource] > 1:
+            refused.append(_result(resource, DUPLICATE_RESOURCE))
             continue
         problem = denial(authorizer, context, resource) or _duplicate_keys(requested)
         if problem is not None:

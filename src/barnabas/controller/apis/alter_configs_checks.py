@@ -31,10 +31,5 @@ def denial(authorizer: Authorizer, context: RequestContext, resource: ConfigReso
     elif resource.type in (ConfigResourceType.BROKER, ConfigResourceType.CLIENT_METRICS):
         protected, name, refused = ResourceType.CLUSTER, CLUSTER_NAME, _CLUSTER_DENIED
     else:
-        return ApiError(ErrorCode.INVALID_REQUEST, f"Unexpected resource type {_type_name(resource.type)}.")
+        return ApiError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {resource.type}")
     return None if authorizer.authorize(context, AclOperation.ALTER_CONFIGS, protected, name) else refused
-
-
-def _type_name(code: int) -> str:
-    known = code in ConfigResourceType._value2member_map_
-    return ConfigResourceType(code).name if known else "UNKNOWN"

@@ -32,11 +32,12 @@ def handle(
     authorizer: Authorizer,
 ) -> Deferred[IncrementalAlterConfigsResponse]:
     counts = Counter(ConfigResource(r.resource_type, r.resource_name) for r in request.resources)
-    refused = [_result(resource, DUPLICATE_RESOURCE) for resource, count in counts.items() if count > 1]
+    refused = []
     changes: dict[ConfigResource, list[ConfigOperation]] = {}
     for requested in request.resources:
         resource = ConfigResource(requested.resource_type, requested.resource_name)
         if counts[resource] > 1:
+            refused.append(_result(resource, DUPLICATE_RESOURCE))
             continue
         denied = denial(authorizer, context, resource)
         if denied is not None:

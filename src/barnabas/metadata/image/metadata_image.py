@@ -242,7 +242,7 @@ class MetadataDelta:
     def _producer_ids(self, record: ProducerIdsRecord) -> None:
         if self.producer_ids is None:
             self.producer_ids = ProducerIdsDelta(self.image.producer_ids)
-        self.producer_ids.replay(record)
+        self.producer_ids.replay(record, is_snapshot=self.is_snapshot)
 
     def acls_or_create(self) -> AclsDelta:
         if self.acls is None:

@@ -23,19 +23,22 @@ class ProducerIdsImage(NamedTuple):
 
 
 class ProducerIdsDelta:
-    __slots__ = ("image", "next_producer_id")
+    __slots__ = ("_changed", "image")
 
     def __init__(self, image: ProducerIdsImage) -> None:
         self.image = image
-        self.next_producer_id = image.next_producer_id
+        self._changed: int | None = None
 
-    def replay(self, record: ProducerIdsRecord) -> None:
-        grows = record.next_producer_id >= self.next_producer_id
-        invariant(grows, f"next producer id {record.next_producer_id} is below {self.next_producer_id}")
-        self.next_producer_id = record.next_producer_id
+    def replay(self, record: ProducerIdsRecord, *, is_snapshot: bool = False) -> None:
+        """An id is never handed out twice, so the next one only grows; a snapshot says where it stands."""
+        before = self.image.next_producer_id if self._changed is None else self._changed
+        grows = is_snapshot or record.next_producer_id >= before
+        invariant(grows, f"next producer id {record.next_producer_id} is below {before}")
+        self._changed = record.next_producer_id
 
     def finish_snapshot(self) -> None:
-        """Nothing to remove: a producer id is never taken back."""
+        if self._changed is None:
+            self._changed = -1
 
     def apply(self) -> ProducerIdsImage:
-        return ProducerIdsImage(self.next_producer_id)
+        return self.image if self._changed is None else ProducerIdsImage(self._changed)
