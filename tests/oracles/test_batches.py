@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from barnabas.protocol.control_record import ControlRecord, decode_control_record
-from barnabas.protocol.errors import DecodeError, UnsupportedMagic
+from barnabas.protocol.control_record import decode_control_record
+from barnabas.protocol.errors import DecodeError, UnknownMessageType, UnsupportedMagic
 from barnabas.protocol.record_batch import BatchView, Record, TimestampType, increment_sequence, iter_batches
 from barnabas.protocol.record_batch_builder import build_batch, empty_batch
 from barnabas.protocol.records.end_txn_marker import EndTxnMarker
@@ -27,8 +27,9 @@ def test_batches_are_read_and_refused_as_by_kafka(family: str) -> None:
 
 def check_batches(data: dict[str, Any]) -> None:
     buf = bytes.fromhex(data["hex"])
-    if any(batch["magic"] < 2 for batch in data["batches"]):
-        with pytest.raises(UnsupportedMagic, match=f"magic {data['batches'][0]['magic']} is not supported"):
+    legacy = [batch["magic"] for batch in data["batches"] if batch["magic"] < 2]
+    if legacy:
+        with pytest.raises(UnsupportedMagic, match=f"magic {legacy[0]} is not supported"):
             list(iter_batches(buf))
         return
     if not data["ok"]:
@@ -39,13 +40,22 @@ def check_batches(data: dict[str, Any]) -> None:
     assert sum(batch.size for batch, _ in batches) == data["validBytes"]
     assert len(batches) == len(data["batches"])
     for (batch, records), expected in zip(batches, data["batches"], strict=True):
-        assert as_json(batch, records) == {k: v for k, v in expected.items() if k not in ("valid", "recordsHex")}
+        assert as_json(batch, records) == what_is_compared(expected)
         if "recordsHex" in expected:
             assert batch.record_section().hex() == expected["recordsHex"]
     if data["reencodable"]:
         assert b"".join(rebuild(batch, records) for batch, records in batches).hex() == data["hex"]
     elif not LENIENT_FAMILIES & {data["family"]}:
         check_rebuilt_reads_the_same(batches)
+
+
+def what_is_compared(expected: dict[str, Any]) -> dict[str, Any]:
+    """Of a control record whose type Kafka does not know either, only that it doesn't."""
+    compared = {key: value for key, value in expected.items() if key not in ("valid", "recordsHex")}
+    for record in compared["records"]:
+        if record.get("control", {}).get("type") == "UNKNOWN":
+            record["control"] = {"type": "UNKNOWN"}
+    return compared
 
 
 def check_rebuilt_reads_the_same(batches: list[tuple[BatchView, list[Record]]]) -> None:
@@ -124,11 +134,15 @@ def record_as_json(batch: BatchView, record: Record) -> dict[str, Any]:
         "headers": [[key, None if value is None else value.hex()] for key, value in record.headers],
     }
     if batch.is_control:
-        json["control"] = control_as_json(decode_control_record(record.key, record.value))
+        json["control"] = control_as_json(record)
     return json
 
 
-def control_as_json(control: ControlRecord) -> dict[str, Any]:
+def control_as_json(record: Record) -> dict[str, Any]:
+    try:
+        control = decode_control_record(record.key, record.value)
+    except UnknownMessageType:
+        return {"type": "UNKNOWN"}
     json: dict[str, Any] = {"type": control.type.name, "typeId": control.type.value}
     if isinstance(control.message, EndTxnMarker):
         return json | {"coordinatorEpoch": control.message.coordinator_epoch}

@@ -29,6 +29,7 @@ from barnabas.protocol.compiler_runtime import (
     write_tagged_fields,
 )
 from barnabas.protocol.errors import DecodeError, EncodeError
+from barnabas.protocol.utf8 import JAVA_REPLACE
 
 if TYPE_CHECKING:
     from barnabas.protocol.schema import Field, Message, Struct
@@ -426,7 +427,7 @@ class _Reader(_Source):
         if kind == "string":
             if flexible:
                 self.emit(f"if {length} > 32768: raise too_long({label!r}, {length})")
-            self.emit(f"{name} = str(buf[p:{end}], 'utf-8', 'replace')")
+            self.emit(f"{name} = str(buf[p:{end}], 'utf-8', {JAVA_REPLACE!r})")
         elif kind == "records":
             self.emit(f"{name} = memoryview(buf)[p:{end}]")
         else:

@@ -36,10 +36,14 @@ _GZIP_MAGIC = b"\x1f\x8b"
 
 _SNAPPY_MAGIC = b"\x82SNAPPY\x00"
 _SNAPPY_HEADER = _SNAPPY_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
+_SNAPPY_VERSION_MIN = 1
 _SNAPPY_BLOCK_SIZE = 32 * 1024
 _SNAPPY_EXPANSION_MAX = 22
 """The densest element copies 64 bytes and takes three."""
 
+_LZ4_MAGIC = b"\x04\x22\x4d\x18"
+_LZ4_FLAGS_MASK, _LZ4_FLAGS = 0xE3, 0x60
+"""Of a frame's flags: version 1, independent blocks, no dictionary; Kafka's clients read nothing else."""
 _LZ4_LEVEL_DEFAULT = 9
 """Kafka's default level, which means the fast compressor there and not level 9 of the thorough one."""
 _LZ4_LEVEL_MAX = 12
@@ -119,6 +123,8 @@ def _read_snappy(data: Buffer, max_size: int) -> Iterator[bytes]:
         yield _snappy_block(data, max_size, max_size)
         return
     size, position, left = len(data), 16, max_size
+    if int.from_bytes(data[8:12], "big", signed=True) < _SNAPPY_VERSION_MIN:
+        raise InvalidCompressedData("snappy framing of an unknown version")
     while position < size:
         length = int.from_bytes(data[position : position + 4], "big", signed=True)
         if data[position : position + 8] == _SNAPPY_MAGIC:  # Streams may be concatenated.
@@ -157,6 +163,8 @@ def _snappy_block(block: Buffer, size_left: int, max_size: int) -> bytes:
 def _read_lz4(data: Buffer, max_size: int) -> Iterator[bytes]:
     from lz4.frame import create_decompression_context, decompress_chunk
 
+    if data[:4] != _LZ4_MAGIC or len(data) < 7 or data[4] & _LZ4_FLAGS_MASK != _LZ4_FLAGS:
+        raise InvalidCompressedData("lz4 data does not begin with a frame of independent blocks")
     chunk_size = _chunk_size(data, max_size)
     context = create_decompression_context()
     data = memoryview(data)

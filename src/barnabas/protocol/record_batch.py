@@ -26,6 +26,7 @@ from barnabas.protocol.errors import (
     UnsupportedCompression,
     UnsupportedMagic,
 )
+from barnabas.protocol.utf8 import decode_utf8
 from barnabas.protocol.varint import read_varint, read_varlong
 
 if TYPE_CHECKING:
@@ -445,7 +446,7 @@ def _read_headers(section: bytes, position: int, record_end: int) -> tuple[tuple
             raise InvalidRecordError(f"invalid record header key size {length}")
         if position + length > record_end:
             raise InvalidRecordError("a record header's key ends after its record")
-        key = section[position : position + length].decode("utf-8", "replace")
+        key = decode_utf8(section[position : position + length])
         position += length
         length, position = read_varint(section, position)
         if length < 0:

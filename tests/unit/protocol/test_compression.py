@@ -179,3 +179,22 @@ def test_a_zstd_frame_that_claims_two_gigabytes_costs_nothing() -> None:
         assert tracemalloc.get_traced_memory()[1] < 1_000_000
     finally:
         tracemalloc.stop()
+
+
+def test_lz4_frames_that_no_kafka_client_reads_are_refused() -> None:
+    linked = lz4.frame.compress(TEXT * 10, block_linked=True)
+    skippable = b"\x50\x2a\x4d\x18\x03\x00\x00\x00abc"
+    for data in (linked, skippable, skippable + compress(Compression.LZ4, TEXT)):
+        with pytest.raises(InvalidCompressedData, match="independent blocks"):
+            decompress(Compression.LZ4, data)
+    for options in ({"content_checksum": True}, {"block_checksum": True}, {"store_size": True}):
+        data = lz4.frame.compress(TEXT, block_linked=False, **options)
+        assert decompress(Compression.LZ4, data) == TEXT
+
+
+def test_snappy_framing_of_an_unknown_version_is_refused() -> None:
+    data = compress(Compression.SNAPPY, TEXT)
+    for version in (0, -1):
+        damaged = data[:8] + version.to_bytes(4, "big", signed=True) + data[12:]
+        with pytest.raises(InvalidCompressedData, match="unknown version"):
+            decompress(Compression.SNAPPY, damaged)
