@@ -265,7 +265,7 @@ class ProducerState:
     # Snapshots
 
     def to_snapshot(self) -> list[ProducerSnapshotEntry]:
-        return [entry.to_snapshot() for entry in self.producers.values()]
+        return [self.producers[producer_id].to_snapshot() for producer_id in sorted(self.producers)]
 
     @classmethod
     def from_snapshot(cls, snapshot: Iterable[ProducerSnapshotEntry]) -> ProducerState:
