@@ -55,7 +55,9 @@ class Replica:
             config=config, control_records=control_records, random_below=random_below, persist=self.outbox.persist
         )
         self.requests = RequestManager(
-            bootstrap_servers=config.bootstrap_servers,
+            bootstrap_servers=tuple(
+                server for server in config.bootstrap_servers if server not in config.listeners.values()
+            ),
             request_timeout_ms=config.request_timeout_ms,
             retry_backoff_ms=config.retry_backoff_ms,
             random_below=random_below,

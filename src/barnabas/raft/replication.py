@@ -83,7 +83,8 @@ def handle_fetch_response(replica: Replica, response: RaftResponse, now_ms: int)
     )
     follower = replica.quorum.in_state(FollowerState)
     if outcome != CommonOutcome.GO_ON or follower is None:
-        return outcome != CommonOutcome.RETRY
+        # Somebody who knows no leader either is not asked again at once.
+        return outcome != CommonOutcome.RETRY and follower is not None
     _follow(replica, follower, partition)
     _heard_from_leader(replica, follower, now_ms)
     return True
