@@ -1,0 +1,119 @@
+"""Clients are served while somebody sends hostile frames; the latency ratio is printed, the answers are checked."""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from barnabas.protocol.record_batch import Record
+from barnabas.protocol.record_batch_builder import build_batch
+from tests.interop.raw_client import RawClient
+from tests.peers.barnabas_node import BarnabasNode
+
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(120)]
+
+PROJECT = Path(__file__).resolve().parent.parent.parent
+SEED = 77
+SECONDS = 6.0
+
+
+class Story:
+    """Produces one record and fetches it again, over and over, with each step checked."""
+
+    def __init__(self, node: BarnabasNode, topic: str) -> None:
+        self._client = RawClient(node.port)
+        self._client.call(
+            CreateTopicsRequest(
+                topics=[CreatableTopic(name=topic, num_partitions=1, replication_factor=1)], timeout_ms=10_000
+            )
+        )
+        answer = self._client.call(MetadataRequest(topics=[MetadataRequestTopic(name=topic)]), 12)
+        self._topic_id = answer.topics[0].topic_id
+        self._offset = 0
+
+    def turn(self) -> float:
+        """Seconds for one record there and back."""
+        began = time.perf_counter()
+        batch = build_batch([Record(0, int(time.time() * 1000), None, b"value %d" % self._offset, ())])
+        produced = self._client.call(
+            ProduceRequest(
+                acks=-1,
+                timeout_ms=5000,
+                topic_data=[
+                    TopicProduceData(
+                        topic_id=self._topic_id, partition_data=[PartitionProduceData(index=0, records=batch)]
+                    )
+                ],
+            )
+        )
+        answer = produced.responses[0].partition_responses[0]
+        assert (answer.error_code, answer.base_offset) == (0, self._offset)
+        fetched = self._client.call(
+            FetchRequest(
+                max_wait_ms=1000,
+                min_bytes=1,
+                topics=[
+                    FetchTopic(
+                        topic_id=self._topic_id,
+                        partitions=[
+                            FetchPartition(partition=0, fetch_offset=self._offset, partition_max_bytes=100_000)
+                        ],
+                    )
+                ],
+            ),
+            17,
+        )
+        partition = fetched.responses[0].partitions[0]
+        assert partition.error_code == 0
+        assert b"value %d" % self._offset in bytes(partition.records)
+        self._offset += 1
+        return time.perf_counter() - began
+
+    def close(self) -> None:
+        self._client.close()
+
+    def median_over(self, seconds: float) -> tuple[float, int]:
+        times = []
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            times.append(self.turn())
+        return statistics.median(times), len(times)
+
+
+def test_hostile_frames_block_nobody_and_lose_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    node = BarnabasNode(tmp_path)
+    node.start()
+    story = Story(node, "calm")
+    story.median_over(0.5)
+    alone, _ = story.median_over(SECONDS / 3)
+    fuzzer = subprocess.Popen(
+        [sys.executable, "-m", "tests.interop.hostile_frames", str(node.port), str(SEED), str(SECONDS)],
+        cwd=PROJECT,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    time.sleep(0.5)
+    under_attack, turns = story.median_over(SECONDS - 1)
+    sent = int(fuzzer.communicate(timeout=30)[0])
+    after, _ = story.median_over(SECONDS / 3)
+    story.close()
+    with capsys.disabled():
+        print(
+            f"\nseed {SEED}: {sent} hostile connections; a record there and back takes {alone * 1e6:.0f} us alone, "
+            f"{under_attack * 1e6:.0f} us meanwhile (ratio {under_attack / alone:.2f}), {after * 1e6:.0f} us after"
+        )
+    assert sent > 100
+    assert turns > 100
+    assert node.stop() == 0
+    printed = node.printed()
+    assert "closing the connection of 127.0.0.1:" in printed
+    assert "Traceback" not in printed
