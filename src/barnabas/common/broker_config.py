@@ -109,7 +109,9 @@ def topic_defaults(values: Mapping[str, ConfigValue]) -> TopicConfig:
             if value is None:
                 continue
             if factor != 1 and isinstance(value, int):
-                value = value * factor if value >= 0 else -1
+                value *= factor
+            if topic_name == "retention.ms" and isinstance(value, int):
+                value = max(value, -1)
             resolved[topic_name] = value
             break
     return TopicConfig(resolved)

@@ -239,7 +239,11 @@ def _brokers_have_a_listener(settings: Settings) -> Iterator[Problem]:
         )
     controller_names = _controller_names(settings)
     names = [each.listener for each in _advertised(settings) if each.listener not in controller_names]
-    if _inter_broker_listener(settings) not in names:
+    if "inter.broker.listener.name" in settings and not settings.text("inter.broker.listener.name"):
+        yield settings.problem(
+            "inter.broker.listener.name", "must not be empty", f"set it to one of {', '.join(names)}"
+        )
+    elif _inter_broker_listener(settings) not in names:
         yield settings.problem(
             "inter.broker.listener.name",
             f"{_inter_broker_listener(settings)} is not an advertised broker listener",
@@ -291,8 +295,10 @@ def _times_are_positive(settings: Settings) -> Iterator[Problem]:
 
 @rule("log.cleaner.dedupe.buffer.size", "log.cleaner.threads")
 def _cleaner_has_memory(settings: Settings) -> Iterator[Problem]:
-    threads = max(settings.number("log.cleaner.threads"), 1)
-    if settings.number("log.cleaner.dedupe.buffer.size") / threads <= _MIN_DEDUPE_BYTES_PER_THREAD:
+    threads = settings.number("log.cleaner.threads")
+    if threads < 1:
+        yield settings.problem("log.cleaner.threads", "must be at least 1", "set log.cleaner.enable=false for none")
+    elif settings.number("log.cleaner.dedupe.buffer.size") / threads <= _MIN_DEDUPE_BYTES_PER_THREAD:
         yield settings.problem("log.cleaner.dedupe.buffer.size", "must be above 1 MiB for each of log.cleaner.threads")
 
 
@@ -309,9 +315,30 @@ _ORDERED = (
 @rule(*(name for pair in _ORDERED for name in pair))
 def _pairs_are_in_order(settings: Settings) -> Iterator[Problem]:
     for smaller, larger in _ORDERED:
-        if settings.number(smaller) > settings.number(larger):
-            limit = int(settings.number(larger))
-            yield settings.problem(smaller, f"must not be above {larger}, which is {limit}")
+        least, most = int(settings.number(smaller)), int(settings.number(larger))
+        if least > most and (smaller in settings or larger not in settings):
+            yield settings.problem(smaller, f"must not be above {larger}, which is {most}")
+        elif least > most:
+            yield settings.problem(larger, f"must not be below {smaller}, which is {least}")
+
+
+@rule("connections.max.idle.ms", "connection.failed.authentication.delay.ms")
+def _idle_connections_outlive_failed_ones(settings: Settings) -> Iterator[Problem]:
+    idle, delay = (
+        settings.number("connections.max.idle.ms"),
+        settings.number("connection.failed.authentication.delay.ms"),
+    )
+    if 0 <= idle <= delay:
+        name = "connections.max.idle.ms"
+        yield settings.problem(name, f"must be above connection.failed.authentication.delay.ms, which is {int(delay)}")
+
+
+@rule("early.start.listeners", "listeners", "controller.listener.names")
+def _early_listeners_are_listeners(settings: Settings) -> Iterator[Problem]:
+    known = {each.listener for each in _endpoints(settings, "listeners")} | set(_controller_names(settings))
+    unknown = [name for name in settings.texts("early.start.listeners") if name.upper() not in known]
+    if unknown:
+        yield settings.problem("early.start.listeners", f"{', '.join(unknown)} is not one of the listeners")
 
 
 @rule("barnabas.metrics.listener")

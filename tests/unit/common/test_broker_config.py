@@ -106,6 +106,7 @@ def test_topics_get_the_strongest_unit_that_is_set() -> None:
     assert (config.retention_ms, config.segment_ms) == (120_000, 3_600_000)
     assert topic_defaults({**values, "log.retention.ms": 7}).retention_ms == 7
     assert topic_defaults({"log.retention.hours": -1}).retention_ms == -1
+    assert topic_defaults({"log.retention.ms": -2}).retention_ms == -1
 
 
 def test_without_settings_topics_get_their_own_defaults() -> None:
