@@ -1,0 +1,63 @@
+"""The one enforcement point: it answers only what an API module declared."""
+
+from __future__ import annotations
+
+import pytest
+
+from barnabas.common.acl import AclOperation
+from barnabas.common.errors import ApiException, ErrorCode, InvariantViolated
+from barnabas.common.resource import ResourceType
+from barnabas.network.api_handler import Access, AclRule
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.security.authorizer.authorizer import AllowAllAuthorizer
+from barnabas.security.request_context import RequestContext
+
+READ_TOPIC = AclRule(ResourceType.TOPIC, AclOperation.READ)
+DESCRIBE_CLUSTER = AclRule(ResourceType.CLUSTER, AclOperation.DESCRIBE)
+
+
+class OnlyNamed(AllowAllAuthorizer):
+    """Allows what it was told, and remembers what it was asked."""
+
+    def __init__(self, *allowed: str) -> None:
+        self._allowed = set(allowed)
+        self.asked: list[tuple[str, bool]] = []
+
+    def authorize(
+        self,
+        context: RequestContext,
+        operation: AclOperation,
+        resource_type: ResourceType,
+        resource_name: str,
+        *,
+        log_if_denied: bool = True,
+    ) -> bool:
+        self.asked.append((resource_name, log_if_denied))
+        return resource_name in self._allowed
+
+
+def access(authorizer: AllowAllAuthorizer, *rules: AclRule) -> Access:
+    return Access(authorizer, RequestContext(api_key=ApiKey.FETCH, api_version=12), frozenset(rules))
+
+
+def test_a_right_that_was_not_declared_cannot_be_asked_for() -> None:
+    fetch = access(AllowAllAuthorizer(), READ_TOPIC)
+    with pytest.raises(InvariantViolated, match="FETCH did not declare"):
+        fetch.allows(ResourceType.TOPIC, AclOperation.WRITE, "orders")
+    with pytest.raises(InvariantViolated, match="FETCH did not declare"):
+        fetch.allows_any(ResourceType.TOPIC, AclOperation.WRITE)
+
+
+def test_each_name_is_decided_once() -> None:
+    authorizer = OnlyNamed("orders")
+    fetch = access(authorizer, READ_TOPIC)
+    names = ["orders", "payments", "orders", "payments"]
+    assert fetch.allowed(ResourceType.TOPIC, AclOperation.READ, names, log_if_denied=False) == {"orders"}
+    assert sorted(authorizer.asked) == [("orders", False), ("payments", False)]
+
+
+def test_what_is_required_and_denied_ends_the_request() -> None:
+    with pytest.raises(ApiException) as denied:
+        access(OnlyNamed(), DESCRIBE_CLUSTER).require_on_cluster(AclOperation.DESCRIBE)
+    assert denied.value.code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    access(OnlyNamed("kafka-cluster"), DESCRIBE_CLUSTER).require_on_cluster(AclOperation.DESCRIBE)
