@@ -24,9 +24,7 @@ CONTEXT = RequestContext(api_key=ApiKey.METADATA, api_version=12)
         (ResourceType.USER, 24576),
     ],
 )
-def test_every_operation_that_the_resource_supports_is_reported(
-    resource_type: ResourceType, mask: int
-) -> None:
+def test_every_operation_that_the_resource_supports_is_reported(resource_type: ResourceType, mask: int) -> None:
     authorizer = AllowAllAuthorizer()
     assert authorizer.authorized_operations(CONTEXT, resource_type, "any") == mask
     assert authorizer.authorized_operations_many(CONTEXT, resource_type, ["a", "b"]) == [mask, mask]
