@@ -117,7 +117,7 @@ def test_a_replica_that_is_far_behind_takes_a_snapshot() -> None:
     assert cluster.replicas[100].applied == leader.applied
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(40))
 def test_nothing_committed_is_lost_in_a_hostile_run(seed: int) -> None:
     chance = random.Random(seed)
     voters = chance.choice([1, 2, 3, 3, 3, 5])
