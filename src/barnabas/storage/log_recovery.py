@@ -41,6 +41,7 @@ __all__ = ["Truncation", "load_log", "recover_segment"]
 
 _log = logging.getLogger(__name__)
 
+_LENGTH_MIN = HEADER_SIZE - BATCH_OVERHEAD
 _SEGMENT_EXTENSIONS = (".log", ".index", ".timeindex", ".txnindex")
 
 
@@ -269,8 +270,11 @@ def recover_segment(
 def _scan(
     view: memoryview, segment: Segment, epochs: LeaderEpochCheckpoint | None, interval: int
 ) -> tuple[int, str | None]:
-    """Walk over the batches, filling the indexes; return where the valid part ends and what is wrong there."""
-    unpack, total = HEADER.unpack_from, len(view)
+    """Walk over the batches, filling the indexes; return where the valid part ends and what is wrong there.
+
+    Written for speed: a node that was killed is not ready before this has seen every batch that may not be durable.
+    """
+    unpack, checksum, total = HEADER.unpack_from, crc32c, len(view)
     offset_index, time_index = segment.offset_index, segment.time_index
     position = since_entry = 0
     next_offset, max_timestamp, max_timestamp_offset = segment.base_offset, -1, segment.base_offset
@@ -283,19 +287,19 @@ def _scan(
             break
         base_offset, length, epoch, magic, crc, _, delta, _, timestamp, _, _, _, count = unpack(view, position)
         end = position + length + BATCH_OVERHEAD
-        reason = header_problem(length, magic, delta, count)
-        if reason is not None:
+        last_offset = base_offset + delta
+        if magic != 2 or length < _LENGTH_MIN or not 0 <= count <= delta + 1:
+            reason = header_problem(length, magic, delta, count)
             break
         if end > total:
             reason = "the file ends inside a batch"
             break
-        if not next_offset <= base_offset <= base_offset + delta < end_offset:
+        if not next_offset <= base_offset <= last_offset < end_offset:
             reason = f"offset {base_offset} after {next_offset - 1}"
             break
-        if crc32c(view[position + ATTRIBUTES_OFFSET : end]) != crc:
+        if checksum(view[position + ATTRIBUTES_OFFSET : end]) != crc:
             reason = f"the checksum of the batch at offset {base_offset} is wrong"
             break
-        last_offset = base_offset + delta
         if timestamp > max_timestamp:
             max_timestamp, max_timestamp_offset = timestamp, last_offset
         if since_entry > interval:

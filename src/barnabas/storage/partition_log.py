@@ -509,6 +509,7 @@ class PartitionLog:
 
     def restore_producers(self, producers: ProducerState, snapshot_offset: int) -> None:
         """What the log knows about its producers, as it was found on disk."""
+        producers.high_watermark_advanced(self.high_watermark)
         self._producers = producers
         self._snapshot_offset = snapshot_offset
 

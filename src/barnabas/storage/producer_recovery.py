@@ -12,7 +12,7 @@ from barnabas.storage.batch_header import BATCH_OVERHEAD, CONTROL_FLAG, HEADER, 
 from barnabas.storage.errors import CorruptFileError
 from barnabas.storage.produced_batch import read_end_transaction_marker
 from barnabas.storage.producer_snapshot import delete_snapshot, list_snapshots, read_snapshot, snapshot_path
-from barnabas.storage.producer_state import ProducerState
+from barnabas.storage.producer_state import BATCHES_KEPT, ProducerState
 from barnabas.storage.segment import Segment
 from barnabas.storage.transaction_index import AbortedTransaction
 
@@ -43,7 +43,6 @@ def rebuild_producers(
         for index, segment in enumerate(segments):
             if index + 1 == len(segments) or segments[index + 1].base_offset > replay_from:
                 _replay_producers(segment, state, replay_from)
-    state.high_watermark_advanced(log_end_offset)
     return state, snapshot_offset
 
 
@@ -53,42 +52,51 @@ def _replay_producers(segment: Segment, state: ProducerState, replay_from: int) 
     if found is None:
         return
     position, unpack = found[0], HEADER.unpack_from
+    # Of plain batches only a producer's last ones leave a trace: they are held back until something else comes.
+    pending: dict[int, list[tuple[int, ...]]] = {}
     with segment.map() as view:
-        while position < len(view):
-            base_offset, length, _, _, _, attributes, delta, _, timestamp, producer_id, epoch, sequence, _ = unpack(
-                view, position
-            )
-            end = position + length + BATCH_OVERHEAD
+        total = len(view)
+        while position < total:
+            header = unpack(view, position)
+            end = position + header[1] + BATCH_OVERHEAD
+            producer_id, attributes = header[9], header[5]
             if producer_id >= 0:
-                last_offset = base_offset + delta
-                if not attributes & CONTROL_FLAG:
-                    state.append_data_batch(
-                        producer_id,
-                        epoch,
-                        sequence,
-                        last_offset=last_offset,
-                        offset_delta=delta,
-                        timestamp=timestamp,
-                        is_transactional=bool(attributes & TRANSACTIONAL_FLAG),
-                    )
+                if attributes & (CONTROL_FLAG | TRANSACTIONAL_FLAG):
+                    _apply(state, pending.pop(producer_id, ()))
+                    if attributes & CONTROL_FLAG:
+                        _replay_marker(segment, state, header, view[position:end])
+                    else:
+                        _apply(state, (header,))
+                elif (recent := pending.get(producer_id)) is None:
+                    pending[producer_id] = [header]
                 else:
-                    _replay_marker(segment, state, view[position:end], producer_id, epoch, last_offset, timestamp)
+                    recent.append(header)
+                    if len(recent) > 100:
+                        del recent[:-BATCHES_KEPT]
             position = end
+    for headers in pending.values():
+        _apply(state, headers)
 
 
-def _replay_marker(
-    segment: Segment,
-    state: ProducerState,
-    batch: memoryview,
-    producer_id: int,
-    epoch: int,
-    offset: int,
-    timestamp: int,
-) -> None:
+def _apply(state: ProducerState, headers: Sequence[tuple[int, ...]]) -> None:
+    for header in headers[-BATCHES_KEPT:]:
+        state.append_data_batch(
+            header[9],
+            header[10],
+            header[11],
+            last_offset=header[0] + header[6],
+            offset_delta=header[6],
+            timestamp=header[8],
+            is_transactional=bool(header[5] & TRANSACTIONAL_FLAG),
+        )
+
+
+def _replay_marker(segment: Segment, state: ProducerState, header: tuple[int, ...], batch: memoryview) -> None:
     marker = read_end_transaction_marker(batch)
     if marker is None:
         return
-    completed = state.append_marker(producer_id, epoch, marker, offset=offset, timestamp=timestamp)
+    producer_id, offset = header[9], header[0] + header[6]
+    completed = state.append_marker(producer_id, header[10], marker, offset=offset, timestamp=header[8])
     if completed is None or not completed.is_abort:
         return
     index = segment.transaction_index

@@ -19,7 +19,14 @@ from typing import NamedTuple
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.storage.producer_snapshot import ProducerSnapshotEntry
 
-__all__ = ["CompletedTransaction", "EndTransactionMarker", "ProducerBatch", "ProducerEntry", "ProducerState"]
+__all__ = [
+    "BATCHES_KEPT",
+    "CompletedTransaction",
+    "EndTransactionMarker",
+    "ProducerBatch",
+    "ProducerEntry",
+    "ProducerState",
+]
 
 NO_PRODUCER_EPOCH = -1
 NO_SEQUENCE = -1
