@@ -25,6 +25,7 @@ from barnabas.broker.lifecycle import BrokerLifecycle, BrokerState, to_listener
 from barnabas.broker.metadata_cache import MetadataCache
 from barnabas.broker.producer_ids import ProducerIdAllocator
 from barnabas.broker.replica_manager import ReplicaManager
+from barnabas.broker.topic_defaults import TopicDefaultsPublisher
 from barnabas.common.errors import ApiException
 from barnabas.common.uuid import Uuid
 from barnabas.controller.controller_config import ControllerConfig
@@ -152,7 +153,10 @@ class Node:
             new_uuid=lambda: str(_random_uuid()),
         )
         self.loader = MetadataLoader()
-        for publisher in (self.metadata, self.replicas, self.groups):
+        defaults = TopicDefaultsPublisher(
+            broker_id=config.node_id, static_configs=config.static, set_defaults=self.replicas.set_defaults
+        )
+        for publisher in (self.metadata, defaults, self.replicas, self.groups):
             self.loader.install(publisher)
         self.snapshots = MetadataSnapshots(self.driver)
         self.snapshot_generator = SnapshotGenerator(
