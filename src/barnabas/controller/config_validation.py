@@ -35,15 +35,16 @@ _METRICS_MATCH_KEYS = frozenset(
 
 
 def is_list(resource_type: int, name: str) -> str | None:
-    """The built-in default text of a setting that is a list; None for any other setting."""
+    """The built-in default text of a setting that APPEND and SUBTRACT work on; None for any other setting.
+
+    The lists of client metrics are not among them, in Kafka neither.
+    """
     if resource_type == ConfigResourceType.TOPIC:
         key = TOPIC_CONFIG_DEF.get(name)
     elif resource_type == ConfigResourceType.BROKER:
         key = broker_config_key(name)
-    elif resource_type == ConfigResourceType.GROUP:
-        key = GROUP_CONFIG_DEF.get(name)
     else:
-        key = CLIENT_METRICS_CONFIG_DEF.get(name)
+        key = GROUP_CONFIG_DEF.get(name)
     if key is None or key.type != ConfigType.LIST:
         return None
     return key.default_text or ""
@@ -96,10 +97,10 @@ def _validate_broker(resource: ConfigResource, configs: Mapping[str, str]) -> No
             broker_id = int(resource.name)
         except ValueError as error:
             raise ApiException(
-                ErrorCode.INVALID_REQUEST, f"Unable to parse broker name as a base 10 number: {resource.name}"
+                ErrorCode.INVALID_REQUEST, "Unable to parse broker name as a base 10 number."
             ) from error
         if broker_id < 0:
-            raise ApiException(ErrorCode.INVALID_REQUEST, f"Invalid broker ID {broker_id}: must not be negative.")
+            raise ApiException(ErrorCode.INVALID_REQUEST, "Invalid negative broker ID.")
     for name, value in configs.items():
         key = broker_config_key(name)
         if key is None:

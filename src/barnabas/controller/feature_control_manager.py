@@ -16,6 +16,7 @@ from barnabas.controller.controller_result import ControllerResult
 from barnabas.controller.controller_state import ControllerState
 from barnabas.metadata.features import (
     ELIGIBLE_LEADER_REPLICAS_VERSION,
+    FEATURES,
     KRAFT_VERSION,
     METADATA_VERSION,
     VersionRange,
@@ -85,6 +86,8 @@ class FeatureControlManager:
         reason = self._reason_not_supported(name, level)
         if reason is not None:
             raise _invalid(name, level, reason)
+        if name not in FEATURES and name != METADATA_VERSION:
+            raise _invalid(name, level, f"Feature {name} not found.")
         if level < current and upgrade_type == UpgradeType.UPGRADE:
             raise _invalid(
                 name,
@@ -95,9 +98,7 @@ class FeatureControlManager:
         if level > current and upgrade_type != UpgradeType.UPGRADE:
             raise _invalid(name, level, "Can't downgrade to a newer version.")
         if name == KRAFT_VERSION:
-            if level < current:
-                raise _invalid(name, level, "Can't downgrade the version of this feature.")
-            raise _invalid(name, level, "The quorum is upgraded by its leader, not by a feature record.")
+            return self._update_kraft_version(level, current)
         if name == METADATA_VERSION:
             self._validate_metadata_version(level, upgrade_type)
         else:
@@ -109,6 +110,13 @@ class FeatureControlManager:
         if name == ELIGIBLE_LEADER_REPLICAS_VERSION and level > current == 0:
             records.extend(self._elr_safety_records())
         return records
+
+    def _update_kraft_version(self, level: int, current: int) -> list[ApiMessageAndVersion]:
+        if level < current:
+            raise _invalid(KRAFT_VERSION, level, "Can't downgrade the version of this feature.")
+        if level > current:
+            raise _invalid(KRAFT_VERSION, level, "The quorum is upgraded by its leader, not by a feature record.")
+        return []
 
     def _validate_metadata_version(self, level: int, upgrade_type: UpgradeType) -> None:
         current = int(self.metadata_version)

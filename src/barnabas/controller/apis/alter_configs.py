@@ -1,14 +1,17 @@
-"""AlterConfigs (legacy) on the controller: replaces all that is set on a resource; rights as in the incremental form."""
+"""AlterConfigs (legacy) on the controller replaces all that is set on a resource; rights as in the incremental form."""
 
 from __future__ import annotations
 
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from barnabas.common.acl import AclOperation
 from barnabas.common.errors import ApiError, ApiException, ErrorCode
+from barnabas.common.resource import ResourceType
 from barnabas.controller.apis.alter_configs_checks import DUPLICATE_RESOURCE, denial
 from barnabas.controller.controller_result import ControllerResult
 from barnabas.metadata.image.configs import ConfigResource
+from barnabas.network.api_handler import AclRule
 from barnabas.protocol.messages.alter_configs import (
     AlterConfigsRequest,
     AlterConfigsResource,
@@ -22,7 +25,13 @@ if TYPE_CHECKING:
     from barnabas.security.authorizer.authorizer import Authorizer
     from barnabas.security.request_context import RequestContext
 
-__all__ = ["handle"]
+__all__ = ["ACL", "handle"]
+
+ACL = (
+    AclRule(ResourceType.TOPIC, AclOperation.ALTER_CONFIGS),
+    AclRule(ResourceType.GROUP, AclOperation.ALTER_CONFIGS),
+    AclRule(ResourceType.CLUSTER, AclOperation.ALTER_CONFIGS),
+)
 
 _DUPLICATE_KEYS = ApiError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
 

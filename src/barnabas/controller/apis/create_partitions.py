@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 from barnabas.common.acl import AclOperation
 from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.common.resource import ResourceType
 from barnabas.controller.apis.answer import DUPLICATE_TOPIC_NAME, allowed_topics, split_duplicates
 from barnabas.controller.controller_result import ControllerResult
+from barnabas.network.api_handler import AclRule
 from barnabas.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -20,7 +22,9 @@ if TYPE_CHECKING:
     from barnabas.security.authorizer.authorizer import Authorizer
     from barnabas.security.request_context import RequestContext
 
-__all__ = ["handle"]
+__all__ = ["ACL", "handle"]
+
+ACL = (AclRule(ResourceType.TOPIC, AclOperation.ALTER),)
 
 
 def handle(

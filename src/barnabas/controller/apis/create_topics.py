@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.common.acl import AclOperation
 from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.common.resource import ResourceType
 from barnabas.controller.apis.answer import (
     DUPLICATE_TOPIC_NAME,
     allowed_on_cluster,
@@ -14,6 +15,7 @@ from barnabas.controller.apis.answer import (
 )
 from barnabas.controller.controller_result import ControllerResult
 from barnabas.controller.topic_names import CLUSTER_METADATA_TOPIC
+from barnabas.network.api_handler import AclRule
 from barnabas.protocol.messages.create_topics import CreatableTopicResult, CreateTopicsRequest, CreateTopicsResponse
 
 if TYPE_CHECKING:
@@ -22,7 +24,13 @@ if TYPE_CHECKING:
     from barnabas.security.authorizer.authorizer import Authorizer
     from barnabas.security.request_context import RequestContext
 
-__all__ = ["handle"]
+__all__ = ["ACL", "handle"]
+
+ACL = (
+    AclRule(ResourceType.CLUSTER, AclOperation.CREATE),
+    AclRule(ResourceType.TOPIC, AclOperation.CREATE),
+    AclRule(ResourceType.TOPIC, AclOperation.DESCRIBE_CONFIGS),
+)
 
 
 def handle(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.common.acl import AclOperation
 from barnabas.common.errors import ApiError, ApiException, ErrorCode
+from barnabas.common.resource import ResourceType
 from barnabas.common.uuid import Uuid
 from barnabas.controller.apis.answer import (
     DUPLICATE_TOPIC_NAME,
@@ -19,6 +20,7 @@ from barnabas.controller.apis.answer import (
 )
 from barnabas.controller.controller_result import ControllerResult
 from barnabas.controller.topic_deletion import UNKNOWN_TOPIC_ID
+from barnabas.network.api_handler import AclRule
 from barnabas.protocol.messages.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicsResponse
 
 if TYPE_CHECKING:
@@ -27,7 +29,13 @@ if TYPE_CHECKING:
     from barnabas.security.authorizer.authorizer import Authorizer
     from barnabas.security.request_context import RequestContext
 
-__all__ = ["handle"]
+__all__ = ["ACL", "handle"]
+
+ACL = (
+    AclRule(ResourceType.CLUSTER, AclOperation.DELETE),
+    AclRule(ResourceType.TOPIC, AclOperation.DESCRIBE),
+    AclRule(ResourceType.TOPIC, AclOperation.DELETE),
+)
 
 _UNKNOWN_TOPIC = ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
 _DENIED = ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Topic authorization failed.")

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 from barnabas.common.acl import AclOperation
 from barnabas.common.errors import ApiException
+from barnabas.common.resource import ResourceType
 from barnabas.controller.apis.answer import require_on_cluster
 from barnabas.controller.controller_result import ControllerResult
+from barnabas.network.api_handler import AclRule
 from barnabas.protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 
 if TYPE_CHECKING:
@@ -16,7 +18,9 @@ if TYPE_CHECKING:
     from barnabas.security.authorizer.authorizer import Authorizer
     from barnabas.security.request_context import RequestContext
 
-__all__ = ["handle"]
+__all__ = ["ACL", "handle"]
+
+ACL = (AclRule(ResourceType.CLUSTER, AclOperation.ALTER),)
 
 
 def handle(

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 from barnabas.common.acl import AclOperation
 from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.common.resource import ResourceType
 from barnabas.controller.apis.answer import require_on_cluster
 from barnabas.controller.controller_result import ControllerResult
 from barnabas.controller.feature_control_manager import UpgradeType
+from barnabas.network.api_handler import AclRule
 from barnabas.protocol.messages.update_features import (
     FeatureUpdateKey,
     UpdatableFeatureResult,
@@ -22,7 +24,9 @@ if TYPE_CHECKING:
     from barnabas.security.authorizer.authorizer import Authorizer
     from barnabas.security.request_context import RequestContext
 
-__all__ = ["handle"]
+__all__ = ["ACL", "handle"]
+
+ACL = (AclRule(ResourceType.CLUSTER, AclOperation.ALTER),)
 
 _ALL_FAILED = "The update failed for all features since the following feature had an error: "
 _LAST_VERSION_WITH_RESULTS = 1
@@ -40,7 +44,8 @@ def handle(
         result = controller.features.update_features(updates, validate_only=request.validate_only)
         response = UpdateFeaturesResponse(error_message=None)
         if context.api_version <= _LAST_VERSION_WITH_RESULTS:
-            response.results = [UpdatableFeatureResult(feature=name, error_message=None) for name in updates]
+            # Kafka writes the name of error 0 where a message would be; tools of that time print it.
+            response.results = [UpdatableFeatureResult(feature=name, error_message="NONE") for name in updates]
         return ControllerResult(result.records, response)
 
     def answer_error(error: ApiException) -> UpdateFeaturesResponse:
