@@ -13,8 +13,11 @@ from barnabas.network.api_handler import ApiHandler, HandlerTable
 from barnabas.protocol.api_keys import API_TABLE, ApiKey
 
 if TYPE_CHECKING:
+    from barnabas.common.acl import AclOperation
+    from barnabas.common.resource import ResourceType
     from barnabas.coordinator.deferred import Deferred
     from barnabas.network.api_handler import Access
+    from barnabas.security.request_context import RequestContext
 
 __all__ = ["ControllerHandlers"]
 
@@ -44,10 +47,28 @@ class ControllerHandlers(HandlerTable):
             module = import_module(f"barnabas.controller.apis.{api_key.name.lower()}")
 
             def function(controller: Any, request: Any, access: Access) -> Any:
-                return _wait_for(module.handle(controller, access.context, request, access.authorizer))
+                return _wait_for(module.handle(controller, access.context, request, DeclaredRights(access)))
 
-            known = self._handlers[api_key] = ApiHandler(api_key, frozenset(), function, None)
+            known = self._handlers[api_key] = ApiHandler(api_key, frozenset(module.ACL), function, None)
         return known
+
+
+class DeclaredRights:
+    """An authorizer that answers only what the API module declared: the request's ``Access`` in another shape."""
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+
+    def authorize(
+        self,
+        context: RequestContext,
+        operation: AclOperation,
+        resource_type: ResourceType,
+        resource_name: str,
+        *,
+        log_if_denied: bool = True,
+    ) -> bool:
+        return self._access.allows(resource_type, operation, resource_name, log_if_denied=log_if_denied)
 
 
 def _wait_for(deferred: Deferred[Any]) -> Any:

@@ -1,4 +1,4 @@
-"""AlterConfigs (legacy) on the controller replaces all that is set on a resource; rights as in the incremental form."""
+"""AlterConfigs (legacy) on the controller: replaces all that is set on a resource; rights as the incremental form."""
 
 from __future__ import annotations
 
