@@ -40,7 +40,7 @@ _DOCS: dict[str, str] = {
     "barnabas.auto.format": "Whether log directories that are not formatted are formatted at the start, as a cluster of this node alone with a new cluster id.",
     "barnabas.log.format": "How log lines are written: as text, or as one JSON object each.",
     "barnabas.log.level": "From which level on log lines are written.",
-    "barnabas.max.open.files": "How many segment and index files may be open at once; the ones used longest ago are closed. -1 leaves room below the process's limit of descriptors.",
+    "barnabas.max.open.files": "How many segment and index files may be open at once; the ones used longest ago are closed. -1 is half of what the system allows the process, at most 8192.",
     "barnabas.metrics.listener": "Where the Prometheus endpoint with /metrics, /healthz and /readyz listens, as host:port; nothing for none.",
     # ---- identity, roles, listeners ----
     "process.roles": "What this process is: broker, controller or both.",

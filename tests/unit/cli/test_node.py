@@ -1,5 +1,7 @@
 """``barnabas node``: its arguments, and what it says when it can't start."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -75,3 +77,14 @@ def test_a_missing_file_is_named(started: list[NodeConfig], capsys: pytest.Captu
 def test_help_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     assert node.main(["--help"]) == 0
     assert capsys.readouterr().out.startswith("usage: barnabas node")
+
+
+def test_reading_a_configuration_loads_nothing_that_a_start_can_do_without() -> None:
+    code = (
+        "import sys; from barnabas.cli.node import parse_arguments, load_node_config; load_node_config(None);"
+        "heavy = {'argparse', 'asyncio', 'cyclopts', 'dataclasses', 'difflib', 'inspect', 'rich', 'typing_extensions'};"
+        "docs = {m for m in sys.modules if m.endswith('config_docs')};"
+        "print(sorted(heavy & set(sys.modules) | docs))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
