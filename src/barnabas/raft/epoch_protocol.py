@@ -14,6 +14,7 @@ from barnabas.raft.epochs import (
     check_cluster_id,
     check_voter_request,
     endpoint_of_leader,
+    error_of,
     handle_common_response,
     listeners_of,
     maybe_transition,
@@ -97,7 +98,7 @@ def handle_begin_response(replica: Replica, response: RaftResponse, now_ms: int)
     leader_id = None if partition.leader_id == NOBODY else partition.leader_id
     outcome = handle_common_response(
         replica,
-        error=ErrorCode(partition.error_code),
+        error=error_of(partition.error_code),
         leader_id=leader_id,
         epoch=partition.leader_epoch,
         endpoints=endpoint_of_leader(replica, leader_id, body.node_endpoints),
@@ -204,7 +205,7 @@ def handle_end_response(replica: Replica, response: RaftResponse, now_ms: int) -
     leader_id = None if partition.leader_id == NOBODY else partition.leader_id
     outcome = handle_common_response(
         replica,
-        error=ErrorCode(partition.error_code),
+        error=error_of(partition.error_code),
         leader_id=leader_id,
         epoch=partition.leader_epoch,
         endpoints=endpoint_of_leader(replica, leader_id, body.node_endpoints),

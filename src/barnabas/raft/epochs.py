@@ -19,6 +19,7 @@ __all__ = [
     "check_leader_request",
     "check_voter_request",
     "endpoint_of_leader",
+    "error_of",
     "handle_common_response",
     "listeners_of",
     "only_partition",
@@ -94,6 +95,14 @@ def check_leader_request(replica: Replica, epoch: int) -> ErrorCode:
     if replica.quorum.in_state(LeaderState) is None:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
     return ErrorCode.NONE
+
+
+def error_of(code: int) -> ErrorCode:
+    """A code that we have no name for is an error like any other that we can't act upon."""
+    try:
+        return ErrorCode(code)
+    except ValueError:
+        return ErrorCode.UNKNOWN_SERVER_ERROR
 
 
 def listeners_of(listeners: Iterable[_Listener]) -> dict[str, Endpoint]:

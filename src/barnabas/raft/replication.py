@@ -29,11 +29,13 @@ from barnabas.protocol.messages.fetch_snapshot import (
 )
 from barnabas.protocol.record_batch import BatchView, iter_batches
 from barnabas.protocol.schema import Message
+from barnabas.raft.control_records import read_control_records
 from barnabas.raft.epochs import (
     CLUSTER_METADATA_TOPIC,
     NOBODY,
     CommonOutcome,
     endpoint_of_leader,
+    error_of,
     handle_common_response,
 )
 from barnabas.raft.inbound import RaftResponse
@@ -71,11 +73,13 @@ def handle_fetch_response(replica: Replica, response: RaftResponse, now_ms: int)
     if body.error_code or len(body.responses) != 1 or len(body.responses[0].partitions) != 1:
         return False
     partition = body.responses[0].partitions[0]
+    if not _is_sound(partition):
+        return False
     current = partition.current_leader
     leader_id = None if current is None or current.leader_id == NOBODY else current.leader_id
     outcome = handle_common_response(
         replica,
-        error=ErrorCode(partition.error_code),
+        error=error_of(partition.error_code),
         leader_id=leader_id,
         epoch=replica.quorum.epoch if current is None else current.leader_epoch,
         endpoints=endpoint_of_leader(replica, leader_id, body.node_endpoints),
@@ -99,7 +103,7 @@ def handle_fetch_snapshot_response(replica: Replica, response: RaftResponse, now
     partition = body.topics[0].partitions[0]
     current = partition.current_leader
     leader_id = None if current is None or current.leader_id == NOBODY else current.leader_id
-    error = ErrorCode(partition.error_code)
+    error = error_of(partition.error_code)
     gone = error in (ErrorCode.SNAPSHOT_NOT_FOUND, ErrorCode.POSITION_OUT_OF_RANGE)
     outcome = handle_common_response(
         replica,
@@ -121,6 +125,14 @@ def handle_fetch_snapshot_response(replica: Replica, response: RaftResponse, now
 
 
 # --- what an answer means
+
+
+def _is_sound(partition: PartitionData) -> bool:
+    """An epoch that is given comes with an offset."""
+    diverging, snapshot = partition.diverging_epoch, partition.snapshot_id
+    if diverging is not None and diverging.epoch >= 0 and diverging.end_offset < 0:
+        return False
+    return snapshot is None or snapshot.epoch < 0 or snapshot.end_offset >= 0
 
 
 def _follow(replica: Replica, follower: FollowerState, partition: PartitionData) -> None:
@@ -149,15 +161,28 @@ def _start_snapshot(replica: Replica, follower: FollowerState, snapshot: FetchSn
 
 
 def _append(replica: Replica, records: bytes | memoryview) -> None:
+    for batch in _checked_batches(replica, records):
+        replica.write(batch)
+
+
+def _checked_batches(replica: Replica, records: bytes | memoryview) -> list[AppendedBatch]:
+    """All of them are checked before the first is written: an answer is taken whole or not at all."""
+    found: list[AppendedBatch] = []
+    next_offset = replica.log.end_offset
+    epoch = replica.log.last_epoch
     for batch in iter_batches(records):
         batch.ensure_valid()
-        invariant(
-            batch.leader_epoch <= replica.quorum.epoch,
-            f"batch at {batch.base_offset} is of epoch {batch.leader_epoch}, after {replica.quorum.epoch}",
-        )
         if batch.base_offset < replica.log.end_offset:
             continue
-        replica.write(_appended(batch))
+        invariant(
+            batch.base_offset == next_offset and epoch <= batch.leader_epoch <= replica.quorum.epoch,
+            f"batch at {batch.base_offset} of epoch {batch.leader_epoch} where {next_offset} was expected",
+        )
+        found.append(_appended(batch))
+        if batch.is_control:
+            read_control_records(batch)
+        next_offset, epoch = batch.next_offset, batch.leader_epoch
+    return found
 
 
 def _appended(batch: BatchView) -> AppendedBatch:
