@@ -138,6 +138,7 @@ class _Cleaning:
         )
         for group in self._groups([segment for segment in segments if segment.base_offset < end_offset]):
             self._clean_group(group, batches, transactions)
+        self._log.remove_stray_snapshots()
         return CleanerStats(
             self._log.topic_partition,
             end_offset,

@@ -475,8 +475,13 @@ class PartitionLog:
             self.roll(now_ms)
         self._segments.retire_oldest(count, due_ms=now_ms + self.config.file_delete_delay_ms)
         self.maybe_increment_log_start(self.segments[0].base_offset)
+        self.remove_stray_snapshots()
+
+    def remove_stray_snapshots(self) -> None:
+        """Remove the producer snapshots that no segment starts at, up to the last one that was taken."""
+        starts = {segment.base_offset for segment in self.segments}
         for offset in list_snapshots(self.directory):
-            if offset < self.log_start_offset and offset != self._snapshot_offset:
+            if offset < self._snapshot_offset and offset not in starts:
                 delete_snapshot(self.directory, offset)
 
     def truncate_to(self, offset: int, *, now_ms: int) -> None:

@@ -146,6 +146,17 @@ def test_the_last_batch_of_a_new_segment_stays_even_when_it_is_empty(tmp_path: P
     assert stats.end_offset == 3
 
 
+def test_producer_snapshots_go_with_the_segments_they_belonged_to(tmp_path: Path) -> None:
+    log = new_log(tmp_path, config(cleanup_policy=["compact"], segment_bytes=300))
+    for _ in range(12):
+        put(log, (b"a", b"x" * 100))
+    clean(log)
+    bases = {segment.base_offset for segment in log.segments}
+    snapshots = {int(path.name[:20]) for path in Path(log.directory).glob("*.snapshot")}
+    assert snapshots <= bases
+    assert max(snapshots) == log.log_end_offset
+
+
 # Tombstones
 
 
