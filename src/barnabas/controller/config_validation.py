@@ -96,9 +96,7 @@ def _validate_broker(resource: ConfigResource, configs: Mapping[str, str]) -> No
         try:
             broker_id = int(resource.name)
         except ValueError as error:
-            raise ApiException(
-                ErrorCode.INVALID_REQUEST, "Unable to parse broker name as a base 10 number."
-            ) from error
+            raise ApiException(ErrorCode.INVALID_REQUEST, "Unable to parse broker name as a base 10 number.") from error
         if broker_id < 0:
             raise ApiException(ErrorCode.INVALID_REQUEST, "Invalid negative broker ID.")
     for name, value in configs.items():

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from barnabas.controller.policies import AlterConfigPolicy, CreateTopicPolicy
 from barnabas.metadata.features import SUPPORTED_FEATURES, VersionRange
+from barnabas.protocol.api_keys import ApiKey
 
 __all__ = ["ControllerConfig"]
 
@@ -26,6 +27,7 @@ class ControllerConfig:
         "node_id",
         "num_partitions",
         "remote_storage_system_enable",
+        "served",
         "static_configs",
         "supported_features",
     )
@@ -43,6 +45,7 @@ class ControllerConfig:
         metadata_max_idle_interval_ms: int = 500,
         max_records_per_batch: int = 10_000,
         remote_storage_system_enable: bool = False,
+        served: Mapping[ApiKey, tuple[int, int]] | None = None,
         static_configs: Mapping[str, str] | None = None,
         supported_features: Mapping[str, VersionRange] = SUPPORTED_FEATURES,
         create_topic_policy: CreateTopicPolicy | None = None,
@@ -58,6 +61,8 @@ class ControllerConfig:
         self.metadata_max_idle_interval_ms = metadata_max_idle_interval_ms
         self.max_records_per_batch = max_records_per_batch
         self.remote_storage_system_enable = remote_storage_system_enable
+        self.served: Mapping[ApiKey, tuple[int, int]] = served or {}
+        """What the controller's listeners serve to others: what ApiVersions says there."""
         self.static_configs: Mapping[str, str] = static_configs or {}
         self.supported_features = supported_features
         self.create_topic_policy = create_topic_policy

@@ -2,27 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.controller.cluster_control_manager import ClusterControlManager
 from barnabas.metadata.image.partition_registration import PartitionRegistration
 
-__all__ = ["new_partition", "validate_manual_assignment"]
+__all__ = ["all_assigned_inactive", "all_placed_inactive", "new_partition", "validate_manual_assignment"]
 
 
 def new_partition(
-    replicas: Sequence[int], cluster: ClusterControlManager, all_inactive: ApiException
+    replicas: Sequence[int], cluster: ClusterControlManager, all_inactive: Callable[[], ApiException]
 ) -> PartitionRegistration:
     """Every active replica is in sync from the start and the first of them leads; raises if none is active."""
     isr = tuple(replica for replica in replicas if cluster.is_active(replica))
     if not isr:
-        raise all_inactive
+        raise all_inactive()
     return PartitionRegistration(
         replicas=tuple(replicas),
         directories=tuple(cluster.directory_for_new_replica(replica) for replica in replicas),
         isr=isr,
         leader=isr[0],
+    )
+
+
+def all_placed_inactive(replication_factor: int) -> ApiException:
+    return ApiException(
+        ErrorCode.INVALID_REPLICATION_FACTOR,
+        f"Unable to replicate the partition {replication_factor} time(s): All brokers are currently fenced or in "
+        "controlled shutdown.",
+    )
+
+
+def all_assigned_inactive(partition_id: int) -> ApiException:
+    return _invalid(
+        f"All brokers specified in the manual partition assignment for partition {partition_id} are fenced or in "
+        "controlled shutdown."
     )
 
 

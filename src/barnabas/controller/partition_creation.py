@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.controller.cluster_control_manager import ClusterControlManager
 from barnabas.controller.controller_result import ControllerResult
 from barnabas.controller.controller_state import ControllerState
-from barnabas.controller.partition_assignment import new_partition, validate_manual_assignment
+from barnabas.controller.partition_assignment import (
+    all_assigned_inactive,
+    all_placed_inactive,
+    new_partition,
+    validate_manual_assignment,
+)
 from barnabas.controller.replica_placer import place_replicas
 from barnabas.metadata.image.partition_registration import PartitionRegistration
 from barnabas.metadata.image.record_writer import ApiMessageAndVersion
@@ -72,11 +78,7 @@ class PartitionCreation:
         first = len(topic.partitions)
         if request.assignments is None:
             placed = place_replicas(self._cluster.usable_brokers(), additional, factor, self._random_int)
-            all_inactive = ApiException(
-                ErrorCode.INVALID_REPLICATION_FACTOR,
-                f"Unable to replicate the partition {factor} time(s): All brokers are currently fenced or in "
-                "controlled shutdown.",
-            )
+            all_inactive = partial(all_placed_inactive, factor)
             return [new_partition(replicas, self._cluster, all_inactive) for replicas in placed]
         if len(request.assignments) != additional:
             raise ApiException(
@@ -87,10 +89,6 @@ class PartitionCreation:
         partitions = []
         for index, assignment in enumerate(request.assignments):
             validate_manual_assignment(assignment.broker_ids, factor, self._cluster)
-            inactive = ApiException(
-                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-                f"All brokers specified in the manual partition assignment for partition {first + index} are fenced "
-                "or in controlled shutdown.",
-            )
+            inactive = partial(all_assigned_inactive, first + index)
             partitions.append(new_partition(assignment.broker_ids, self._cluster, inactive))
         return partitions

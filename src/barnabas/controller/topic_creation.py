@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.uuid import Uuid
@@ -11,7 +12,12 @@ from barnabas.controller.configuration_control_manager import ConfigurationContr
 from barnabas.controller.controller_config import ControllerConfig
 from barnabas.controller.controller_result import ControllerResult
 from barnabas.controller.controller_state import ControllerState
-from barnabas.controller.partition_assignment import new_partition, validate_manual_assignment
+from barnabas.controller.partition_assignment import (
+    all_assigned_inactive,
+    all_placed_inactive,
+    new_partition,
+    validate_manual_assignment,
+)
 from barnabas.controller.replica_placer import place_replicas
 from barnabas.controller.topic_names import validate_new_topic_name
 from barnabas.metadata.image.partition_registration import PartitionRegistration
@@ -129,10 +135,7 @@ class TopicCreation:
                 raise _invalid_assignment(f"Found multiple manual partition assignments for partition {index}")
             validate_manual_assignment(assignment.broker_ids, replication_factor, self._cluster)
             replication_factor = len(assignment.broker_ids)
-            all_inactive = _invalid_assignment(
-                f"All brokers specified in the manual partition assignment for partition {index} are fenced or in "
-                "controlled shutdown."
-            )
+            all_inactive = partial(all_assigned_inactive, index)
             partitions[index] = new_partition(assignment.broker_ids, self._cluster, all_inactive)
         if set(partitions) != set(range(len(partitions))):
             raise _invalid_assignment("partitions should be a consecutive 0-based integer sequence")
@@ -152,15 +155,12 @@ class TopicCreation:
         factor = topic.replication_factor
         if factor == -1:
             factor = self._config.default_replication_factor
-        prefix = f"Unable to replicate the partition {factor} time(s): "
         try:
             placed = place_replicas(self._cluster.usable_brokers(), count, factor, self._random_int)
         except ApiException as error:
-            raise ApiException(error.code, f"{prefix}{error.message}") from error
-        all_inactive = ApiException(
-            ErrorCode.INVALID_REPLICATION_FACTOR,
-            f"{prefix}All brokers are currently fenced or in controlled shutdown.",
-        )
+            message = f"Unable to replicate the partition {factor} time(s): {error.message}"
+            raise ApiException(error.code, message) from error
+        all_inactive = partial(all_placed_inactive, factor)
         return [new_partition(replicas, self._cluster, all_inactive) for replicas in placed]
 
 

@@ -13,15 +13,17 @@ from barnabas.network.api_handler import ApiHandler, HandlerTable
 from barnabas.protocol.api_keys import API_TABLE, ApiKey
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from barnabas.common.acl import AclOperation
     from barnabas.common.resource import ResourceType
     from barnabas.coordinator.deferred import Deferred
     from barnabas.network.api_handler import Access
     from barnabas.security.request_context import RequestContext
 
-__all__ = ["ControllerHandlers"]
+__all__ = ["SERVED_ON_CONTROLLER_LISTENERS", "SERVED_TO_OWN_BROKER", "ControllerHandlers"]
 
-_SERVED = (
+_FOR_OWN_BROKER = (
     ApiKey.CREATE_TOPICS,
     ApiKey.DELETE_TOPICS,
     ApiKey.CREATE_PARTITIONS,
@@ -29,17 +31,31 @@ _SERVED = (
     ApiKey.BROKER_REGISTRATION,
     ApiKey.BROKER_HEARTBEAT,
     ApiKey.ALLOCATE_PRODUCER_IDS,
+    ApiKey.CONTROLLER_REGISTRATION,
+)
+_ON_LISTENERS = (
+    ApiKey.API_VERSIONS,
+    ApiKey.DESCRIBE_CLUSTER,
+    ApiKey.INCREMENTAL_ALTER_CONFIGS,
 )
 
 
-class ControllerHandlers(HandlerTable):
-    """What the controller answers for the broker of its own process."""
+def _with_versions(keys: tuple[ApiKey, ...]) -> dict[ApiKey, tuple[int, int]]:
+    return {key: (API_TABLE[key].lowest, API_TABLE[key].highest) for key in keys}
 
-    def __init__(self) -> None:
-        super().__init__(
-            "barnabas.controller.apis",
-            {key: (API_TABLE[key].lowest, API_TABLE[key].highest) for key in _SERVED},
-        )
+
+SERVED_TO_OWN_BROKER = _with_versions(_FOR_OWN_BROKER)
+"""In the same process. Other brokers come with the quorum: until then nothing of this is offered over the wire."""
+
+SERVED_ON_CONTROLLER_LISTENERS = _with_versions(_ON_LISTENERS)
+"""What an admin client finds that was given ``bootstrap.controllers``."""
+
+
+class ControllerHandlers(HandlerTable):
+    """The controller's API modules, for the broker of its own process or for its listeners."""
+
+    def __init__(self, served: Mapping[ApiKey, tuple[int, int]]) -> None:
+        super().__init__("barnabas.controller.apis", served)
 
     def handler(self, api_key: ApiKey) -> ApiHandler:
         known = self._handlers.get(api_key)
@@ -69,6 +85,9 @@ class DeclaredRights:
         log_if_denied: bool = True,
     ) -> bool:
         return self._access.allows(resource_type, operation, resource_name, log_if_denied=log_if_denied)
+
+    def authorized_operations(self, context: RequestContext, resource_type: ResourceType, resource_name: str) -> int:
+        return self._access.operations_on(resource_type, resource_name)
 
 
 def _wait_for(deferred: Deferred[Any]) -> Any:

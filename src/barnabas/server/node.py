@@ -39,7 +39,12 @@ from barnabas.network.listener import ConnectionLimits, Listener
 from barnabas.network.request_dispatcher import RequestDispatcher
 from barnabas.raft.raft_config import RaftConfig
 from barnabas.security.authorizer.authorizer import AllowAllAuthorizer
-from barnabas.server.controller_handlers import ControllerHandlers
+from barnabas.server.controller_handlers import (
+    SERVED_ON_CONTROLLER_LISTENERS,
+    SERVED_TO_OWN_BROKER,
+    ControllerHandlers,
+)
+from barnabas.server.controller_registration import register_controller
 from barnabas.server.controller_service import ControllerService
 from barnabas.server.in_process_channel import InProcessChannel
 from barnabas.server.log_maintenance import LogMaintenance
@@ -131,10 +136,9 @@ class Node:
             serde=self.serde,
             fault_handler=self._fail,
         )
-        self.controller_handlers = ControllerHandlers()
         self.channel = InProcessChannel(
             controller=self.controller,
-            handlers=self.controller_handlers,
+            handlers=ControllerHandlers(SERVED_TO_OWN_BROKER),
             authorizer=self.authorizer,
             listener_name=config.controller_listeners[0].listener,
         )
@@ -231,6 +235,7 @@ class Node:
             delete_topic_enable=config.delete_topic_enable,
             broker_session_timeout_ms=config.broker_session_timeout_ms,
             metadata_max_idle_interval_ms=config.metadata_max_idle_interval_ms,
+            served=SERVED_ON_CONTROLLER_LISTENERS,
             static_configs=config.static,
         )
 
@@ -289,6 +294,13 @@ class Node:
         )
         self.driver.start()
         try:
+            await register_controller(
+                self.channel,
+                node_id=self.config.node_id,
+                incarnation_id=Uuid(os.urandom(16)),
+                endpoints=self._advertised_controllers(),
+                features=SUPPORTED_FEATURES,
+            )
             await self.lifecycle.register(
                 [
                     to_listener(each.listener, each.host, each.port, _SECURITY_PROTOCOLS[each.security_protocol])
@@ -313,6 +325,7 @@ class Node:
             request_bytes_max=config.socket_request_max_bytes, idle_ms_max=config.connections_max_idle_ms
         )
         broker_handlers = HandlerTable("barnabas.broker.apis", SERVED_BY_BROKER)
+        controller_handlers = ControllerHandlers(SERVED_ON_CONTROLLER_LISTENERS)
         for endpoint in config.broker_listeners:
             dispatcher = RequestDispatcher(
                 server=self.broker, handlers=broker_handlers, authorizer=self.authorizer, stats=self.broker_stats
@@ -322,7 +335,7 @@ class Node:
             if all(endpoint.listener != name for name in self.listeners) and endpoint.port >= 0:
                 dispatcher = RequestDispatcher(
                     server=self.controller,
-                    handlers=self.controller_handlers,
+                    handlers=controller_handlers,
                     authorizer=self.authorizer,
                     stats=self.controller_stats,
                     is_privileged=True,
@@ -345,13 +358,18 @@ class Node:
             advertised.append(endpoint._replace(host=endpoint.host or _own_name(), port=port))
         return advertised
 
+    def _advertised_controllers(self) -> list[Endpoint]:
+        advertised = self.config.advertised_controller_listeners or self.config.controller_listeners
+        return [
+            endpoint._replace(
+                host=endpoint.host or _own_name(), port=endpoint.port or self.listeners[endpoint.listener].port
+            )
+            for endpoint in advertised
+        ]
+
     def describe_listeners(self) -> str:
         described = [str(endpoint) for endpoint in self._advertised()]
-        described += [
-            str(endpoint._replace(port=self.listeners[endpoint.listener].port))
-            for endpoint in self.config.controller_listeners
-            if endpoint.listener in self.listeners
-        ]
+        described += [str(endpoint) for endpoint in self._advertised_controllers()]
         return ", ".join(described)
 
     async def stop(self) -> None:

@@ -1,0 +1,51 @@
+"""ApiVersions on the controller: what its listener serves, and the features as the log has them. Needs no right."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.coordinator.deferred import Deferred
+from barnabas.network.api_handler import AclRule
+from barnabas.protocol.messages.api_versions import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
+
+if TYPE_CHECKING:
+    from barnabas.controller.quorum_controller import QuorumController
+    from barnabas.security.authorizer.authorizer import Authorizer
+    from barnabas.security.request_context import RequestContext
+
+__all__ = ["ACL", "handle"]
+
+ACL: tuple[AclRule, ...] = ()
+
+_ABSENT_FEATURES_SINCE = 4
+
+
+def handle(
+    controller: QuorumController, context: RequestContext, request: ApiVersionsRequest, authorizer: Authorizer
+) -> Deferred[ApiVersionsResponse]:
+    image = controller.committed_image
+    return Deferred.completed(
+        ApiVersionsResponse(
+            api_keys=[
+                ApiVersion(api_key=key, min_version=low, max_version=high)
+                for key, (low, high) in sorted(controller.config.served.items())
+            ],
+            supported_features=[
+                SupportedFeatureKey(name=name, min_version=levels.min, max_version=levels.max)
+                for name, levels in sorted(controller.config.supported_features.items())
+                if levels.min > 0 or context.api_version >= _ABSENT_FEATURES_SINCE
+            ],
+            finalized_features_epoch=image.offset,
+            finalized_features=[
+                FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
+                for name, level in sorted(image.features.all_levels().items())
+                if level > 0
+            ],
+        )
+    )

@@ -1,0 +1,65 @@
+"""DescribeCluster on the controller: the controllers (endpoint type 2), for whoever may ALTER the cluster."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.common.acl import AclOperation
+from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.common.resource import CLUSTER_NAME, ResourceType
+from barnabas.controller.apis.answer import require_on_cluster
+from barnabas.coordinator.deferred import Deferred
+from barnabas.network.api_handler import AclRule
+from barnabas.protocol.messages.describe_cluster import (
+    DescribeClusterBroker,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
+
+if TYPE_CHECKING:
+    from barnabas.controller.quorum_controller import QuorumController
+    from barnabas.security.authorizer.authorizer import Authorizer
+    from barnabas.security.request_context import RequestContext
+
+__all__ = ["ACL", "handle"]
+
+ACL = (AclRule(ResourceType.CLUSTER, AclOperation.ALTER),)
+
+_BROKERS, _CONTROLLERS = 1, 2
+
+
+def handle(
+    controller: QuorumController, context: RequestContext, request: DescribeClusterRequest, authorizer: Authorizer
+) -> Deferred[DescribeClusterResponse]:
+    try:
+        require_on_cluster(authorizer, context, AclOperation.ALTER)
+        _check_endpoint_type(request.endpoint_type)
+    except ApiException as error:
+        return Deferred.completed(
+            DescribeClusterResponse(
+                error_code=error.code, error_message=error.message, endpoint_type=request.endpoint_type
+            )
+        )
+    controllers = []
+    for registration in controller.committed_image.cluster.controllers.values():
+        endpoint = registration.listeners.get(context.listener_name)
+        if endpoint is not None:
+            controllers.append(DescribeClusterBroker(broker_id=registration.id, host=endpoint.host, port=endpoint.port))
+    response = DescribeClusterResponse(
+        endpoint_type=_CONTROLLERS,
+        cluster_id=controller.config.cluster_id,
+        controller_id=controller.leader_id,
+        brokers=controllers,
+    )
+    if request.include_cluster_authorized_operations:
+        response.cluster_authorized_operations = authorizer.authorized_operations(
+            context, ResourceType.CLUSTER, CLUSTER_NAME
+        )
+    return Deferred.completed(response)
+
+
+def _check_endpoint_type(endpoint_type: int) -> None:
+    if endpoint_type == _BROKERS:
+        raise ApiException(ErrorCode.MISMATCHED_ENDPOINT_TYPE, "The request was sent to an endpoint of the wrong type.")
+    if endpoint_type != _CONTROLLERS:
+        raise ApiException(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {endpoint_type}")

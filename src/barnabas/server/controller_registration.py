@@ -1,0 +1,72 @@
+"""A controller makes itself known in the log: its endpoints and the features that it supports (KIP-919)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, cast
+
+from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.protocol.messages.controller_registration import (
+    ControllerRegistrationRequest,
+    ControllerRegistrationResponse,
+    Feature,
+    Listener,
+)
+from barnabas.server.listeners import SECURITY_PROTOCOLS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from barnabas.broker.ports import ControllerChannel
+    from barnabas.common.uuid import Uuid
+    from barnabas.server.listeners import Endpoint
+
+__all__ = ["register_controller"]
+
+_RETRY_S = 0.01
+_RETRY_S_MAX = 1.0
+
+
+async def register_controller(
+    channel: ControllerChannel,
+    *,
+    node_id: int,
+    incarnation_id: Uuid,
+    endpoints: Sequence[Endpoint],
+    features: Mapping[str, tuple[int, int]],
+) -> None:
+    """Retries until there is an active controller. Raises ApiException when that one refuses.
+
+    A metadata.version below 3.7 knows no such registration; then there is nothing to do.
+    """
+    request = ControllerRegistrationRequest(
+        controller_id=node_id,
+        incarnation_id=incarnation_id,
+        listeners=[
+            Listener(
+                name=each.listener,
+                host=each.host,
+                port=each.port,
+                security_protocol=SECURITY_PROTOCOLS.index(each.security_protocol),
+            )
+            for each in endpoints
+        ],
+        features=[
+            Feature(name=name, min_supported_version=low, max_supported_version=high)
+            for name, (low, high) in sorted(features.items())
+        ],
+    )
+    delay = _RETRY_S
+    while True:
+        try:
+            response = cast("ControllerRegistrationResponse", await channel.send(request))
+        except ApiException as error:
+            if not error.retriable:
+                raise
+        else:
+            if response.error_code in (ErrorCode.NONE, ErrorCode.UNSUPPORTED_VERSION):
+                return
+            if response.error_code != ErrorCode.NOT_CONTROLLER:
+                raise ApiException(ErrorCode(response.error_code), response.error_message)
+        await asyncio.sleep(delay)
+        delay = min(delay * 2, _RETRY_S_MAX)
