@@ -27,6 +27,7 @@ from barnabas.protocol.compiler_runtime import (
     underflow,
     unsupported_field,
     write_tagged_fields,
+    wrong_tag,
 )
 from barnabas.protocol.errors import DecodeError, EncodeError
 from barnabas.protocol.utf8 import JAVA_REPLACE
@@ -377,7 +378,10 @@ class _Reader(_Source):
                 self.field(field, name, self.flexible and field.flexible, late)
             elif field.in_version(self.version) and self.flexible:
                 tagged.append((field, name))
-        unknown = self._tags(tagged) if self.flexible else "None"
+        refused = tuple(
+            field.tag for field in type_.FIELDS if field.tag is not None and not field.is_tagged(self.version)
+        )
+        unknown = self._tags(tagged, refused) if self.flexible else "None"
         self.flush()
         for line in late:
             self.emit(line)
@@ -434,7 +438,7 @@ class _Reader(_Source):
             self.emit(f"{name} = bytes(buf[p:{end}])")
         self.emit(f"p = {end}")
         self.indent -= 1
-        self._otherwise_null(name, nullable or kind == "records", label)
+        self._otherwise_null(name, nullable, label)
 
     def _otherwise_null(self, name: str, nullable: bool, label: str) -> None:
         self.emit(f"else: {name} = None" if nullable else f"else: raise null_not_allowed({label!r})")
@@ -490,7 +494,8 @@ class _Reader(_Source):
         self.indent -= 1
         self._otherwise_null(name, nullable, field.name)
 
-    def _tags(self, tagged: list[tuple[Field, str]]) -> str:
+    def _tags(self, tagged: list[tuple[Field, str]], refused: tuple[int, ...]) -> str:
+        """``refused`` are tags of fields that other versions have: Kafka does not take them for unknown ones."""
         count, unknown = self.fresh("t"), self.fresh("u")
         tag, size = self.fresh("t"), self.fresh("s")
         self.unsigned_varint(count)
@@ -509,18 +514,18 @@ class _Reader(_Source):
             self.indent += 1
             late: list[str] = []
             if field.kind == "struct" and field.is_nullable(self.version):
-                self.emit(f"if {size} == 1 and buf[p] == 0: {name} = None; p += 1")
-                self.emit("else:")
-                self.indent += 1
-            self.field(field, name, True, late)
+                self._tagged_nullable_struct(field, name)
+            else:
+                self.field(field, name, True, late)
             self.flush()
             for line in late:
                 self.emit(line)
-            if field.kind == "struct" and field.is_nullable(self.version):
-                self.indent -= 1
             self.indent -= 1
             word = "elif"
-        self.emit("else:" if tagged else "if True:")
+        if refused:
+            self.emit(f"{word} {tag} in {refused!r}: raise wrong_tag({tag}, {self.version})")
+            word = "elif"
+        self.emit("else:" if word == "elif" else "if True:")
         self.indent += 1
         self.emit(f"if {size} < 0 or {size} > n - p: raise underflow('tagged field')")
         self.emit(f"if {unknown} is None: {unknown} = []")
@@ -528,6 +533,18 @@ class _Reader(_Source):
         self.emit(f"p += {size}")
         self.indent -= 3
         return unknown
+
+    def _tagged_nullable_struct(self, field: Field, name: str) -> None:
+        """Here the marker before the struct is an unsigned varint, and 0 is null."""
+        if field.type is None:
+            raise EncodeError(f"{field.name} has no type")
+        marker = self.fresh("m")
+        self.emit(f"{marker}, p = read_unsigned_varint(buf, p)")
+        self.emit(f"if {marker} == 0: {name} = None")
+        self.emit("else:")
+        self.indent += 1
+        self.struct(field.type, name)
+        self.indent -= 1
 
 
 def compile_reader(cls: type[Message], version: int) -> Any:
@@ -547,6 +564,7 @@ def compile_reader(cls: type[Message], version: int) -> Any:
     names = {
         "Uuid": Uuid,
         "null_not_allowed": null_not_allowed,
+        "wrong_tag": wrong_tag,
         "packing_error": packing_error,
         "read_unsigned_varint": read_unsigned_varint,
         "too_long": too_long,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from barnabas.protocol.errors import BufferUnderflow, DecodeError, EncodeError
+from barnabas.protocol.errors import BufferUnderflow, DecodeError, EncodeError, InvalidTaggedFields
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -74,6 +74,10 @@ def null_not_allowed(field: str) -> DecodeError:
 
 def too_long(field: str, length: int) -> DecodeError:
     return DecodeError(f"{field} has {length - 1} bytes; at most {_STRING_LENGTH_MAX} are allowed")
+
+
+def wrong_tag(tag: int, version: int) -> DecodeError:
+    return InvalidTaggedFields(f"tag {tag} belongs to a field that version {version} does not have")
 
 
 def unsupported_field(struct: str, field: str, version: int) -> EncodeError:

@@ -36,7 +36,6 @@ _GZIP_MAGIC = b"\x1f\x8b"
 
 _SNAPPY_MAGIC = b"\x82SNAPPY\x00"
 _SNAPPY_HEADER = _SNAPPY_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
-_SNAPPY_VERSION_MIN = 1
 _SNAPPY_BLOCK_SIZE = 32 * 1024
 _SNAPPY_EXPANSION_MAX = 22
 """The densest element copies 64 bytes and takes three."""
@@ -123,8 +122,6 @@ def _read_snappy(data: Buffer, max_size: int) -> Iterator[bytes]:
         yield _snappy_block(data, max_size, max_size)
         return
     size, position, left = len(data), 16, max_size
-    if int.from_bytes(data[8:12], "big", signed=True) < _SNAPPY_VERSION_MIN:
-        raise InvalidCompressedData("snappy framing of an unknown version")
     while position < size:
         length = int.from_bytes(data[position : position + 4], "big", signed=True)
         if data[position : position + 8] == _SNAPPY_MAGIC:  # Streams may be concatenated.
