@@ -55,6 +55,7 @@ $(VENV)/.run.stamp: $(LOCKS)/run.lock.txt $(LOCKS)/build.lock.txt pyproject.toml
 	@echo "installing what barnabas needs (PySpark is 400 MB; the first time takes a minute or two)"
 	@$(UV_INSTALL) --require-hashes -r $(LOCKS)/run.lock.txt
 	@$(UV_INSTALL) --no-deps --editable .
+	@env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m compileall -q src  # The first start is as quick as the second.
 	@touch $@
 
 $(VENV)/.dev.stamp: $(LOCKS)/dev.lock.txt $(VENV)/.run.stamp
