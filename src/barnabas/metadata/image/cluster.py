@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, NamedTuple
 
-from barnabas.common.errors import invariant
+from barnabas.common.errors import InvariantViolated, invariant
 from barnabas.common.uuid import Uuid
 from barnabas.metadata.features import VersionRange
 from barnabas.metadata.image.record_writer import RecordWriter
@@ -286,9 +286,10 @@ class ClusterDelta:
 
     def _known(self, broker_id: int, epoch: int) -> BrokerRegistration:
         broker = self.broker(broker_id)
-        invariant(broker is not None, f"broker {broker_id} is not registered")
-        assert broker is not None
-        invariant(broker.epoch == epoch, f"broker {broker_id} has epoch {broker.epoch}, the record says {epoch}")
+        if broker is None:
+            raise InvariantViolated(f"broker {broker_id} is not registered")
+        if broker.epoch != epoch:
+            raise InvariantViolated(f"broker {broker_id} has epoch {broker.epoch}, the record says {epoch}")
         return broker
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from barnabas.common.errors import invariant
+from barnabas.common.errors import InvariantViolated, invariant
 from barnabas.metadata.features import ELIGIBLE_LEADER_REPLICAS_VERSION, METADATA_VERSION
 from barnabas.metadata.image.record_writer import RecordWriter
 from barnabas.metadata.metadata_version import MetadataVersion
@@ -39,8 +39,8 @@ class FeaturesImage:
         return levels
 
     def metadata_version_or_throw(self) -> MetadataVersion:
-        invariant(self.metadata_version is not None, "the image has no metadata.version yet")
-        assert self.metadata_version is not None
+        if self.metadata_version is None:
+            raise InvariantViolated("the image has no metadata.version yet")
         return self.metadata_version
 
     @property

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
-from barnabas.common.errors import invariant
+from barnabas.common.errors import InvariantViolated
 from barnabas.common.topic_name import has_collision_characters, unified_topic_name
 from barnabas.common.topic_partition import TopicPartition
 from barnabas.common.uuid import Uuid
@@ -172,8 +172,10 @@ class TopicsDelta:
     def replay_topic(self, record: TopicRecord, *, is_snapshot: bool = False) -> None:
         previous = None if record.topic_id in self.deleted else self.image.by_id.get(record.topic_id)
         if not is_snapshot:
-            invariant(previous is None and record.topic_id not in self.changed, f"topic id {record.topic_id} is taken")
-            invariant(self.topic_id(record.name) is None, f"topic name {record.name} is taken")
+            if previous is not None or record.topic_id in self.changed:
+                raise InvariantViolated(f"topic id {record.topic_id} is taken")
+            if self.topic_id(record.name) is not None:
+                raise InvariantViolated(f"topic name {record.name} is taken")
         if previous is not None and previous.name != record.name:
             previous = None
         self.changed[record.topic_id] = TopicDelta(record.name, record.topic_id, previous, is_replaced=True)
@@ -186,16 +188,16 @@ class TopicsDelta:
         topic = self._changing(record.topic_id)
         partition = topic.partition(record.partition_id)
         if partition is None:
-            invariant(False, f"unknown partition {record.partition_id} of topic id {record.topic_id}")
-            return
+            raise InvariantViolated(f"unknown partition {record.partition_id} of topic id {record.topic_id}")
         topic.changes[record.partition_id] = partition.merge(record)
 
     def replay_clear_elr(self, record: ClearElrRecord) -> None:
         """The named topic, or every topic when the name is empty; topics without ELR stay untouched."""
         if record.topic_name:
             topic_id = self.topic_id(record.topic_name)
-            invariant(topic_id is not None, f"unknown topic {record.topic_name}")
-            ids = [] if topic_id is None else [topic_id]
+            if topic_id is None:
+                raise InvariantViolated(f"unknown topic {record.topic_name}")
+            ids = [topic_id]
         else:
             ids = [i for i in self.image.by_id if i not in self.deleted and i not in self.changed]
             ids.extend(self.changed)
@@ -213,8 +215,7 @@ class TopicsDelta:
         image = None if record.topic_id in self.deleted else self.image.by_id.get(record.topic_id)
         name = delta.name if delta is not None else image.name if image is not None else None
         if name is None:
-            invariant(False, f"unknown topic id {record.topic_id}")
-            return ""
+            raise InvariantViolated(f"unknown topic id {record.topic_id}")
         if self._created_by_name.get(name) == record.topic_id:
             del self._created_by_name[name]
         if image is not None:
@@ -326,8 +327,8 @@ class TopicsDelta:
         delta = self.changed.get(topic_id)
         if delta is None:
             topic = None if topic_id in self.deleted else self.image.by_id.get(topic_id)
-            invariant(topic is not None, f"unknown topic id {topic_id}")
-            assert topic is not None
+            if topic is None:
+                raise InvariantViolated(f"unknown topic id {topic_id}")
             delta = self.changed[topic_id] = TopicDelta(topic.name, topic_id, topic, is_replaced=False)
         return delta
 
