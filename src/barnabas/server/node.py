@@ -38,6 +38,9 @@ from barnabas.network.api_handler import HandlerTable
 from barnabas.network.listener import ConnectionLimits, Listener
 from barnabas.network.request_dispatcher import RequestDispatcher
 from barnabas.raft.raft_config import RaftConfig
+from barnabas.raft.replica_key import ReplicaKey
+from barnabas.raft.voter_set import Endpoint as RaftEndpoint
+from barnabas.raft.voter_set import VoterNode, VoterSet
 from barnabas.security.authorizer.authorizer import AllowAllAuthorizer
 from barnabas.server.controller_handlers import (
     SERVED_ON_CONTROLLER_LISTENERS,
@@ -220,7 +223,6 @@ class Node:
             election_timeout_ms=config.controller_quorum_election_timeout_ms,
             fetch_timeout_ms=config.controller_quorum_fetch_timeout_ms,
             election_backoff_max_ms=config.controller_quorum_election_backoff_max_ms,
-            append_linger_ms=0,  # The controller gathers what belongs together; nothing is gained by waiting.
             static_voters=_static_voters(config),
         )
 
@@ -404,10 +406,13 @@ def _files_max(config: NodeConfig) -> int:
     return max(64, min(soft // 2, 8192))
 
 
-def _static_voters(config: NodeConfig) -> Any:
-    from barnabas.raft.voter_set import VoterSet
-
-    return VoterSet()
+def _static_voters(config: NodeConfig) -> VoterSet:
+    """controller.quorum.voters; empty in a quorum whose voters are in its log."""
+    listener = config.controller_listeners[0].listener
+    return VoterSet(
+        VoterNode(ReplicaKey(voter.id), {listener: RaftEndpoint(voter.host, voter.port)})
+        for voter in config.quorum_voters
+    )
 
 
 def _random_uuid() -> Any:
