@@ -96,8 +96,6 @@ def test_the_zeros_that_kafka_preallocates_are_no_entries(path: str) -> None:
 @pytest.mark.parametrize("content", [b"\0\0\0\1\0\0\0", b"\0\0\0\5\0\0\0\5\0\0\0\5\0\0\0\6", b"\xff" * 8])
 def test_an_offset_index_that_cannot_be_right_is_refused(path: str, content: bytes) -> None:
     Path(path).write_bytes(content)
-    if len(content) % 8 == 7:
-        content += b"\1"  # What is left of an entry counts as zeros, and position 0 has no entry.
     with pytest.raises(CorruptIndexError):
         OffsetIndex(path, BASE).sanity_check()
 

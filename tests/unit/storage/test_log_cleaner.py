@@ -388,62 +388,70 @@ def test_what_happens_to_the_log_meanwhile_wins(log: PartitionLog, tmp_path: Pat
 # Crashes
 
 
-@pytest.mark.parametrize("step", range(30))
-def test_a_crash_at_any_step_of_the_replacement_loses_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int
-) -> None:
-    """The process dies at the n-th change of a file name; what is on disk then is opened again."""
+class Crash(BaseException):
+    """The process died here."""
 
-    class Crash(BaseException):
-        pass
 
-    settings_ = config(cleanup_policy=["compact"], segment_bytes=500, index_interval_bytes=100)
+def crash_at(
+    step: int, monkeypatch: pytest.MonkeyPatch, work: Callable[[], object], dying: Callable[[], object]
+) -> bool:
+    """Run ``work`` up to its n-th change of a file name, where ``dying`` looks at the disk; whether it came so far."""
+    real, remaining = os.rename, step
+
+    def rename(source: str, target: str) -> None:
+        nonlocal remaining
+        if remaining == 0:
+            dying()
+            raise Crash
+        remaining -= 1
+        real(source, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "rename", rename)
+        try:
+            work()
+        except Crash:
+            return True
+    return False
+
+
+def test_a_crash_at_any_step_of_the_replacement_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings_ = config(cleanup_policy=["compact"], segment_bytes=700, index_interval_bytes=100)
     log = new_log(tmp_path / "log", settings_)
-    for index in range(40):
+    for index in range(30):
         put(log, (b"key %d" % (index % 7), b"%d" % index))
     put(log, (b"gone", b"x"), producer_id=3, producer_epoch=0, base_sequence=0, is_transactional=True)
     end_transaction(log, 3, 0, commit=False)
-    for index in range(40, 60):
+    for index in range(30, 36):
         put(log, (b"key %d" % (index % 7), b"%d" % index))
     log.roll(NOW_MS)
-    log.flush(NOW_MS)
-    expected = {b"key %d" % key: max(index for index in range(60) if index % 7 == key) for key in range(7)}
-    copy = tmp_path / "copy"
-    remaining = step
-    real: dict[str, Callable[..., None]] = {"rename": os.rename, "unlink": os.unlink}
+    log.close(NOW_MS)
+    expected = {b"key %d" % key: max(index for index in range(36) if index % 7 == key) for key in range(7)}
 
-    def dying(name: str) -> Callable[..., None]:
-        def call(*args: str) -> None:
-            nonlocal remaining
-            if remaining == 0:
-                shutil.copytree(log.directory, copy)
-                raise Crash
-            real[name](*args)
-            remaining -= 1
-
-        return call
-
-    crashed = False
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "rename", dying("rename"))
-        try:
-            clean_log(log, cleanable_range(log, None, NOW_MS), now_ms=NOW_MS)
-        except Crash:
-            crashed = True
-    if not crashed:
-        copy = killed(log, copy)
-    for recovery_point in (0, log.log_end_offset):
-        attempt = tmp_path / f"attempt {recovery_point}"
-        shutil.copytree(copy, attempt)
-        recovered, truncation = reload(attempt, settings_, recovery_point=recovery_point)
+    for step in range(1000):
+        running, left = tmp_path / "running", tmp_path / "left"
+        for path in (running, left):
+            shutil.rmtree(path, ignore_errors=True)
+        shutil.copytree(log.directory, running)
+        cleaning, _ = reload(running, settings_, is_clean=True)
+        has_crashed = crash_at(
+            step,
+            monkeypatch,
+            lambda log=cleaning: clean_log(log, cleanable_range(log, None, NOW_MS), now_ms=NOW_MS),  # type: ignore[misc]
+            lambda running=running, left=left: shutil.copytree(running, left),  # type: ignore[misc]
+        )
+        if not has_crashed:
+            assert step > 30
+            return
+        recovered, truncation = reload(left, settings_, recovery_point=0 if step % 2 else 38)
         assert truncation is None
-        assert recovered.log_end_offset == 62
-        last = {key: int(value or b"-1") for _, key, value in contents(recovered) if key and key.startswith(b"key")}
-        assert last == expected
-        offsets = [offset for offset, _, _ in contents(recovered)]
+        assert recovered.log_end_offset == 38
+        found = contents(recovered)
+        assert {key: int(value or b"-1") for _, key, value in found if key and key.startswith(b"key")} == expected
+        offsets = [offset for offset, _, _ in found]
         assert offsets == sorted(set(offsets))
-        assert not [name for name in os.listdir(attempt) if name.endswith((".cleaned", ".swap", ".deleted"))]
-        append(recovered, batch(b"on"))
+        assert not [name for name in os.listdir(left) if name.endswith((".cleaned", ".swap", ".deleted"))]
+        assert append(recovered, batch(b"on")).first_offset == 38
 
 
 # Against a dumb model

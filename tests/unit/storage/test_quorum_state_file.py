@@ -26,9 +26,12 @@ def test_version_1_keeps_everything(tmp_path: Path, election: ElectionState) -> 
 
 def test_version_0_has_no_directory(tmp_path: Path) -> None:
     file = QuorumStateFile(str(tmp_path))
-    file.write(VOTED, kraft_version=0)
+    file.write(VOTED, 0, [2, 1])
     assert file.read() == ElectionState(4, None, ReplicaKey(2))
-    assert '"data_version":0' in Path(file.path).read_text()
+    assert Path(file.path).read_text() == (
+        '{"clusterId":"","leaderId":-1,"leaderEpoch":4,"votedId":2,"appliedOffset":0,'
+        '"currentVoters":[{"voterId":1},{"voterId":2}],"data_version":0}'
+    )
 
 
 def test_kafkas_version_0_is_read(tmp_path: Path) -> None:
