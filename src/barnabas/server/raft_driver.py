@@ -248,7 +248,8 @@ class RaftDriver:
     def _persist(self, election: ElectionState) -> None:
         self._is_persisting = True
         kraft_version = self.control_records.last_kraft_version
-        self._run_in_thread(lambda: self._quorum_state_file.write(election, kraft_version), self._persisted)
+        voter_ids = self.control_records.last_voter_set.ids
+        self._run_in_thread(lambda: self._quorum_state_file.write(election, kraft_version, voter_ids), self._persisted)
 
     def _persisted(self) -> None:
         self._is_persisting = False

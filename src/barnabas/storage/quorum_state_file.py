@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable
 from contextlib import suppress
 
 from barnabas.common.uuid import Uuid
@@ -50,7 +51,8 @@ class QuorumStateFile:
             voted_key=None if voted_id == NOBODY else ReplicaKey(voted_id, directory_id),
         )
 
-    def write(self, election: ElectionState, kraft_version: int) -> None:
+    def write(self, election: ElectionState, kraft_version: int, voter_ids: Iterable[int] = ()) -> None:
+        """Replace the file durably; only version 0 names the voters."""
         leader_id = NOBODY if election.leader_id is None else election.leader_id
         voted = election.voted_key or ReplicaKey(NOBODY)
         fields: dict[str, object]
@@ -63,14 +65,14 @@ class QuorumStateFile:
                 "data_version": 1,
             }
         else:
-            # The three extra fields have had no meaning for long; Kafka still writes them.
+            # The three extra fields mean nothing to a reader any more; Kafka still writes them.
             fields = {
                 "clusterId": "",
                 "leaderId": leader_id,
                 "leaderEpoch": election.epoch,
                 "votedId": voted.id,
                 "appliedOffset": 0,
-                "currentVoters": [],
+                "currentVoters": [{"voterId": voter_id} for voter_id in sorted(voter_ids)],
                 "data_version": 0,
             }
         write_atomically(self.path, json.dumps(fields, separators=(",", ":")).encode())
