@@ -81,6 +81,10 @@ class CleanerThread:
     def is_alive(self) -> bool:
         return self._thread.is_alive()
 
+    @property
+    def is_stopping(self) -> bool:
+        return self._stopping.is_set()
+
     def _after_batch(self, size: int) -> None:
         if self._stopping.is_set():
             raise CleaningAborted("the cleaner stops")
