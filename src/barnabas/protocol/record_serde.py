@@ -6,8 +6,8 @@
   a value of None is a tombstone.
 * Version-prefixed (consumer protocol, principal): a two-byte version, then the message.
 
-A version that is newer than what we know is read as the newest we know, which fails when the bytes do not happen to
-fit. So does Kafka's reader; what must not be misread is gated by feature levels and never by these numbers.
+A version that is newer than what we know is read as the newest we know, unless the message holds structures. So does
+Kafka's reader; what must not be misread is gated by feature levels and never by these numbers.
 """
 
 from __future__ import annotations
@@ -87,6 +87,8 @@ _GROUP_RECORDS: dict[int, str] = {
     8: "ConsumerGroupCurrentMemberAssignment",
     16: "ConsumerGroupRegularExpression",
 }
+_READ_IN_ANY_VERSION = frozenset({"GroupMetadataValue", "ConsumerGroupCurrentMemberAssignmentValue"})
+"""Their structures are shared between fields, and for such ones Kafka's generated readers do not check the version."""
 _TRANSACTION_RECORDS: dict[int, str] = {0: "TransactionLog"}
 
 
@@ -125,7 +127,7 @@ def decode_metadata_record(value: bytes | memoryview) -> tuple[Message, int]:
     if type_id > _INT16_MAX or version > _INT16_MAX:
         raise UnsupportedVersion(f"metadata record type {type_id} version {version} does not fit two bytes")
     cls = metadata_record_class(type_id)
-    record, end = cls.read(value, position, _known_version(cls, version))
+    record, end = _read(cls, value, position, version)
     if end != len(value):
         raise TrailingBytes(f"{len(value) - end} bytes follow {cls.__name__} version {version}")
     return record, version
@@ -176,7 +178,7 @@ def encode_versioned(message: Message, version: int) -> bytes:
 def decode_versioned(cls: type[M], data: bytes | memoryview) -> tuple[M, int]:
     """Return the message that follows a two-byte version, and that version; bytes after it are tolerated."""
     version = _read_version(data, cls.__name__)
-    return cls.decode(data, _known_version(cls, version), _VERSION.size), version
+    return _read(cls, data, _VERSION.size, version)[0], version
 
 
 def _read_version(data: bytes | memoryview, what: str) -> int:
@@ -186,10 +188,17 @@ def _read_version(data: bytes | memoryview, what: str) -> int:
     return number
 
 
-def _known_version(cls: type[Message], version: int) -> int:
+def _read(cls: type[M], data: bytes | memoryview, position: int, version: int) -> tuple[M, int]:
+    if cls.MIN_VERSION <= version <= cls.MAX_VERSION:
+        return cls.read(data, position, version)
     if version < 0:
         raise UnsupportedVersion(f"{cls.__name__} version {version} is negative")
-    return min(max(version, cls.MIN_VERSION), cls.MAX_VERSION)
+    message, end = cls.read(data, position, cls.MIN_VERSION if version < cls.MIN_VERSION else cls.MAX_VERSION)
+    if version > cls.MAX_VERSION and cls.__name__ not in _READ_IN_ANY_VERSION:
+        for field in cls.FIELDS:
+            if (field.kind == "struct" or field.element == "struct") and getattr(message, field.name):
+                raise UnsupportedVersion(f"{cls.__name__}.{field.name} cannot be read in version {version}")
+    return message, end
 
 
 def _record_class(name: str) -> type[Message]:

@@ -28,6 +28,7 @@ from barnabas.protocol.record_serde import (
     encode_coordinator_record,
     encode_metadata_record,
 )
+from barnabas.protocol.records.client_quota_record import ClientQuotaRecord, EntityData
 from barnabas.protocol.records.end_txn_marker import EndTxnMarker
 from barnabas.protocol.records.feature_level_record import FeatureLevelRecord
 from barnabas.protocol.records.kraft_version_record import KRaftVersionRecord
@@ -73,6 +74,18 @@ def test_a_type_or_version_beyond_two_bytes_is_refused() -> None:
 
 def test_a_newer_metadata_record_is_read_as_the_newest_that_is_known() -> None:
     assert decode_metadata_record(bytes.fromhex("01140700")) == (NoOpRecord(), 7)
+
+
+def test_structures_of_a_newer_version_are_refused() -> None:
+    record = ClientQuotaRecord(entity=[EntityData(entity_type="user")], key="k", value=1.0)
+    value = bytearray(encode_metadata_record(record, 0))
+    assert decode_metadata_record(bytes(value)) == (record, 0)
+    value[2] = 1
+    with pytest.raises(UnsupportedVersion, match="ClientQuotaRecord.entity cannot be read in version 1"):
+        decode_metadata_record(bytes(value))
+    empty = bytearray(encode_metadata_record(ClientQuotaRecord(key="k", value=1.0), 0))
+    empty[2] = 1
+    assert decode_metadata_record(bytes(empty)) == (ClientQuotaRecord(key="k", value=1.0), 1)
 
 
 def test_only_metadata_records_go_into_the_metadata_log() -> None:
