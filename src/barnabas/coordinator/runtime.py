@@ -116,6 +116,8 @@ class CoordinatorRuntime(Generic[S]):
         self._new_shard = new_shard
         self._compression = compression
         self._contexts: dict[int, _Context[S]] = {}
+        self.failed_deadline_count = 0
+        """Deadlines whose action raised: each is a bug of ours that did no more harm than to be late."""
 
     # -- which partitions are ours
 
@@ -326,6 +328,7 @@ class CoordinatorRuntime(Generic[S]):
                 try:
                     self._append(context, timer.action(now_ms), now_ms, _ignore, _log_failure)
                 except Exception:
+                    self.failed_deadline_count += 1
                     log.exception("A deadline of coordinator partition %d failed", context.partition)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import count
-
 from barnabas.common.uuid import Uuid
 from barnabas.coordinator.deferred import Deferred
 from barnabas.coordinator.group.group_coordinator import GroupCoordinator
@@ -55,7 +53,7 @@ class GroupDriver:
     def __init__(self, config: GroupCoordinatorConfig | None = None, topic: MemoryTopic | None = None) -> None:
         self.now_ms = 1_000_000
         self.topic = topic or MemoryTopic()
-        self._uuids = count(1)
+        self._uuids = self.topic.uuids
         self.coordinator = GroupCoordinator(
             config or GroupCoordinatorConfig(group_initial_rebalance_delay_ms=0, offsets_topic_num_partitions=1),
             writer=self.topic,
@@ -93,6 +91,7 @@ class GroupDriver:
     def _tick(self) -> None:
         self.topic.now_ms = self.now_ms
         self.coordinator.runtime.tick(self.now_ms)
+        assert self.coordinator.runtime.failed_deadline_count == 0
 
     # -- requests
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import count
+
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.protocol.record_batch import iter_batches, stamp_in_place
 
@@ -50,7 +52,8 @@ class MemoryTopic:
         self.logs: dict[int, MemoryLog] = {}
         self.auto_commit = True
         self.refuse_with: ErrorCode | None = None
-        self.on_high_watermark: list[object] = []
+        self.uuids = count(1)
+        """Where every coordinator of the topic gets its ids from, so that no two are alike."""
         self.runtime: object = None
         self.now_ms = 0
 
