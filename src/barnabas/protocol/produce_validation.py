@@ -16,7 +16,7 @@ from typing import Final, NamedTuple, NoReturn
 
 from barnabas.common.crc32c import crc32c
 from barnabas.common.errors import ApiException, ErrorCode, InvalidRecords
-from barnabas.protocol.compression import DECOMPRESSED_SIZE_MAX, Compression, compress, decompress
+from barnabas.protocol.compression import Compression, compress, decompress
 from barnabas.protocol.errors import DecodeError, DecompressionLimitExceeded
 from barnabas.protocol.record_batch import (
     ATTRIBUTE_CONTROL,
@@ -38,6 +38,10 @@ from barnabas.protocol.record_walk import RecordWalk, walk_compressed, walk_reco
 __all__ = ["ProduceRules", "RecordError", "ValidatedBatch", "validate_produced"]
 
 TIMESTAMP_LIMIT_NONE: Final = 0x7FFFFFFFFFFFFFFF
+RECORD_COUNT_MAX: Final = 1_000_000
+"""Kafka knows no such limit, but looking at each record takes us about half a microsecond, and a few kilobytes can
+claim many millions. Clients stay far below: 16 KiB is the usual size of a batch, 1 MiB what a topic takes."""
+DECOMPRESSED_SIZE_MAX: Final = 64 * 1024 * 1024
 _ERRORS_SHOWN = 3
 _COMPRESSIONS = tuple(Compression)
 _INT64_MIN, _INT64_MAX = -0x8000000000000000, 0x7FFFFFFFFFFFFFFF
@@ -158,6 +162,12 @@ def _check_client_header(header: tuple[int, ...], partition: object) -> None:
     _, _, _, _, _, attributes, last_offset_delta, _, _, producer_id, _, base_sequence, count = header
     if count <= 0:
         _refuse(f"Invalid reported count for record batch: {count} in topic partition {partition}")
+    if count > RECORD_COUNT_MAX:
+        raise ApiException(
+            ErrorCode.MESSAGE_TOO_LARGE,
+            f"A record batch with {count} records has more than the {RECORD_COUNT_MAX} that are taken "
+            f"in topic partition {partition}",
+        )
     if last_offset_delta + 1 != count:
         _refuse(
             f"Inconsistent batch offset range [0, {last_offset_delta}] and count of records {count} "
