@@ -6,12 +6,13 @@ ends when its standard input closes, so that it goes away with us even after kil
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,6 +45,7 @@ def spark_session(
     from pyspark.sql import SparkSession
 
     _prepare_environment(java, work)
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)  # It prints what it raises anyway.
     log4j = work / "log4j2.properties"
     log4j.write_text(_LOG4J.format(log_file=work / "spark.log"))
     conf = SparkConf().setMaster(master).setAppName(name)
@@ -66,7 +68,8 @@ def spark_session(
         try:
             yield SparkSession(context)
         finally:
-            context.stop()
+            with suppress(Exception):  # The JVM may be gone already. Whoever used the session has told why.
+                context.stop()
     finally:
         gateway.shutdown()
         SparkContext._gateway = None

@@ -17,6 +17,7 @@ __all__ = ["FlightTopic"]
 _REQUEST_TIMEOUT_SECONDS = 20.0
 _DELETE_TIMEOUT_SECONDS = 60.0
 _READ_AT_ONCE = 10_000
+_NOBODY_ANSWERED = (KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE)
 
 
 class FlightTopic:
@@ -125,6 +126,11 @@ class FlightTopic:
         return topic_id
 
     def _failed(self, verb: str, error: KafkaException) -> PipelineError:
+        if error.args[0].code() in _NOBODY_ANSWERED:
+            return PipelineError(
+                f"no broker answers at {self.bootstrap_server} ({error.args[0].str()}). Check the address, "
+                "and that the cluster is up and reachable from here by the addresses that it advertises."
+            )
         return PipelineError(f"can't {verb} topic {self.name} at {self.bootstrap_server}: {error.args[0].str()}")
 
 

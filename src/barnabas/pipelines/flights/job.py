@@ -6,6 +6,7 @@ same records until it was finished; and the upsert is a union by row number, so 
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,7 +24,16 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-__all__ = ["QUERY_NAME", "SPARK_SETTINGS", "FlightTables", "check_query", "is_reading", "read_topic", "start_query"]
+__all__ = [
+    "QUERY_NAME",
+    "SPARK_SETTINGS",
+    "FlightTables",
+    "check_query",
+    "is_reading",
+    "read_topic",
+    "start_query",
+    "stop_query",
+]
 
 QUERY_NAME = "flights"
 _TRIGGER = "500 milliseconds"
@@ -35,6 +45,7 @@ SPARK_SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.driver.memory": "1g",
     "spark.sql.streaming.minBatchesToRetain": "10",
+    "spark.sql.streaming.stopTimeout": "10s",  # A query whose broker has died would else be waited for a minute.
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000",
 }
 
@@ -96,6 +107,12 @@ def start_query(records: DataFrame, tables: FlightTables, *, checkpoint: Path) -
         .trigger(processingTime=_TRIGGER)
         .start()
     )
+
+
+def stop_query(query: StreamingQuery) -> None:
+    """End the query, also one whose Spark has died. What it leaves half done, the next one repeats."""
+    with suppress(Exception):
+        query.stop()
 
 
 def is_reading(query: StreamingQuery, tables: FlightTables) -> bool:

@@ -32,6 +32,7 @@ from barnabas.pipelines.flights.job import (
     is_reading,
     read_topic,
     start_query,
+    stop_query,
 )
 from barnabas.pipelines.flights.local_node import LocalNode
 from barnabas.pipelines.flights.options import FlightsOptions
@@ -82,6 +83,7 @@ class FlightsRun:
 
     def _start_node(self, resources: ExitStack) -> str:
         if self._options.bootstrap_server is not None:
+            FlightTopic(self._options.bootstrap_server, self._options.topic).id()  # Says at once if nobody answers.
             return self._options.bootstrap_server
         self._node = LocalNode(self._directory, port=self._options.port, keep=self._options.keep)
         resources.callback(self._node.stop)
@@ -113,7 +115,7 @@ class FlightsRun:
                 self._watch(query, producer)
             finally:
                 producer.stop()
-                query.stop()
+                stop_query(query)
         return record, producer.totals
 
     def _prepare_topic(self, topic: FlightTopic) -> tuple[RunRecord, bool]:
