@@ -1,0 +1,442 @@
+"""The group APIs of a broker: who may ask for what, which topics exist, what each version says."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from barnabas.broker.apis import SERVED_BY_BROKER
+from barnabas.common.acl import AclOperation
+from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.common.resource import ResourceType
+from barnabas.common.uuid import Uuid
+from barnabas.coordinator.deferred import Deferred
+from barnabas.network.api_handler import Access, HandlerTable
+from barnabas.protocol.api_keys import API_TABLE, ApiKey
+from barnabas.protocol.messages.delete_groups import DeleteGroupsRequest
+from barnabas.protocol.messages.describe_groups import DescribeGroupsRequest
+from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
+from barnabas.protocol.messages.heartbeat import HeartbeatRequest
+from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from barnabas.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from barnabas.protocol.messages.list_groups import ListGroupsRequest
+from barnabas.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from barnabas.protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
+from barnabas.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+    OffsetFetchRequestTopics,
+)
+from barnabas.protocol.messages.sync_group import SyncGroupRequest
+from barnabas.protocol.schema import Message
+from barnabas.security.request_context import RequestContext
+from tests.unit.coordinator.group_driver import GROUP, TOPIC_ID, GroupDriver
+
+TABLE = HandlerTable("barnabas.broker.apis", SERVED_BY_BROKER)
+G, T, C, X = ResourceType.GROUP, ResourceType.TOPIC, ResourceType.CLUSTER, ResourceType.TRANSACTIONAL_ID
+READ, DESCRIBE, DELETE = AclOperation.READ, AclOperation.DESCRIBE, AclOperation.DELETE
+Right = tuple[ResourceType, AclOperation]
+UNKNOWN_ID = Uuid.from_int(4711)
+
+
+class Rights:
+    """An authorizer that knows the rights by type and operation; ``hidden`` names are denied whatever they are."""
+
+    def __init__(self, granted: set[Right] | None, hidden: set[str]) -> None:
+        self._granted = granted
+        self._hidden = hidden
+
+    def authorize(
+        self,
+        context: RequestContext,
+        operation: AclOperation,
+        resource_type: ResourceType,
+        resource_name: str,
+        *,
+        log_if_denied: bool = True,
+    ) -> bool:
+        if resource_name in self._hidden:
+            return False
+        return self._granted is None or (resource_type, operation) in self._granted
+
+    def authorized_operations(self, context: RequestContext, resource_type: ResourceType, resource_name: str) -> int:
+        return 3400
+
+
+class TopicCreation:
+    def __init__(self, broker: Any) -> None:
+        self._broker = broker
+        self.created: list[str] = []
+
+    async def create_and_wait(self, names: tuple[str, ...], context: RequestContext | None) -> None:
+        self.created += names
+        self._broker.topics["__consumer_offsets"] = SimpleNamespace(id=Uuid.from_int(1), partitions={0: leader(1)})
+
+
+def leader(broker_id: int) -> SimpleNamespace:
+    return SimpleNamespace(leader=broker_id)
+
+
+class FakeBroker:
+    """Broker 1 with the topics orders (2 partitions) and payments (1), and a coordinator that has one partition."""
+
+    def __init__(self) -> None:
+        self.driver = GroupDriver().load()
+        self.topics: dict[str, Any] = {
+            "orders": SimpleNamespace(name="orders", id=TOPIC_ID, partitions={0: leader(1), 1: leader(1)}),
+            "payments": SimpleNamespace(name="payments", id=Uuid.from_int(78), partitions={0: leader(1)}),
+            "__consumer_offsets": SimpleNamespace(name="", id=Uuid.from_int(1), partitions={0: leader(1)}),
+        }
+        self.alive = True
+        self.topic_creation = TopicCreation(self)
+        self.metadata = SimpleNamespace(
+            topic=self.topics.get,
+            topic_by_id=lambda topic_id: next((t for t in self.topics.values() if t.id == topic_id), None),
+            partition=lambda name, index: self.topics[name].partitions.get(index) if name in self.topics else None,
+            endpoint=lambda broker_id, listener: SimpleNamespace(host="h", port=9) if self.alive else None,
+        )
+        self.groups = SimpleNamespace(
+            coordinator=self.driver.coordinator, now_ms=lambda: self.driver.now_ms, answer=self._answer
+        )
+
+    def _answer(self, deferred: Deferred[Any]) -> Any:
+        return deferred.value
+
+    def call(
+        self,
+        request: Message,
+        version: int | None = None,
+        *,
+        granted: set[Right] | None = None,
+        hidden: set[str] | None = None,
+    ) -> Any:
+        """What a client gets: the handler's answer, or its error answer."""
+        key = ApiKey(request.API_KEY)
+        version = API_TABLE[key].highest if version is None else version
+        handler = TABLE.handler(key)
+        context = RequestContext(api_key=key, api_version=version, client_id="client")
+        rights: Any = Rights(granted, hidden or set())
+        try:
+            answer = handler.function(self, request, Access(rights, context, handler.acl))
+        except ApiException as error:
+            answer = handler.on_error(request, error)
+        if not isinstance(answer, Awaitable):
+            answer.encode(version)  # Whatever is answered can be written in its version.
+        return answer
+
+
+@pytest.fixture
+def broker() -> FakeBroker:
+    return FakeBroker()
+
+
+def join() -> JoinGroupRequest:
+    return JoinGroupRequest(
+        group_id=GROUP,
+        session_timeout_ms=10_000,
+        rebalance_timeout_ms=30_000,
+        protocol_type="consumer",
+        protocols=[JoinGroupRequestProtocol(name="range", metadata=b"")],
+    )
+
+
+def commit(*topics: tuple[str, Uuid, tuple[int, ...]]) -> OffsetCommitRequest:
+    return OffsetCommitRequest(
+        group_id=GROUP,
+        topics=[
+            OffsetCommitRequestTopic(
+                name=name,
+                topic_id=topic_id,
+                partitions=[
+                    OffsetCommitRequestPartition(partition_index=index, committed_offset=7, committed_metadata="")
+                    for index in partitions
+                ],
+            )
+            for name, topic_id, partitions in topics
+        ],
+    )
+
+
+def fetch(*topics: tuple[str, Uuid, list[int]]) -> OffsetFetchRequest:
+    return OffsetFetchRequest(
+        groups=[
+            OffsetFetchRequestGroup(
+                group_id=GROUP,
+                topics=[
+                    OffsetFetchRequestTopics(name=name, topic_id=topic_id, partition_indexes=indexes)
+                    for name, topic_id, indexes in topics
+                ]
+                or None,
+            )
+        ]
+    )
+
+
+def delete(*topics: tuple[str, tuple[int, ...]]) -> OffsetDeleteRequest:
+    return OffsetDeleteRequest(
+        group_id=GROUP,
+        topics=[
+            OffsetDeleteRequestTopic(
+                name=name, partitions=[OffsetDeleteRequestPartition(partition_index=index) for index in indexes]
+            )
+            for name, indexes in topics
+        ],
+    )
+
+
+def codes(topics: Any) -> dict[tuple[str, int], int]:
+    return {
+        (topic.name, partition.partition_index): partition.error_code
+        for topic in topics
+        for partition in topic.partitions
+    }
+
+
+# -- rights
+
+
+@pytest.mark.parametrize(
+    ("request_", "right"),
+    [
+        (join(), READ),
+        (SyncGroupRequest(group_id=GROUP, protocol_type="consumer", protocol_name="range"), READ),
+        (HeartbeatRequest(group_id=GROUP), READ),
+        (LeaveGroupRequest(group_id=GROUP, members=[MemberIdentity(member_id="m")]), READ),
+        (delete(("orders", (0,))), DELETE),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Message) else value.name,
+)
+def test_without_the_right_on_the_group_the_whole_request_is_refused(
+    broker: FakeBroker, request_: Message, right: AclOperation
+) -> None:
+    version = API_TABLE[ApiKey(request_.API_KEY)].highest
+    refused = ErrorCode.GROUP_AUTHORIZATION_FAILED
+    assert broker.call(request_, version, granted=set()).error_code == refused
+    assert broker.call(request_, version, granted={(G, right)}).error_code != refused
+
+
+def test_committing_needs_read_on_the_group_and_on_each_topic(broker: FakeBroker) -> None:
+    request = (("orders", TOPIC_ID, (0,)), ("payments", Uuid.ZERO, (0,)))
+    denied = broker.call(commit(*request), 9, granted={(T, READ)})
+    assert set(codes(denied.topics).values()) == {ErrorCode.GROUP_AUTHORIZATION_FAILED}
+    denied = broker.call(commit(*request), 9, granted={(G, READ)})
+    assert set(codes(denied.topics).values()) == {ErrorCode.TOPIC_AUTHORIZATION_FAILED}
+    partly = broker.call(commit(*request), 9, granted={(G, READ), (T, READ)}, hidden={"payments"})
+    assert codes(partly.topics) == {
+        ("orders", 0): ErrorCode.NONE,
+        ("payments", 0): ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    }
+    assert broker.driver.fetch_all() == {("orders", 0): 7}
+
+
+def test_fetching_needs_describe_on_the_group_and_on_each_topic(broker: FakeBroker) -> None:
+    broker.call(commit(("orders", TOPIC_ID, (0,)), ("payments", Uuid.ZERO, (0,))), 9)
+    denied = broker.call(fetch(("orders", TOPIC_ID, [0])), 9, granted={(T, DESCRIBE)})
+    assert denied.groups[0].error_code == ErrorCode.GROUP_AUTHORIZATION_FAILED
+    both = {(G, DESCRIBE), (T, DESCRIBE)}
+    named = broker.call(
+        fetch(("orders", TOPIC_ID, [0]), ("payments", Uuid.ZERO, [0])), 9, granted=both, hidden={"payments"}
+    )
+    assert codes(named.groups[0].topics)["payments", 0] == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    everything = broker.call(fetch(), 9, granted=both, hidden={"payments"})
+    assert [topic.name for topic in everything.groups[0].topics] == ["orders"]
+
+
+@pytest.mark.parametrize("version", range(1, 8))
+def test_before_version_8_a_refused_fetch_says_so_where_its_version_can(broker: FakeBroker, version: int) -> None:
+    topics = [OffsetFetchRequestTopic(name="orders", partition_indexes=[0])]
+    denied = broker.call(OffsetFetchRequest(group_id=GROUP, topics=topics), version, granted=set())
+    if version >= 2:
+        assert denied.error_code == ErrorCode.GROUP_AUTHORIZATION_FAILED
+        assert denied.topics == []
+    else:
+        assert codes(denied.topics) == {("orders", 0): ErrorCode.GROUP_AUTHORIZATION_FAILED}
+
+
+def test_deleting_offsets_needs_read_on_each_topic(broker: FakeBroker) -> None:
+    broker.call(commit(("orders", TOPIC_ID, (0,))), 9)
+    denied = broker.call(delete(("orders", (0,))), granted={(G, DELETE)})
+    assert codes(denied.topics) == {("orders", 0): ErrorCode.TOPIC_AUTHORIZATION_FAILED}
+    allowed = broker.call(delete(("orders", (0,))), granted={(G, DELETE), (T, READ)})
+    assert codes(allowed.topics) == {("orders", 0): ErrorCode.NONE}
+
+
+def test_groups_are_described_with_the_right_on_each(broker: FakeBroker) -> None:
+    broker.driver.commit(group="one")
+    broker.driver.commit(group="two")
+    request = DescribeGroupsRequest(groups=["one", "two", "none"], include_authorized_operations=True)
+    described = broker.call(request, 6, granted={(G, DESCRIBE)}, hidden={"two"}).groups
+    assert [group.error_code for group in described] == [
+        ErrorCode.NONE,
+        ErrorCode.GROUP_AUTHORIZATION_FAILED,
+        ErrorCode.GROUP_ID_NOT_FOUND,
+    ]
+    marker = -2147483648
+    assert [group.authorized_operations for group in described] == [3400, marker, marker]
+    older = broker.call(DescribeGroupsRequest(groups=["none"], include_authorized_operations=True), 5).groups[0]
+    assert (older.error_code, older.group_state, older.authorized_operations) == (ErrorCode.NONE, "Dead", 3400)
+    assert broker.call(DescribeGroupsRequest(groups=["one"]), 6).groups[0].authorized_operations == marker
+
+
+def test_groups_are_listed_with_describe_on_the_cluster_or_on_the_group(broker: FakeBroker) -> None:
+    broker.driver.commit(group="one")
+    broker.driver.commit(group="two")
+
+    def listed(granted: set[Right], hidden: set[str]) -> set[str]:
+        answer = broker.call(ListGroupsRequest(), granted=granted, hidden=hidden)
+        return {group.group_id for group in answer.groups}
+
+    assert listed({(C, DESCRIBE)}, {"one"}) == {"one", "two"}
+    assert listed({(G, DESCRIBE)}, {"one"}) == {"two"}
+    assert listed(set(), set()) == set()
+
+
+def test_groups_are_deleted_with_the_right_on_each(broker: FakeBroker) -> None:
+    broker.driver.commit(group="one")
+    broker.driver.commit(group="two")
+    request = DeleteGroupsRequest(groups_names=["one", "two", "none", "one"])
+    results = broker.call(request, granted={(G, DELETE)}, hidden={"two"}).results
+    assert [(result.group_id, result.error_code) for result in results] == [
+        ("one", ErrorCode.NONE),
+        ("two", ErrorCode.GROUP_AUTHORIZATION_FAILED),
+        ("none", ErrorCode.GROUP_ID_NOT_FOUND),
+    ]
+
+
+# -- topics
+
+
+def test_partitions_that_do_not_exist_are_refused_and_the_others_are_committed(broker: FakeBroker) -> None:
+    answer = broker.call(commit(("orders", TOPIC_ID, (0, 9)), ("nothing", UNKNOWN_ID, (0,))), 9)
+    assert codes(answer.topics) == {
+        ("orders", 0): ErrorCode.NONE,
+        ("orders", 9): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ("nothing", 0): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+    assert len(answer.topics) == 2
+
+
+def test_from_version_10_topics_are_named_by_id(broker: FakeBroker) -> None:
+    answer = broker.call(commit(("", TOPIC_ID, (0,)), ("", UNKNOWN_ID, (0,))), 10)
+    assert {topic.topic_id: topic.partitions[0].error_code for topic in answer.topics} == {
+        TOPIC_ID: ErrorCode.NONE,
+        UNKNOWN_ID: ErrorCode.UNKNOWN_TOPIC_ID,
+    }
+    fetched = broker.call(fetch(("", TOPIC_ID, [0]), ("", UNKNOWN_ID, [0])), 10).groups[0]
+    assert {topic.topic_id: topic.partitions[0].error_code for topic in fetched.topics} == {
+        TOPIC_ID: ErrorCode.NONE,
+        UNKNOWN_ID: ErrorCode.UNKNOWN_TOPIC_ID,
+    }
+    assert fetched.topics[0].partitions[0].committed_offset == 7
+    del broker.topics["orders"]
+    assert broker.call(fetch(), 10).groups[0].topics == []
+    assert [topic.name for topic in broker.call(fetch(), 9).groups[0].topics] == ["orders"]
+
+
+def test_a_commit_by_name_remembers_the_topics_id(broker: FakeBroker) -> None:
+    broker.call(commit(("orders", Uuid.ZERO, (0,))), 2)
+    value = broker.driver.shard.offsets.offsets.get(GROUP, "orders", 0)
+    assert value is not None
+    assert value.topic_id == TOPIC_ID
+
+
+def test_an_error_of_the_group_hides_those_of_the_topics(broker: FakeBroker) -> None:
+    answer = broker.call(delete(("orders", (0,)), ("nothing", (0,))))
+    assert (answer.error_code, answer.topics) == (ErrorCode.GROUP_ID_NOT_FOUND, [])
+
+
+# -- versions
+
+
+@pytest.mark.parametrize("version", range(10))
+def test_no_protocol_is_empty_before_version_7_and_null_from_then_on(broker: FakeBroker, version: int) -> None:
+    request = join()
+    request.session_timeout_ms = 1
+    answer = broker.call(request, version)
+    assert (answer.error_code, answer.protocol_name) == (
+        ErrorCode.INVALID_SESSION_TIMEOUT,
+        None if version >= 7 else "",
+    )
+    denied = broker.call(join(), version, granted=set())
+    assert (denied.error_code, denied.protocol_name) == (
+        ErrorCode.GROUP_AUTHORIZATION_FAILED,
+        None if version >= 7 else "",
+    )
+
+
+def test_from_version_5_a_sync_must_name_its_protocol(broker: FakeBroker) -> None:
+    request = SyncGroupRequest(group_id=GROUP, member_id="m", generation_id=1)
+    assert broker.call(request, 4).error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    assert broker.call(request, 5).error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+
+
+# -- FindCoordinator
+
+
+@pytest.mark.parametrize("version", range(7))
+def test_the_leader_of_the_groups_partition_coordinates_it(broker: FakeBroker, version: int) -> None:
+    request = FindCoordinatorRequest(key=GROUP) if version < 4 else FindCoordinatorRequest(coordinator_keys=[GROUP])
+    answer = broker.call(request, version)
+    found = answer if version < 4 else answer.coordinators[0]
+    assert (found.error_code, found.node_id, found.host, found.port) == (ErrorCode.NONE, 1, "h", 9)
+
+
+def test_without_a_live_leader_the_coordinator_is_not_available(broker: FakeBroker) -> None:
+    broker.alive = False
+    found = broker.call(FindCoordinatorRequest(coordinator_keys=[GROUP])).coordinators[0]
+    assert (found.error_code, found.node_id) == (ErrorCode.COORDINATOR_NOT_AVAILABLE, -1)
+
+
+@pytest.mark.parametrize(
+    ("key_type", "version", "granted", "code"),
+    [
+        (0, 6, set(), ErrorCode.GROUP_AUTHORIZATION_FAILED),
+        (0, 3, set(), ErrorCode.GROUP_AUTHORIZATION_FAILED),
+        (1, 6, set(), ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
+        (1, 1, {(X, DESCRIBE)}, ErrorCode.INVALID_REQUEST),
+        (1, 6, {(X, DESCRIBE)}, ErrorCode.INVALID_REQUEST),
+        (2, 6, set(), ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
+        (2, 6, {(C, AclOperation.CLUSTER_ACTION)}, ErrorCode.INVALID_REQUEST),
+        (2, 5, None, ErrorCode.INVALID_REQUEST),
+        (9, 6, None, ErrorCode.INVALID_REQUEST),
+    ],
+)
+def test_other_kinds_of_coordinators_are_refused_with_a_reason(
+    broker: FakeBroker, key_type: int, version: int, granted: set[Right] | None, code: ErrorCode
+) -> None:
+    request = FindCoordinatorRequest(key_type=key_type)
+    if version < 4:
+        request.key = "k"
+    else:
+        request.coordinator_keys = ["k"]
+    answer = broker.call(request, version, granted=granted)
+    found = answer if version < 4 else answer.coordinators[0]
+    assert (found.error_code, found.node_id) == (code, -1)
+    assert found.error_message
+
+
+def test_the_first_to_ask_has_the_offsets_topic_created(broker: FakeBroker) -> None:
+    del broker.topics["__consumer_offsets"]
+    waiting = broker.call(FindCoordinatorRequest(coordinator_keys=[GROUP]))
+    with pytest.raises(StopIteration) as finished:
+        waiting.send(None)
+    assert broker.topic_creation.created == ["__consumer_offsets"]
+    assert finished.value.value.coordinators[0].error_code == ErrorCode.NONE
+
+
+def test_who_may_not_ask_has_nothing_created(broker: FakeBroker) -> None:
+    del broker.topics["__consumer_offsets"]
+    broker.call(FindCoordinatorRequest(coordinator_keys=[GROUP]), granted=set())
+    assert broker.topic_creation.created == []
