@@ -13,9 +13,7 @@ from barnabas.raft.epochs import (
     CommonOutcome,
     check_cluster_id,
     check_voter_request,
-    endpoint_of_leader,
-    error_of,
-    handle_common_response,
+    handle_answer,
     listeners_of,
     maybe_transition,
     only_partition,
@@ -95,18 +93,7 @@ def handle_begin_response(replica: Replica, response: RaftResponse, now_ms: int)
     partition = only_partition(body.topics)
     if body.error_code or not isinstance(partition, begin.BeginQuorumEpochResponsePartitionData):
         return False
-    leader_id = None if partition.leader_id == NOBODY else partition.leader_id
-    outcome = handle_common_response(
-        replica,
-        error=error_of(partition.error_code),
-        leader_id=leader_id,
-        epoch=partition.leader_epoch,
-        endpoints=endpoint_of_leader(replica, leader_id, body.node_endpoints),
-        now_ms=now_ms,
-    )
-    leader = replica.quorum.in_state(LeaderState)
-    if outcome == CommonOutcome.GO_ON and leader is not None and response.source_id in leader.progress:
-        leader.progress[response.source_id].has_begun_epoch = True
+    outcome = handle_answer(replica, partition, body.node_endpoints, now_ms)
     return outcome != CommonOutcome.RETRY
 
 
@@ -202,15 +189,7 @@ def handle_end_response(replica: Replica, response: RaftResponse, now_ms: int) -
     partition = only_partition(body.topics)
     if body.error_code or not isinstance(partition, end.EndQuorumEpochResponsePartitionData):
         return False
-    leader_id = None if partition.leader_id == NOBODY else partition.leader_id
-    outcome = handle_common_response(
-        replica,
-        error=error_of(partition.error_code),
-        leader_id=leader_id,
-        epoch=partition.leader_epoch,
-        endpoints=endpoint_of_leader(replica, leader_id, body.node_endpoints),
-        now_ms=now_ms,
-    )
+    outcome = handle_answer(replica, partition, body.node_endpoints, now_ms)
     resigned = replica.quorum.in_state(ResignedState)
     if outcome == CommonOutcome.GO_ON and resigned is not None:
         resigned.acknowledge(response.source_id)

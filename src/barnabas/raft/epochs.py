@@ -20,7 +20,8 @@ __all__ = [
     "check_voter_request",
     "endpoint_of_leader",
     "error_of",
-    "handle_common_response",
+    "handle_answer",
+    "handle_fetch_answer",
     "listeners_of",
     "only_partition",
     "maybe_transition",
@@ -43,12 +44,13 @@ class _NodeEndpoint(Protocol):
     port: int
 
 
-class _Topic(Protocol):
-    @property
-    def topic_name(self) -> str: ...
+class _CurrentLeader(Protocol):
+    leader_id: int
+    leader_epoch: int
 
-    @property
-    def partitions(self) -> list[object]: ...
+
+class _LeaderAnswer(_CurrentLeader, Protocol):
+    error_code: int
 
 
 class CommonOutcome:
@@ -169,6 +171,41 @@ def handle_common_response(
     if error is ErrorCode.INVALID_REQUEST:
         raise InvariantViolated("a replica says that our request is invalid")
     return CommonOutcome.RETRY
+
+
+def handle_answer(replica: Replica, partition: _LeaderAnswer, endpoints: Iterable[_NodeEndpoint], now_ms: int) -> str:
+    """The same, for an answer whose partition names error, leader and epoch."""
+    return handle_common_response(
+        replica,
+        error=error_of(partition.error_code),
+        leader_id=_known(partition.leader_id),
+        epoch=partition.leader_epoch,
+        endpoints=endpoint_of_leader(replica, partition.leader_id, endpoints),
+        now_ms=now_ms,
+    )
+
+
+def handle_fetch_answer(
+    replica: Replica,
+    error: ErrorCode,
+    current_leader: _CurrentLeader | None,
+    endpoints: Iterable[_NodeEndpoint],
+    now_ms: int,
+) -> str:
+    """The same, for an answer that names the leader only when its sender thinks that we should know."""
+    leader_id = NOBODY if current_leader is None else current_leader.leader_id
+    return handle_common_response(
+        replica,
+        error=error,
+        leader_id=_known(leader_id),
+        epoch=replica.quorum.epoch if current_leader is None else current_leader.leader_epoch,
+        endpoints=endpoint_of_leader(replica, leader_id, endpoints),
+        now_ms=now_ms,
+    )
+
+
+def _known(leader_id: int) -> int | None:
+    return None if leader_id == NOBODY else leader_id
 
 
 def _check_consistent_leader(replica: Replica, leader_id: int | None, epoch: int) -> None:

@@ -37,8 +37,6 @@ class RaftConfig:
     batch_max_bytes: int = 8 * 1024 * 1024
     batch_max_records: int = 10_000
     """A result that need not be atomic is cut into batches of this many records."""
-    kraft_version_min: int = 0
-    kraft_version_max: int = 1
 
     @property
     def key(self) -> ReplicaKey:

@@ -31,7 +31,6 @@ from barnabas.raft.states.candidate import CandidateState
 from barnabas.raft.states.epoch_state import FOREVER_MS
 from barnabas.raft.states.follower import FollowerState
 from barnabas.raft.states.leader import LeaderState
-from barnabas.raft.states.resigned import ResignedState
 
 if TYPE_CHECKING:
     from barnabas.raft.messages import Messages
@@ -116,7 +115,7 @@ class RaftNode:
         An atomic set goes into one batch or is refused as too large.
         """
         leader = self._quorum.in_state(LeaderState)
-        if leader is None or leader.resign_requested:
+        if leader is None:
             raise NotLeaderException(
                 f"Append failed because this replica ({self._replica.config.node_id}) is not leader"
             )
@@ -150,23 +149,6 @@ class RaftNode:
         if leader is not None and leader.epoch == epoch:
             self._replica.resign(now_ms)
         return self._advance(now_ms)
-
-    def initiate_shutdown(self, now_ms: int) -> Ready:
-        """A leader steps down and tells the others, so that they need not wait for a timeout."""
-        leader = self._quorum.in_state(LeaderState)
-        if leader is not None and len(leader.voters) > 1:
-            self._replica.resign(now_ms)
-        return self._advance(now_ms)
-
-    @property
-    def may_stop(self) -> bool:
-        """Nothing would be gained by staying: nobody else depends on this replica, or another one leads."""
-        state = self._quorum.state
-        if isinstance(state, LeaderState) or not self._quorum.is_voter or self._quorum.is_only_voter:
-            return True
-        if isinstance(state, ResignedState):
-            return not state.unacked_voters
-        return isinstance(state, FollowerState)
 
     # --- messages of other replicas
 

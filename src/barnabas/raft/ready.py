@@ -173,7 +173,3 @@ class Ready:
         self.committed: list[AppendedBatch] = []
         self.leader_and_epoch: LeaderAndEpoch | None = None
         """Set when the leader or the epoch has changed, as the layers above should see it."""
-
-    def __bool__(self) -> bool:
-        """False when there is nothing to do."""
-        return any(getattr(self, name) not in (None, []) for name in self.__slots__)

@@ -32,11 +32,9 @@ from barnabas.protocol.schema import Message
 from barnabas.raft.control_records import read_control_records
 from barnabas.raft.epochs import (
     CLUSTER_METADATA_TOPIC,
-    NOBODY,
     CommonOutcome,
-    endpoint_of_leader,
     error_of,
-    handle_common_response,
+    handle_fetch_answer,
 )
 from barnabas.raft.inbound import RaftResponse
 from barnabas.raft.ready import AppendedBatch
@@ -75,16 +73,8 @@ def handle_fetch_response(replica: Replica, response: RaftResponse, now_ms: int)
     partition = body.responses[0].partitions[0]
     if not _is_sound(partition):
         return False
-    current = partition.current_leader
-    leader_id = None if current is None or current.leader_id == NOBODY else current.leader_id
-    outcome = handle_common_response(
-        replica,
-        error=error_of(partition.error_code),
-        leader_id=leader_id,
-        epoch=replica.quorum.epoch if current is None else current.leader_epoch,
-        endpoints=endpoint_of_leader(replica, leader_id, body.node_endpoints),
-        now_ms=now_ms,
-    )
+    error = error_of(partition.error_code)
+    outcome = handle_fetch_answer(replica, error, partition.current_leader, body.node_endpoints, now_ms)
     follower = replica.quorum.in_state(FollowerState)
     if outcome != CommonOutcome.GO_ON or follower is None:
         # Somebody who knows no leader either is not asked again at once.
@@ -101,18 +91,10 @@ def handle_fetch_snapshot_response(replica: Replica, response: RaftResponse, now
     if body.error_code or len(body.topics) != 1 or len(body.topics[0].partitions) != 1:
         return False
     partition = body.topics[0].partitions[0]
-    current = partition.current_leader
-    leader_id = None if current is None or current.leader_id == NOBODY else current.leader_id
     error = error_of(partition.error_code)
     gone = error in (ErrorCode.SNAPSHOT_NOT_FOUND, ErrorCode.POSITION_OUT_OF_RANGE)
-    outcome = handle_common_response(
-        replica,
-        error=ErrorCode.NONE if gone else error,
-        leader_id=leader_id,
-        epoch=replica.quorum.epoch if current is None else current.leader_epoch,
-        endpoints=endpoint_of_leader(replica, leader_id, body.node_endpoints),
-        now_ms=now_ms,
-    )
+    common_error = ErrorCode.NONE if gone else error
+    outcome = handle_fetch_answer(replica, common_error, partition.current_leader, body.node_endpoints, now_ms)
     follower = replica.quorum.in_state(FollowerState)
     if outcome != CommonOutcome.GO_ON or follower is None:
         return outcome != CommonOutcome.RETRY

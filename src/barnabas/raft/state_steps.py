@@ -36,7 +36,7 @@ def step(replica: Replica, now_ms: int) -> bool:
 
 
 def _step_leader(replica: Replica, leader: LeaderState, now_ms: int) -> bool:
-    if leader.resign_requested or now_ms >= leader.check_quorum_deadline_ms:
+    if now_ms >= leader.check_quorum_deadline_ms:
         replica.resign(now_ms)
         return True
     replica.drain(leader, now_ms)

@@ -22,9 +22,7 @@ from barnabas.raft.epochs import (
     CommonOutcome,
     check_cluster_id,
     check_voter_request,
-    endpoint_of_leader,
-    error_of,
-    handle_common_response,
+    handle_answer,
     only_partition,
 )
 from barnabas.raft.inbound import RaftRequest, RaftResponse
@@ -71,15 +69,7 @@ def handle_vote_response(replica: Replica, response: RaftResponse, now_ms: int) 
     partition = only_partition(body.topics)
     if body.error_code or not isinstance(partition, VoteResponsePartitionData):
         return False
-    leader_id = None if partition.leader_id == NOBODY else partition.leader_id
-    outcome = handle_common_response(
-        replica,
-        error=error_of(partition.error_code),
-        leader_id=leader_id,
-        epoch=partition.leader_epoch,
-        endpoints=endpoint_of_leader(replica, leader_id, body.node_endpoints),
-        now_ms=now_ms,
-    )
+    outcome = handle_answer(replica, partition, body.node_endpoints, now_ms)
     if outcome != CommonOutcome.GO_ON:
         return outcome == CommonOutcome.HANDLED
     state = replica.quorum.state

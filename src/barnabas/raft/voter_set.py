@@ -1,13 +1,9 @@
-"""The voters of the quorum, as values.
-
-A set never changes in place: ``add``, ``remove`` and ``update`` give the next one, or None when the change does
-not apply. Only one voter may change at a time, so that any majority of the old set overlaps any of the new.
-"""
+"""The voters of the quorum, as values: a set never changes, a control record of the log brings the next one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from barnabas.raft.replica_key import ReplicaKey
@@ -31,9 +27,6 @@ class VoterNode:
     listeners: Mapping[str, Endpoint]
     kraft_version_min: int = 0
     kraft_version_max: int = 0
-
-    def supports(self, kraft_version: int) -> bool:
-        return self.kraft_version_min <= kraft_version <= self.kraft_version_max
 
 
 class VoterSet:
@@ -85,32 +78,3 @@ class VoterSet:
     def endpoint(self, voter_id: int, listener: str) -> Endpoint | None:
         voter = self._voters.get(voter_id)
         return voter.listeners.get(listener) if voter is not None else None
-
-    def supports(self, kraft_version: int) -> bool:
-        return all(voter.supports(kraft_version) for voter in self)
-
-    def add(self, voter: VoterNode) -> VoterSet | None:
-        if voter.key.id in self._voters:
-            return None
-        return VoterSet([*self, voter])
-
-    def remove(self, key: ReplicaKey) -> VoterSet | None:
-        voter = self._voters.get(key.id)
-        if voter is None or voter.key != key:
-            return None
-        return VoterSet(other for other in self if other.key.id != key.id)
-
-    def update(self, voter: VoterNode) -> VoterSet | None:
-        """Replace the endpoints and levels of a voter whose key stays, or becomes known."""
-        old = self._voters.get(voter.key.id)
-        if old is None or (old.key.has_directory and old.key != voter.key):
-            return None
-        return VoterSet(voter if other.key.id == voter.key.id else other for other in self)
-
-    def without_directories(self) -> VoterSet:
-        return VoterSet(replace(voter, key=ReplicaKey(voter.key.id)) for voter in self)
-
-    def has_overlapping_majority(self, other: VoterSet) -> bool:
-        """True when the sets differ by one voter at most."""
-        mine, theirs = set(self.keys), set(other.keys)
-        return len(mine - theirs) <= 1 and len(theirs - mine) <= 1

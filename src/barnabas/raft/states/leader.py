@@ -22,7 +22,7 @@ OBSERVER_SESSION_TIMEOUT_MS = 300_000
 class ReplicaProgress:
     """How far a replica's log has come, as its last fetch has told."""
 
-    __slots__ = ("end_offset", "has_begun_epoch", "key", "last_caught_up_ms", "last_fetch_leader_end", "last_fetch_ms")
+    __slots__ = ("end_offset", "key", "last_caught_up_ms", "last_fetch_leader_end", "last_fetch_ms")
 
     def __init__(self, key: ReplicaKey) -> None:
         self.key = key
@@ -30,7 +30,6 @@ class ReplicaProgress:
         self.last_fetch_ms = -1
         self.last_fetch_leader_end = -1
         self.last_caught_up_ms = -1
-        self.has_begun_epoch = False
 
     def fetched(self, offset: int, leader_end_offset: int, now_ms: int) -> None:
         if offset >= leader_end_offset:
@@ -40,7 +39,6 @@ class ReplicaProgress:
         self.end_offset = offset
         self.last_fetch_ms = max(self.last_fetch_ms, now_ms)
         self.last_fetch_leader_end = leader_end_offset
-        self.has_begun_epoch = True
 
 
 class LeaderState(EpochState):
@@ -65,7 +63,6 @@ class LeaderState(EpochState):
         self.epoch_start_offset = epoch_start_offset
         self.accumulator = accumulator
         self.high_watermark: int | None = None
-        self.resign_requested = False
         self.begin_quorum_deadline_ms = now_ms
         self._begin_quorum_timeout_ms = begin_quorum_epoch_timeout_ms
         self._check_quorum_timeout_ms = check_quorum_timeout_ms
@@ -74,8 +71,6 @@ class LeaderState(EpochState):
         self.voters = voters
         self.progress: dict[int, ReplicaProgress] = {id_.id: ReplicaProgress(id_) for id_ in voters.keys}
         self.observers: dict[ReplicaKey, ReplicaProgress] = {}
-        if key.id in self.progress:
-            self.progress[key.id].has_begun_epoch = True
 
     @property
     def leader_id(self) -> int:
