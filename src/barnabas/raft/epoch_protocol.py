@@ -94,7 +94,7 @@ def handle_begin_response(replica: Replica, response: RaftResponse, now_ms: int)
     if body.error_code or not isinstance(partition, begin.BeginQuorumEpochResponsePartitionData):
         return False
     outcome = handle_answer(replica, partition, body.node_endpoints, now_ms)
-    return outcome != CommonOutcome.RETRY
+    return outcome is not CommonOutcome.RETRY
 
 
 def _begin_request(replica: Replica, voter: ReplicaKey) -> begin.BeginQuorumEpochRequest:
@@ -191,9 +191,9 @@ def handle_end_response(replica: Replica, response: RaftResponse, now_ms: int) -
         return False
     outcome = handle_answer(replica, partition, body.node_endpoints, now_ms)
     resigned = replica.quorum.in_state(ResignedState)
-    if outcome == CommonOutcome.GO_ON and resigned is not None:
+    if outcome is CommonOutcome.GO_ON and resigned is not None:
         resigned.acknowledge(response.source_id)
-    return outcome != CommonOutcome.RETRY
+    return outcome is not CommonOutcome.RETRY
 
 
 def _preferred(partition: end.EndQuorumEpochRequestPartitionData) -> list[ReplicaKey]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from enum import Enum
 from typing import Protocol
 
 from barnabas.common.errors import ErrorCode, InvariantViolated, invariant
@@ -53,7 +54,7 @@ class _LeaderAnswer(_CurrentLeader, Protocol):
     error_code: int
 
 
-class CommonOutcome:
+class CommonOutcome(Enum):
     """What the common part of an answer's handling came to."""
 
     HANDLED = "handled"
@@ -154,7 +155,7 @@ def handle_common_response(
     epoch: int,
     endpoints: Mapping[str, Endpoint],
     now_ms: int,
-) -> str:
+) -> CommonOutcome:
     """The part that the answers of all raft requests have in common."""
     quorum = replica.quorum
     if epoch < quorum.epoch or error is ErrorCode.UNKNOWN_LEADER_EPOCH:
@@ -173,7 +174,9 @@ def handle_common_response(
     return CommonOutcome.RETRY
 
 
-def handle_answer(replica: Replica, partition: _LeaderAnswer, endpoints: Iterable[_NodeEndpoint], now_ms: int) -> str:
+def handle_answer(
+    replica: Replica, partition: _LeaderAnswer, endpoints: Iterable[_NodeEndpoint], now_ms: int
+) -> CommonOutcome:
     """The same, for an answer whose partition names error, leader and epoch."""
     return handle_common_response(
         replica,
@@ -191,7 +194,7 @@ def handle_fetch_answer(
     current_leader: _CurrentLeader | None,
     endpoints: Iterable[_NodeEndpoint],
     now_ms: int,
-) -> str:
+) -> CommonOutcome:
     """The same, for an answer that names the leader only when its sender thinks that we should know."""
     leader_id = NOBODY if current_leader is None else current_leader.leader_id
     return handle_common_response(

@@ -76,9 +76,9 @@ def handle_fetch_response(replica: Replica, response: RaftResponse, now_ms: int)
     error = error_of(partition.error_code)
     outcome = handle_fetch_answer(replica, error, partition.current_leader, body.node_endpoints, now_ms)
     follower = replica.quorum.in_state(FollowerState)
-    if outcome != CommonOutcome.GO_ON or follower is None:
+    if outcome is not CommonOutcome.GO_ON or follower is None:
         # Somebody who knows no leader either is not asked again at once.
-        return outcome != CommonOutcome.RETRY and follower is not None
+        return outcome is not CommonOutcome.RETRY and follower is not None
     _follow(replica, follower, partition)
     _heard_from_leader(replica, follower, now_ms)
     return True
@@ -96,8 +96,8 @@ def handle_fetch_snapshot_response(replica: Replica, response: RaftResponse, now
     common_error = ErrorCode.NONE if gone else error
     outcome = handle_fetch_answer(replica, common_error, partition.current_leader, body.node_endpoints, now_ms)
     follower = replica.quorum.in_state(FollowerState)
-    if outcome != CommonOutcome.GO_ON or follower is None:
-        return outcome != CommonOutcome.RETRY
+    if outcome is not CommonOutcome.GO_ON or follower is None:
+        return outcome is not CommonOutcome.RETRY
     if gone:
         follower.start_fetching_snapshot(None)
         return True

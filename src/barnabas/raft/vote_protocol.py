@@ -70,8 +70,8 @@ def handle_vote_response(replica: Replica, response: RaftResponse, now_ms: int) 
     if body.error_code or not isinstance(partition, VoteResponsePartitionData):
         return False
     outcome = handle_answer(replica, partition, body.node_endpoints, now_ms)
-    if outcome != CommonOutcome.GO_ON:
-        return outcome == CommonOutcome.HANDLED
+    if outcome is not CommonOutcome.GO_ON:
+        return outcome is CommonOutcome.HANDLED
     state = replica.quorum.state
     if isinstance(state, ProspectiveState | CandidateState):
         state.votes.record(response.source_id, granted=partition.vote_granted)
