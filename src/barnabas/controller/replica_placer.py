@@ -1,16 +1,17 @@
 """Chooses brokers for the replicas of new partitions.
 
-The goals, the first being the strongest: every leader (the first replica) on an unfenced broker; the
-replicas of a partition on as many racks as there are; unfenced brokers before fenced ones; leaders spread
-evenly over racks and over the brokers of a rack. A broker without a rack belongs to one rack without name.
+The goals, the first being the strongest: every leader (the first replica) on an unfenced broker; unfenced
+brokers before fenced ones; the replicas of a partition on as many racks as there are; leaders, and then the
+other replicas, spread evenly. A broker without a rack belongs to one rack without name.
 
-Brokers take turns. Where the turns start is drawn for each topic, so that many topics of one partition do not
-all meet on the first broker; after that, partition n+1 begins where n left off.
+Leaders go round all unfenced brokers, changing the rack with each step. The other replicas come from the
+racks that follow, one from each before any gives a second, and within a rack brokers take turns. Where the
+turns start is drawn for each topic, so that many topics of one partition do not all meet on the first broker.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.metadata.image.cluster import BrokerRegistration
@@ -18,16 +19,24 @@ from barnabas.metadata.image.cluster import BrokerRegistration
 __all__ = ["place_replicas"]
 
 
-class _Rack:
-    """The brokers of one rack in two rings, unfenced and fenced; each ring has its own turn."""
+class _Ring:
+    """Brokers of one rack that take turns."""
 
-    __slots__ = ("fenced", "fenced_turn", "turn", "unfenced")
+    __slots__ = ("_brokers", "_turn")
 
-    def __init__(self) -> None:
-        self.unfenced: list[int] = []
-        self.fenced: list[int] = []
-        self.turn = 0
-        self.fenced_turn = 0
+    def __init__(self, brokers: Sequence[int], turn: int) -> None:
+        self._brokers = brokers
+        self._turn = turn
+
+    def take(self, chosen: Sequence[int]) -> int | None:
+        """The next broker that is not chosen yet; the turn passes to the one behind it."""
+        count = len(self._brokers)
+        for step in range(count):
+            candidate = self._brokers[(self._turn + step) % count]
+            if candidate not in chosen:
+                self._turn += step + 1
+                return candidate
+        return None
 
 
 def place_replicas(
@@ -37,52 +46,49 @@ def place_replicas(
     random_int: Callable[[int], int],
 ) -> list[tuple[int, ...]]:
     """The replicas of each new partition. Raises INVALID_REPLICATION_FACTOR if it can't be done."""
-    racks: dict[str, _Rack] = {}
-    total = unfenced = 0
+    unfenced: dict[str, list[int]] = {}
+    fenced: dict[str, list[int]] = {}
     for broker in brokers:
-        rack = racks.setdefault(broker.rack or "", _Rack())
-        (rack.fenced if broker.fenced else rack.unfenced).append(broker.id)
-        total += 1
-        unfenced += not broker.fenced
-    _validate(replication_factor, unfenced, total)
-    if total == 1:
-        only = next(rack.unfenced[0] for rack in racks.values())
-        return [(only,)] * partition_count
-    ring = [racks[name] for name in sorted(racks)]
-    for rack in ring:
-        rack.turn = random_int(len(rack.unfenced)) if rack.unfenced else 0
-        rack.fenced_turn = random_int(len(rack.fenced)) if rack.fenced else 0
-    start = random_int(len(ring))
-    return [_place_one(ring, start + index, replication_factor) for index in range(partition_count)]
+        (fenced if broker.fenced else unfenced).setdefault(broker.rack or "", []).append(broker.id)
+    unfenced_count = sum(map(len, unfenced.values()))
+    total = unfenced_count + sum(map(len, fenced.values()))
+    _validate(replication_factor, unfenced_count, total)
+    leaders = _across_racks(unfenced)
+    start = random_int(len(leaders))
+    if replication_factor == 1:
+        return [(leaders[(start + index) % len(leaders)][1],) for index in range(partition_count)]
+    rings = [
+        {rack: _Ring(ids, random_int(len(ids))) for rack, ids in sorted(kind.items())} for kind in (unfenced, fenced)
+    ]
+    return [
+        _place_one(*leaders[(start + index) % len(leaders)], rings, replication_factor)
+        for index in range(partition_count)
+    ]
 
 
-def _place_one(ring: Sequence[_Rack], start: int, replication_factor: int) -> tuple[int, ...]:
-    """One replica per rack and round, from the unfenced brokers first; the fenced ones fill what is left."""
-    chosen: list[int] = []
-    order = [ring[(start + index) % len(ring)] for index in range(len(ring))]
-    turns = {id(rack): rack.turn for rack in order}
-    taken = dict.fromkeys(turns, 0)
-    for from_fenced in (False, True):
+def _across_racks(racks: Mapping[str, Sequence[int]]) -> list[tuple[str, int]]:
+    """Every broker with its rack, neighbours on different racks as long as there are several."""
+    depth = max(map(len, racks.values()))
+    return [(rack, racks[rack][level]) for level in range(depth) for rack in sorted(racks) if level < len(racks[rack])]
+
+
+def _place_one(
+    leader_rack: str, leader: int, rings: Sequence[Mapping[str, _Ring]], replication_factor: int
+) -> tuple[int, ...]:
+    chosen = [leader]
+    for by_rack in rings:
+        names = list(by_rack)
+        first = names.index(leader_rack) + 1 if leader_rack in by_rack else 0
+        # The leader's rack comes last: it has given one already.
+        order = [by_rack[name] for name in names[first:] + names[:first]]
         progress = True
-        if from_fenced:
-            taken = dict.fromkeys(turns, 0)
         while progress and len(chosen) < replication_factor:
             progress = False
-            for rack in order:
-                brokers = rack.fenced if from_fenced else rack.unfenced
-                count = taken[id(rack)]
-                if count >= len(brokers) or len(chosen) >= replication_factor:
-                    continue
-                turn = rack.fenced_turn if from_fenced else turns[id(rack)]
-                chosen.append(brokers[(turn + count) % len(brokers)])
-                taken[id(rack)] = count + 1
-                progress = True
-    leader_rack = next(rack for rack in order if rack.unfenced)
-    leader_rack.turn += 1
-    for rack in order:
-        if rack is not leader_rack and (start // len(ring)) % 2:
-            rack.turn += 1
-        rack.fenced_turn += 1
+            for ring in order:
+                taken = None if len(chosen) == replication_factor else ring.take(chosen)
+                if taken is not None:
+                    chosen.append(taken)
+                    progress = True
     return tuple(chosen)
 
 

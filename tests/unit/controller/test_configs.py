@@ -1,0 +1,156 @@
+"""What the recorded answers of a real controller cannot show: records, policies, several brokers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from barnabas.common.errors import ErrorCode
+from barnabas.controller.apis import alter_configs, incremental_alter_configs, update_features
+from barnabas.controller.policies import PolicyViolation
+from barnabas.metadata.image.configs import ConfigResource
+from barnabas.protocol.messages.alter_configs import AlterConfigsResponse
+from barnabas.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsResponse
+from barnabas.protocol.messages.update_features import UpdateFeaturesResponse
+from barnabas.protocol.records.clear_elr_record import ClearElrRecord
+from barnabas.protocol.records.config_record import ConfigRecord
+from tests.peers.admin_requests import (
+    APPEND,
+    BROKER,
+    DELETE,
+    SAFE_DOWNGRADE,
+    SET,
+    TOPIC,
+    UPGRADE,
+    alter,
+    replace,
+    update,
+)
+from tests.unit.controller.controller_harness import ControllerHarness, topic
+
+
+@pytest.fixture
+def harness() -> ControllerHarness:
+    harness = ControllerHarness().activate()
+    harness.start_broker(1)
+    harness.create(topic("orders"), topic("payments"))
+    return harness
+
+
+def change(harness: ControllerHarness, *resources: Any) -> IncrementalAlterConfigsResponse:
+    return harness.call(incremental_alter_configs.handle, alter(*resources), 1)
+
+
+def swap(harness: ControllerHarness, *resources: Any) -> AlterConfigsResponse:
+    return harness.call(alter_configs.handle, replace(*resources), 2)
+
+
+def set_features(harness: ControllerHarness, *features: Any) -> UpdateFeaturesResponse:
+    return harness.call(update_features.handle, update(*features), 2)
+
+
+def of_orders(harness: ControllerHarness) -> Any:
+    return harness.controller.committed_image.configs.of_topic("orders")
+
+
+def test_one_bad_resource_does_not_stop_the_others(harness: ControllerHarness) -> None:
+    response = change(
+        harness, (TOPIC, "orders", ("nonsense", SET, "1")), (TOPIC, "payments", ("retention.ms", SET, "5"))
+    )
+    assert [r.error_code for r in response.responses] == [ErrorCode.INVALID_CONFIG, 0]
+    assert harness.controller.committed_image.configs.of_topic("payments") == {"retention.ms": "5"}
+    assert of_orders(harness) == {}
+
+
+def test_an_unchanged_value_writes_nothing_but_on_brokers(harness: ControllerHarness) -> None:
+    change(harness, (TOPIC, "orders", ("retention.ms", SET, "5")))
+    end = harness.end_offset
+    change(harness, (TOPIC, "orders", ("retention.ms", SET, "5")))
+    assert harness.end_offset == end
+    change(harness, (BROKER, "1", ("log.cleaner.threads", SET, "2")))
+    change(harness, (BROKER, "1", ("log.cleaner.threads", SET, "2")))
+    assert harness.end_offset == end + 2
+
+
+def test_appending_starts_at_the_built_in_default(harness: ControllerHarness) -> None:
+    change(harness, (TOPIC, "orders", ("cleanup.policy", APPEND, "compact")))
+    assert of_orders(harness) == {"cleanup.policy": "delete,compact"}
+
+
+def test_replacing_removes_what_is_not_named(harness: ControllerHarness) -> None:
+    change(harness, (TOPIC, "orders", ("retention.ms", SET, "5"), ("retention.bytes", SET, "6")))
+    swap(harness, (TOPIC, "orders", ("retention.bytes", "7")))
+    assert of_orders(harness) == {"retention.bytes": "7"}
+    assert swap(harness, (TOPIC, "orders")).responses[0].error_code == 0
+    assert of_orders(harness) == {}
+
+
+def test_deleting_a_topic_removes_its_configs_for_its_successor(harness: ControllerHarness) -> None:
+    change(harness, (TOPIC, "orders", ("retention.ms", SET, "5")))
+    created = harness.controller.committed_image.topics.get("orders")
+    assert created is not None
+    harness.answer(
+        harness.controller.submit(lambda: harness.controller.replication.delete_topics([created.id]), lambda error: {})
+    )
+    harness.create(topic("orders"))
+    assert of_orders(harness) == {}
+
+
+def test_a_new_min_insync_replicas_clears_eligible_replicas(harness: ControllerHarness) -> None:
+    change(harness, (TOPIC, "orders", ("min.insync.replicas", SET, "2")))
+    assert harness.log[-1].records[-1] == ClearElrRecord(topic_name="orders")
+    change(harness, (BROKER, "", ("min.insync.replicas", SET, "2")))
+    assert harness.log[-1].records[-1] == ClearElrRecord(topic_name="")
+
+
+def test_turning_eligible_replicas_on_makes_the_cluster_agree_on_the_minimum(harness: ControllerHarness) -> None:
+    assert set_features(harness, ("eligible.leader.replicas.version", 0, SAFE_DOWNGRADE)).error_code == 0
+    change(
+        harness, (BROKER, "1", ("min.insync.replicas", SET, "3")), (BROKER, "", ("min.insync.replicas", DELETE, None))
+    )
+    assert harness.controller.committed_image.configs.of_broker(1) == {"min.insync.replicas": "3"}
+    assert set_features(harness, ("eligible.leader.replicas.version", 1, UPGRADE)).error_code == 0
+    assert harness.log[-1].records[1:] == [
+        ConfigRecord(resource_type=4, resource_name="", name="min.insync.replicas", value="1"),
+        ConfigRecord(resource_type=4, resource_name="1", name="min.insync.replicas", value=None),
+    ]
+
+
+def test_a_level_that_a_broker_does_not_know_is_refused() -> None:
+    harness = ControllerHarness().activate()
+    set_features(harness, ("share.version", 0, SAFE_DOWNGRADE))
+    old = [f for f in harness.registration(1).features if f.name != "share.version"]
+    harness.start_broker(1, features=old)
+    answer = set_features(harness, ("share.version", 1, UPGRADE))
+    assert answer.error_code == ErrorCode.INVALID_UPDATE_VERSION
+    assert answer.error_message is not None
+    assert answer.error_message.endswith("Broker 1 does not support this feature.")
+
+
+class OnlyShortRetention:
+    def __init__(self) -> None:
+        self.seen: list[tuple[ConfigResource, dict[str, str | None]]] = []
+
+    def validate(self, resource_type: int, resource_name: str, configs: dict[str, str | None]) -> None:
+        self.seen.append((ConfigResource(resource_type, resource_name), dict(configs)))
+        if int(configs.get("retention.ms") or 0) > 100:
+            raise PolicyViolation("nothing is kept for so long here")
+
+
+def test_a_policy_sees_the_changed_keys_and_may_veto() -> None:
+    policy = OnlyShortRetention()
+    harness = ControllerHarness(alter_config_policy=policy).activate()
+    harness.start_broker(1)
+    harness.create(topic("orders"))
+    change(harness, (TOPIC, "orders", ("retention.bytes", SET, "1"), ("cleanup.policy", APPEND, "compact")))
+    vetoed = change(harness, (TOPIC, "orders", ("retention.ms", SET, "500"), ("retention.bytes", DELETE, None)))
+    (result,) = vetoed.responses
+    assert (result.error_code, result.error_message) == (44, "nothing is kept for so long here")
+    orders = ConfigResource.topic("orders")
+    assert policy.seen == [
+        (orders, {"retention.bytes": "1", "cleanup.policy": "delete,compact"}),
+        (orders, {"retention.ms": "500", "retention.bytes": None}),
+    ]
+    swap(harness, (TOPIC, "orders", ("retention.ms", "7")))
+    assert policy.seen[-1] == (orders, {"retention.ms": "7"}), "what it removes silently is not shown"
