@@ -18,6 +18,7 @@ from barnabas.controller.configuration_control_manager import ConfigurationContr
 from barnabas.controller.controller_config import ControllerConfig
 from barnabas.controller.controller_result import ControllerResult
 from barnabas.controller.controller_state import ControllerState
+from barnabas.controller.partition_alteration import PartitionAlteration
 from barnabas.controller.partition_creation import PartitionCreation
 from barnabas.controller.partition_election import PartitionElection
 from barnabas.controller.topic_creation import TopicCreation
@@ -56,6 +57,7 @@ class ReplicationControlManager:
         self._state = state
         self._cluster = cluster
         self.election = PartitionElection(state, cluster, configs)
+        self.alteration = PartitionAlteration(state, cluster, configs, self.election)
         self._creation = TopicCreation(state, config, cluster, configs, new_uuid=new_uuid, random_int=random_int)
         self._growth = PartitionCreation(state, cluster, random_int=random_int)
 

@@ -1,0 +1,68 @@
+"""AssignReplicasToDirs: CLUSTER_ACTION. A broker with several log directories says which one holds a replica."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.common.errors import ApiException
+from barnabas.controller.apis.answer import require_cluster_action
+from barnabas.controller.controller_result import ControllerResult
+from barnabas.protocol.messages.assign_replicas_to_dirs import (
+    AssignReplicasToDirsRequest,
+    AssignReplicasToDirsResponse,
+    AssignReplicasToDirsResponseDirectoryData,
+    AssignReplicasToDirsResponsePartitionData,
+    AssignReplicasToDirsResponseTopicData,
+)
+
+if TYPE_CHECKING:
+    from barnabas.controller.quorum_controller import QuorumController
+    from barnabas.coordinator.deferred import Deferred
+    from barnabas.security.authorizer.authorizer import Authorizer
+    from barnabas.security.request_context import RequestContext
+
+__all__ = ["handle"]
+
+
+def handle(
+    controller: QuorumController, context: RequestContext, request: AssignReplicasToDirsRequest, authorizer: Authorizer
+) -> Deferred[AssignReplicasToDirsResponse]:
+    def decide() -> ControllerResult[AssignReplicasToDirsResponse]:
+        require_cluster_action(authorizer, context)
+        wanted = {
+            (topic.topic_id, partition.partition_index): directory.id
+            for directory in request.directories
+            for topic in directory.topics
+            for partition in topic.partitions
+        }
+        result = controller.replication.alteration.assign_replicas_to_directories(
+            request.broker_id, request.broker_epoch, wanted
+        )
+        errors = result.response
+        response = AssignReplicasToDirsResponse(
+            directories=[
+                AssignReplicasToDirsResponseDirectoryData(
+                    id=directory.id,
+                    topics=[
+                        AssignReplicasToDirsResponseTopicData(
+                            topic_id=topic.topic_id,
+                            partitions=[
+                                AssignReplicasToDirsResponsePartitionData(
+                                    partition_index=partition.partition_index,
+                                    error_code=int(errors[topic.topic_id, partition.partition_index]),
+                                )
+                                for partition in topic.partitions
+                            ],
+                        )
+                        for topic in directory.topics
+                    ],
+                )
+                for directory in request.directories
+            ]
+        )
+        return ControllerResult(result.records, response)
+
+    def answer_error(error: ApiException) -> AssignReplicasToDirsResponse:
+        return AssignReplicasToDirsResponse(error_code=int(error.code))
+
+    return controller.submit(decide, answer_error)
