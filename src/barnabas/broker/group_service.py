@@ -15,7 +15,6 @@ from barnabas.common.errors import ApiException
 from barnabas.common.topic_partition import TopicPartition
 from barnabas.coordinator.group.group_coordinator import GroupCoordinator
 from barnabas.coordinator.loader import CoordinatorLoader
-from barnabas.protocol.messages.list_groups import ListGroupsRequest
 from barnabas.storage.produced_batch import AppendOrigin
 
 if TYPE_CHECKING:
@@ -71,13 +70,6 @@ class GroupService:
         if self._timer is not None:
             self._timer.cancel()
         self.coordinator.stop(self.now_ms())
-
-    def count_by_state(self) -> dict[str, int]:
-        """Groups by the name of their state, for metrics."""
-        counts: dict[str, int] = {}
-        for group in self.coordinator.list_groups(ListGroupsRequest()).groups:
-            counts[group.group_state] = counts.get(group.group_state, 0) + 1
-        return counts
 
     # --- following the metadata log; installed after the replica manager
 

@@ -131,9 +131,20 @@ class NodeCollector(Collector):
         groups = GaugeMetricFamily(
             "kafka_coordinator_group_group_count", "Groups by state.", labels=("protocol", "state")
         )
-        for state, count in sorted(self._node.groups.count_by_state().items()):
+        stats = self._node.groups.coordinator.stats()
+        for state, count in sorted(stats.groups_by_state.items()):
             groups.add_metric(("classic", state), count)
         yield groups
+        yield GaugeMetricFamily(
+            "kafka_coordinator_group_num_offsets", "Committed offsets that are kept.", value=stats.offset_count
+        )
+        for name, text, value in (
+            ("offset_commit", "Offsets committed.", stats.offset_commit_count),
+            ("offset_expiration", "Offsets that expired.", stats.offset_expiration_count),
+            ("offset_deletion", "Offsets removed for any reason.", stats.offset_deletion_count),
+            ("group_completed_rebalance", "Rebalances completed.", stats.completed_rebalance_count),
+        ):
+            yield CounterMetricFamily(f"kafka_coordinator_group_{name}", text, value=value)
 
     def _controller(self) -> Iterator[Metric]:
         image = self._node.metadata.image

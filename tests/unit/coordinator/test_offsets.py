@@ -235,3 +235,25 @@ def test_retention_is_a_setting() -> None:
     assert group.committed() == 1
     group.advance(1_000)
     assert group.committed() == -1
+
+
+def test_what_was_done_is_counted(group: GroupDriver) -> None:
+    member, generation = group.stable_member()
+    group.commit(1, member_id=member, generation=generation)
+    group.commit(2, member_id=member, generation=generation, partition=1)
+    group.commit(3, group="simple", retention_ms=1, version=4)
+    group.leave((member, None))
+    group.delete_offset()
+    group.advance(CHECK_MS)
+    stats = group.coordinator.stats()
+    assert stats.groups_by_state == {
+        "Empty": 1,
+        "PreparingRebalance": 0,
+        "CompletingRebalance": 0,
+        "Stable": 0,
+        "Dead": 0,
+    }
+    assert (stats.offset_count, stats.offset_commit_count, stats.completed_rebalance_count) == (1, 3, 2)
+    assert (stats.offset_expiration_count, stats.offset_deletion_count) == (1, 2)
+    restarted = group.restarted().coordinator.stats()
+    assert (restarted.offset_count, restarted.offset_commit_count, restarted.offset_deletion_count) == (1, 0, 0)

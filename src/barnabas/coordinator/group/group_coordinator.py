@@ -11,12 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 from functools import lru_cache
+from typing import NamedTuple
 
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.coordinator.coordinator_result import CoordinatorResult
 from barnabas.coordinator.deferred import Deferred, gather
 from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
 from barnabas.coordinator.group.group_coordinator_shard import GroupCoordinatorShard
+from barnabas.coordinator.group.group_state import GroupState
 from barnabas.coordinator.group.partitioner import partition_for_group
 from barnabas.coordinator.group.rebalance import append_error
 from barnabas.coordinator.group.request_context import GroupRequestContext
@@ -38,9 +40,20 @@ from barnabas.protocol.messages.offset_delete import OffsetDeleteRequest, Offset
 from barnabas.protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
 from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
-__all__ = ["GroupCoordinator", "commit_error"]
+__all__ = ["GroupCoordinator", "GroupCoordinatorStats", "commit_error"]
 
 _LEAVE_BATCH_SINCE = 3
+
+
+class GroupCoordinatorStats(NamedTuple):
+    """What there is, and what was done since the partitions were loaded."""
+
+    groups_by_state: dict[str, int]
+    offset_count: int
+    offset_commit_count: int
+    offset_expiration_count: int
+    offset_deletion_count: int
+    completed_rebalance_count: int
 
 
 class GroupCoordinator:
@@ -220,6 +233,21 @@ class GroupCoordinator:
                 on_failure=failed,
             )
         return answer
+
+    def stats(self) -> GroupCoordinatorStats:
+        groups_by_state = {state.value: 0 for state in GroupState}
+        shards = [shard for _, shard in self.runtime.active_shards()]
+        for shard in shards:
+            for state, count in shard.groups.state_counts().items():
+                groups_by_state[state.value] += count
+        return GroupCoordinatorStats(
+            groups_by_state,
+            offset_count=sum(shard.offsets.offsets.count for shard in shards),
+            offset_commit_count=sum(shard.offsets.commit_count for shard in shards),
+            offset_expiration_count=sum(shard.offsets.expiration_count for shard in shards),
+            offset_deletion_count=sum(shard.offsets.deletion_count for shard in shards),
+            completed_rebalance_count=sum(shard.groups.rebalance.completed_count for shard in shards),
+        )
 
     # -- offsets
 

@@ -66,6 +66,7 @@ class GroupCoordinatorShard:
 
     def on_loaded(self, now_ms: int) -> list[CoordinatorResult[None]]:
         self.timers.schedule(self._expiry_timer, now_ms + self._config.offsets_retention_check_interval_ms)
+        self.offsets.commit_count = self.offsets.deletion_count = 0  # What was read is not done again.
         return self.groups.on_loaded(now_ms)
 
     def on_unloaded(self, now_ms: int) -> None:
