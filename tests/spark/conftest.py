@@ -41,15 +41,16 @@ def py4j_sockets_collected() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def spark(java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    from barnabas.pipelines.connector_jars import cache_directory, connector_jars
     from barnabas.pipelines.java_runtime import find_java
     from barnabas.pipelines.spark_session import spark_session
 
     work = tmp_path_factory.mktemp("spark")
+    runtime = find_java(os.environ)
+    jars = connector_jars(cache_directory(os.environ), runtime, print)
     with (
         py4j_sockets_collected(),
-        spark_session(
-            "tests", master="local[2]", jars=[], java=find_java(os.environ), work=work, settings=SETTINGS
-        ) as session,
+        spark_session("tests", master="local[2]", jars=jars, java=runtime, work=work, settings=SETTINGS) as session,
     ):
         yield session
 
