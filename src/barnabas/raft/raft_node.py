@@ -67,6 +67,11 @@ class RaftNode:
         return self._quorum.leader_id
 
     @property
+    def is_only_voter(self) -> bool:
+        """Whether the quorum is this replica alone, as far as its log says."""
+        return self._quorum.is_only_voter
+
+    @property
     def state_name(self) -> str:
         return self._quorum.state.name
 

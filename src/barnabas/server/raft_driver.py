@@ -34,6 +34,7 @@ from barnabas.raft.raft_config import RaftConfig
 from barnabas.raft.raft_node import RaftNode
 from barnabas.raft.ready import AppendedBatch, LeaderAndEpoch, OutboundRequest, Ready
 from barnabas.server.raft_clock import RaftClock
+from barnabas.storage.errors import StorageError
 from barnabas.storage.metadata_log import MetadataLog
 from barnabas.storage.quorum_state_file import QuorumStateFile
 from barnabas.storage.snapshot_file import SnapshotReader
@@ -107,7 +108,10 @@ class RaftDriver:
         send: Callable[[OutboundRequest], None] | None = None,
         random_below: Callable[[int], int] = secrets.randbelow,
     ) -> None:
-        """Opens and recovers the log; nothing runs before ``start``."""
+        """Opens and recovers the log; nothing runs before ``start``.
+
+        Raises StorageError when the log can't be used, or belongs to a quorum that needs ``send`` and there is none.
+        """
         self.config = config
         self.log_config = log_config
         self.serde = serde
@@ -123,6 +127,8 @@ class RaftDriver:
         self._quorum_state_file = QuorumStateFile(self.log.directory)
         self.control_records = ControlRecordStateMachine(config.static_voters)
         self.node = self._build_node(random_below)
+        if send is None and not self.node.is_only_voter:
+            raise StorageError(self._why_not_alone())
         self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="raft-io")
         self._subscriptions: list[_Subscription] = []
         self._inbox: deque[Ready] = deque()
@@ -381,6 +387,18 @@ class RaftDriver:
         )
 
     # --- opening
+
+    def _why_not_alone(self) -> str:
+        voters = self.control_records.last_voter_set.keys
+        if not voters:
+            return (
+                f"{self.log.directory}: the metadata quorum has no voters. Joining a quorum is not there yet: "
+                "format the directory with --standalone instead of --no-initial-controllers"
+            )
+        return (
+            f"{self.log.directory}: the voters of the metadata quorum are {', '.join(map(str, voters))} and this node "
+            f"is {self.config.key}. A node can only run alone yet: as the quorum's only voter"
+        )
 
     def _build_node(self, random_below: Callable[[int], int]) -> RaftNode:
         log = self.log

@@ -27,6 +27,7 @@ from barnabas.server.metadata_snapshots import (
     first_snapshot_to_keep,
 )
 from barnabas.server.raft_driver import MetadataLogConfig, RaftDriver
+from barnabas.storage.errors import StorageError
 from barnabas.storage.metadata_log import MetadataLog
 from barnabas.storage.snapshot_file import SnapshotReader
 
@@ -75,11 +76,13 @@ def topic(name: str) -> ApiMessageAndVersion:
     return ApiMessageAndVersion(TopicRecord(name=name, topic_id=topic_id), 0)
 
 
-def driver_of(directory: Path, *, clock: FakeClock | None = None, **log: int) -> tuple[RaftDriver, list[BaseException]]:
+def driver_of(
+    directory: Path, *, clock: FakeClock | None = None, voters: VoterSet = VOTERS, **log: int
+) -> tuple[RaftDriver, list[BaseException]]:
     faults: list[BaseException] = []
     directory.mkdir(exist_ok=True)
     driver = RaftDriver(
-        config=RaftConfig(node_id=1, directory_id=Uuid.from_int(1001), cluster_id="cluster", static_voters=VOTERS),
+        config=RaftConfig(node_id=1, directory_id=Uuid.from_int(1001), cluster_id="cluster", static_voters=voters),
         log_config=MetadataLogConfig(str(directory), **log),
         clock=clock or FakeClock(),
         serde=MetadataRecordSerde(),
@@ -236,6 +239,19 @@ def test_a_listener_that_raises_is_a_fault(tmp_path: Path) -> None:
         assert [str(fault) for fault in faults] == ["cannot apply"]
 
     run(test)
+
+
+@pytest.mark.parametrize(
+    ("voters", "reason"),
+    [
+        (VoterSet(), "has no voters"),
+        (VoterSet([VoterNode(ReplicaKey(1), {}), VoterNode(ReplicaKey(2), {})]), "are 1, 2 and this node is 1@"),
+        (VoterSet([VoterNode(ReplicaKey(2), {})]), "A node can only run alone yet"),
+    ],
+)
+def test_a_log_of_a_quorum_with_other_voters_is_refused(tmp_path: Path, voters: VoterSet, reason: str) -> None:
+    with pytest.raises(StorageError, match=reason):
+        driver_of(tmp_path, voters=voters)
 
 
 # --- snapshots
