@@ -38,6 +38,7 @@ _log = logging.getLogger(__name__)
 DEDUPE_BUFFER_SIZE = 134_217_728
 LOAD_FACTOR = 0.9
 _NO_END = 2**63
+_READ_SIZE = 1 << 20
 
 
 class CleaningAborted(Exception):
@@ -268,20 +269,35 @@ class _Cleaning:
     # Parts
 
     def _batches(self, segment: Segment) -> Iterator[memoryview]:
-        """The bytes of each batch, whose checksum is right; pausing after each."""
-        position = 0
-        with segment.map() as view:
-            while position < len(view):
-                header = HEADER.unpack_from(view, position) if position + HEADER_SIZE <= len(view) else None
-                if header is None or header_problem(header[1], header[3], header[6], header[12]) is not None:
-                    raise CorruptSegmentError(segment.path, position, "no record batch")
-                end = position + header[1] + BATCH_OVERHEAD
-                if end > len(view) or crc32c(view[position + ATTRIBUTES_OFFSET : end]) != header[4]:
-                    raise CorruptSegmentError(segment.path, position, f"the batch at offset {header[0]} is damaged")
-                batch = view[position:end]
-                yield batch
-                self._pause(end - position)
-                position = end
+        """The bytes of each batch, whose checksum is right; pausing after each. Never more than a piece in memory."""
+        fd = os.open(segment.path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            position, wanted = 0, _READ_SIZE
+            while position < segment.size:
+                piece = memoryview(os.pread(fd, min(wanted, segment.size - position), position))
+                used, missing = 0, HEADER_SIZE
+                while used + HEADER_SIZE <= len(piece):
+                    header = HEADER.unpack_from(piece, used)
+                    if header_problem(header[1], header[3], header[6], header[12]) is not None:
+                        raise CorruptSegmentError(segment.path, position + used, "no record batch")
+                    size = header[1] + BATCH_OVERHEAD
+                    batch = piece[used : used + size]
+                    if len(batch) < size:
+                        missing = size
+                        break
+                    if crc32c(batch[ATTRIBUTES_OFFSET:]) != header[4]:
+                        raise CorruptSegmentError(
+                            segment.path, position + used, f"the batch at offset {header[0]} is damaged"
+                        )
+                    yield batch
+                    self._pause(size)
+                    used += size
+                position += used
+                wanted = max(_READ_SIZE, missing)
+                if position < segment.size < position + missing:
+                    raise CorruptSegmentError(segment.path, position, "the segment ends inside a batch")
+        finally:
+            os.close(fd)
 
     def _aborted(self, segments: Sequence[Segment], end_offset: int) -> Iterable[AbortedTransaction]:
         """The aborted transactions that have records below ``end_offset``, wherever they ended."""
