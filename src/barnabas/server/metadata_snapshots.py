@@ -7,6 +7,7 @@ than the high watermark, nor cut a batch in two; both hold for every image that 
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import secrets
 from collections.abc import Sequence
@@ -23,6 +24,8 @@ from barnabas.server.raft_driver import RaftDriver
 from barnabas.storage.snapshot_file import RawSnapshotWriter, SnapshotReader, SnapshotWriter, delete_snapshot
 
 __all__ = ["MetadataSnapshots", "SnapshotGenerator", "StoredSnapshot", "first_snapshot_to_keep"]
+
+log = logging.getLogger(__name__)
 
 CLEANING_INTERVAL_S = 60
 DELETE_DELAY_S = 60
@@ -91,16 +94,16 @@ class MetadataSnapshots:
     def clean(self) -> OffsetAndEpoch | None:
         """Delete what retention lets go; gives the snapshot that the log starts at now, if that has changed."""
         driver = self._driver
-        log, config = driver.log, driver.log_config
-        if len(log.snapshots) < 2:
+        metadata_log, config = driver.log, driver.log_config
+        if len(metadata_log.snapshots) < 2:
             return None
         stored = [
-            StoredSnapshot(id_, size, SnapshotReader(log.directory, id_).last_contained_log_timestamp)
-            for id_, size in log.snapshots.items()
+            StoredSnapshot(id_, size, SnapshotReader(metadata_log.directory, id_).last_contained_log_timestamp)
+            for id_, size in metadata_log.snapshots.items()
         ]
         keep = first_snapshot_to_keep(
             stored,
-            log_size=log.size_bytes,
+            log_size=metadata_log.size_bytes,
             now_ms=driver.clock.now_ms(),
             retention_bytes=config.retention_bytes,
             retention_ms=config.retention_ms,
@@ -115,13 +118,13 @@ class MetadataSnapshots:
             self.start()
 
     def _delete_before(self, keep: OffsetAndEpoch) -> None:
-        log = self._driver.log
-        old = [snapshot_id for snapshot_id in log.snapshots if snapshot_id < keep]
-        log.delete_before(keep.offset)
+        metadata_log = self._driver.log
+        old = [snapshot_id for snapshot_id in metadata_log.snapshots if snapshot_id < keep]
+        metadata_log.delete_before(keep.offset)
         self._driver.node.log_start_moved(keep)
         for snapshot_id in old:
-            del log.snapshots[snapshot_id]
-            path = delete_snapshot(log.directory, snapshot_id)
+            del metadata_log.snapshots[snapshot_id]
+            path = delete_snapshot(metadata_log.directory, snapshot_id)
             asyncio.get_running_loop().call_later(DELETE_DELAY_S, _unlink, path)
 
     def _write(
@@ -196,7 +199,8 @@ class SnapshotGenerator:
         self._running = None
         error = None if task.cancelled() else task.exception()
         if error is not None:
-            self._driver.fail(error)
+            # The log still holds everything: the node can go on, only its next start takes longer.
+            log.error("a metadata snapshot could not be written; the next one is due as usual", exc_info=error)
 
 
 def _unlink(path: str) -> None:

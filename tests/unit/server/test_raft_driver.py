@@ -362,6 +362,25 @@ def test_a_snapshot_is_due_after_enough_bytes_or_enough_time(tmp_path: Path) -> 
     run(test)
 
 
+def test_a_snapshot_that_can_not_be_written_is_reported_and_the_node_goes_on(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def test() -> None:
+        driver, loading, snapshots = await with_image(tmp_path)
+        generator = SnapshotGenerator(snapshots, driver, max_bytes=1, max_interval_ms=0)
+        await driver.append([FEATURE])
+        (tmp_path / "__cluster_metadata-0").rename(tmp_path / "away")
+        manifest = LoaderManifest(loading.loader.image.provenance, False, 1, 100)
+        generator.publish(None, loading.loader.image, manifest)  # type: ignore[arg-type]
+        await generator.close()
+        assert "a metadata snapshot could not be written" in caplog.text
+        (tmp_path / "away").rename(tmp_path / "__cluster_metadata-0")
+        await driver.append([topic("a")])
+        await driver.close()
+
+    run(test)
+
+
 def stored(*timestamps: int) -> list[StoredSnapshot]:
     return [StoredSnapshot(OffsetAndEpoch(10 * index, 1), 100, stamp) for index, stamp in enumerate(timestamps)]
 
