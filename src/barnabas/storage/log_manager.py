@@ -26,6 +26,7 @@ from barnabas.storage.file_pool import FilePool
 from barnabas.storage.log_directory import LogDirectory, delete_directory_name
 from barnabas.storage.log_recovery import Truncation, load_log
 from barnabas.storage.partition_log import PartitionLog
+from barnabas.storage.partition_metadata import write_partition_metadata
 from barnabas.storage.retention import apply_retention
 
 __all__ = ["LoadReport", "LogDirUsage", "LogManager"]
@@ -110,6 +111,10 @@ class LogManager:
             if topic_id is None or log.topic_id is None or log.topic_id == topic_id:
                 if config is not None:
                     self._set_config(log, config)
+                if log.topic_id is None and topic_id is not None:
+                    # Its file was lost, or never written: a crash came between the directory and it.
+                    write_partition_metadata(log.directory, topic_id)
+                    log.topic_id = topic_id
                 return log
             _log.warning("%s belongs to the earlier topic %s: deleting it", topic_partition, log.topic_id)
             self.delete(topic_partition, now_ms=now_ms)

@@ -90,8 +90,7 @@ def _find_max_timestamp(log: PartitionLog) -> TimestampAndOffset | None:
 
 def _find_in_segment(segment: Segment, timestamp: int, start_offset: int) -> TimestampAndOffset | None:
     """The first record from ``start_offset`` on whose timestamp is at least ``timestamp``."""
-    indexed = segment.time_index.lookup(timestamp - 1)
-    found = segment.find(max(indexed, start_offset))
+    found = segment.find_timestamp(timestamp, start_offset)
     if found is None:
         return None
     position = found[0]

@@ -318,6 +318,13 @@ class Segment:
             next_offset = last_offset + 1
         return next_offset
 
+    def find_timestamp(self, timestamp: int, start_offset: int) -> tuple[int, int, int, int] | None:
+        """As ``find``: a batch at or before the first one from ``start_offset`` on that may be that late."""
+        index = self.time_index
+        if not index.is_loaded:
+            self._pool.remember(index)
+        return self.find(max(index.lookup(timestamp - 1), start_offset))
+
     def _position_before(self, offset: int) -> int:
         index = self.offset_index
         if not index.is_loaded:

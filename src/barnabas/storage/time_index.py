@@ -7,6 +7,7 @@ segment's greatest timestamp: retention needs only that one.
 
 from __future__ import annotations
 
+import os
 from struct import Struct
 
 from barnabas.storage.errors import CorruptIndexError
@@ -33,12 +34,26 @@ class TimeIndex(IndexFile):
 
     @property
     def last_entry(self) -> tuple[int, int]:
-        """(greatest timestamp, its offset); (-1, base offset) when there is no entry."""
-        entries = self.entries
+        """(greatest timestamp, its offset); (-1, base offset) when there is no entry.
+
+        Retention asks this of every segment: only the end of a file that is not loaded is read.
+        """
+        entries = self.entries if self.is_loaded else self._read_end()
         if not entries:
             return NO_TIMESTAMP, self.base_offset
         timestamp, relative_offset = _unpack(entries, len(entries) - 12)
         return timestamp, self.base_offset + relative_offset
+
+    def _read_end(self) -> bytes | bytearray:
+        """The last entry as it stands in the file, or all of them if that end looks preallocated or cut."""
+        try:
+            with open(self.path, "rb") as file:
+                size = file.seek(0, os.SEEK_END)
+                file.seek(max(size - self.ENTRY_SIZE, 0))
+                end = file.read(self.ENTRY_SIZE)
+        except FileNotFoundError:
+            return b""
+        return end if size % self.ENTRY_SIZE == 0 and any(end) else self.entries
 
     def lookup(self, timestamp: int) -> int:
         """An offset at or before the first batch that may hold ``timestamp`` or later."""
