@@ -17,6 +17,9 @@ from barnabas.protocol.record_batch import NO_PRODUCER_ID, BatchView, iter_batch
 
 __all__ = ["CoordinatorLoader", "LogReader"]
 
+STEP_BYTES = 262_144
+"""How much is read in one step: some milliseconds of work, during which nobody else is served."""
+
 log = logging.getLogger(__name__)
 
 S = TypeVar("S", bound=CoordinatorShard)
@@ -49,7 +52,7 @@ class CoordinatorLoader(Generic[S]):
         shard: S,
         reader: LogReader,
         *,
-        buffer_size: int = 5_242_880,
+        buffer_size: int = STEP_BYTES,
     ) -> None:
         self._runtime = runtime
         self._partition = partition

@@ -133,3 +133,30 @@ def test_a_new_generation_is_written_as_a_real_node_writes_it() -> None:
     assert record.value.leader == member
     assert record.value.members[0].assignment == b"everything"
     assert record.value.members[0].client_host == "/127.0.0.1"
+
+
+@given(st.binary(max_size=60), st.none() | st.binary(max_size=60))
+def test_bytes_that_are_no_record_are_a_decode_error_and_nothing_else(key: bytes, value: bytes | None) -> None:
+    for prefix in (b"", b"\x00\x01", b"\x00\x01\x00\x01g\x00\x01t", b"\x00\x02\x00\x01g"):
+        for version in (b"", b"\x00\x03", b"\x00\x04"):
+            try:
+                decode_record(prefix + key, None if value is None else version + value)
+            except DecodeError:
+                continue
+
+
+@given(
+    offset=st.integers(-(2**63), 2**63 - 1),
+    leader_epoch=st.integers(-(2**31), 2**31 - 1),
+    metadata=st.sampled_from(["", "x", "nineteen characters"]),
+    topic_id=st.sampled_from([Uuid.ZERO, TOPIC_ID]),
+    partition=st.integers(0, 2**31 - 1),
+)
+def test_an_offset_is_read_as_it_was_written(
+    offset: int, leader_epoch: int, metadata: str, topic_id: Uuid, partition: int
+) -> None:
+    value = OffsetAndMetadata(offset, leader_epoch, metadata, 1_700_000_000_000, -1, topic_id)
+    record = OffsetCommitRecord("gröup", "topic", partition, value)
+    read = decode_record(record.encode_key(), record.encode_value())
+    assert isinstance(read, OffsetCommitRecord)
+    assert (read.group_id, read.topic, read.partition, read.value) == ("gröup", "topic", partition, value)

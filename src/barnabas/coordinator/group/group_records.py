@@ -14,7 +14,7 @@ from typing import cast
 from barnabas.common.uuid import Uuid
 from barnabas.coordinator.coordinator_result import SingleRecord
 from barnabas.coordinator.group.group_state import GroupType
-from barnabas.coordinator.group.offset_and_metadata import NO_LEADER_EPOCH, OffsetAndMetadata
+from barnabas.coordinator.group.offset_and_metadata import NO_LEADER_EPOCH, NO_METADATA, OffsetAndMetadata
 from barnabas.protocol.errors import BufferUnderflow
 from barnabas.protocol.record_serde import CoordinatorKind, decode_coordinator_record, encode_versioned
 from barnabas.protocol.records.group_metadata_key import GroupMetadataKey
@@ -52,6 +52,7 @@ _INT16 = Struct(">h")
 _INT32 = Struct(">i")
 _OFFSET_VALUE_HEAD = Struct(">hqi")
 _INT64 = Struct(">q")
+_PLAIN_OFFSET = Struct(">hqiBq3s16s")
 _EMPTY_METADATA = b"\x01"  # A compact string of length 0.
 _NO_TAGS = b"\x00"
 _varint = lru_cache(maxsize=4_096)(write_varint)
@@ -221,6 +222,10 @@ def decode_record(key: bytes, value: bytes | None) -> AnyGroupRecord:
     if len(key) < _INT16.size:
         raise BufferUnderflow(f"a record key of {len(key)} bytes has no type")
     (record_type,) = _INT16.unpack_from(key, 0)
+    if record_type == _OFFSET_COMMIT and value is not None and len(value) == _PLAIN_OFFSET.size:
+        plain = _decode_plain_offset(key, value)
+        if plain is not None:
+            return plain
     group_type = _FOREIGN_GROUP_TYPES.get(record_type)
     if group_type is not None:
         # Every one of these keys begins with the group id, as GroupMetadataKey does.
@@ -232,6 +237,37 @@ def decode_record(key: bytes, value: bytes | None) -> AnyGroupRecord:
         return GroupMetadataRecord(parsed_key.group, cast(GroupMetadataValue | None, parsed_value))
     offset_key = cast(OffsetCommitKey, parsed_key)
     return OffsetCommitRecord(offset_key.group, offset_key.topic, offset_key.partition, _offset_value(parsed_value))
+
+
+def _decode_plain_offset(key: bytes, value: bytes) -> OffsetCommitRecord | None:
+    """What nearly all of a log consists of, read at once: an offset with a topic id and no metadata.
+
+    None for whatever else has the same size. Names and ids that come again are the same objects again.
+    """
+    version, offset, leader_epoch, metadata_size, commit_timestamp_ms, tag, topic_id = _PLAIN_OFFSET.unpack(value)
+    if version != _OFFSET_VERSION or metadata_size != 1 or tag != _TOPIC_ID_TAG:
+        return None
+    names = _names(key[: -_INT32.size])
+    if names is None:
+        return None
+    group_id, topic = names
+    (partition,) = _INT32.unpack_from(key, len(key) - _INT32.size)
+    return OffsetCommitRecord(
+        group_id,
+        topic,
+        partition,
+        OffsetAndMetadata(offset, leader_epoch, NO_METADATA, commit_timestamp_ms, -1, _shared_uuid(topic_id)),
+    )
+
+
+@lru_cache(maxsize=4_096)
+def _names(key_head: bytes) -> tuple[str, str] | None:
+    """Group and topic of an offset's key without its partition; None when the key is not just these."""
+    key, end = OffsetCommitKey.read(key_head + bytes(_INT32.size), _INT16.size, 0)
+    return (key.group, key.topic) if end == len(key_head) + _INT32.size else None
+
+
+_shared_uuid = lru_cache(maxsize=4_096)(Uuid)
 
 
 def _offset_value(value: Message | None) -> OffsetAndMetadata | None:
