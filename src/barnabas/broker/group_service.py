@@ -53,15 +53,15 @@ class GroupService:
         self._broker_id = broker_id
         self._replicas = replicas
         self._clock = clock
-        self._last_now_ms = 0
+        # A clock that is set must neither end sessions nor keep them open: the wall clock of the start goes on steadily.
+        self._wall_offset_ms = clock.now_ms() - clock.monotonic_ms()
         self._leader_epochs: dict[int, int] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._timer_due_ms: int | None = None
 
     def now_ms(self) -> int:
-        """The wall clock, which the coordinator needs never to go back."""
-        self._last_now_ms = max(self._last_now_ms, self._clock.now_ms())
-        return self._last_now_ms
+        """Wall-clock milliseconds that advance as the monotonic clock does."""
+        return self._clock.monotonic_ms() + self._wall_offset_ms
 
     def start(self) -> None:
         self.coordinator.start()
