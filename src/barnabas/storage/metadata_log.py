@@ -62,7 +62,7 @@ class PendingFlush:
             try:
                 fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
             except FileNotFoundError:
-                continue  # A segment that was removed meanwhile: a snapshot holds what was in it.
+                continue  # Removed meanwhile, because a snapshot holds what was in it, or never needed.
             try:
                 os.fdatasync(fd)
             finally:
@@ -169,7 +169,7 @@ class MetadataLog:
         self._mark_unflushed(segment)
         self.end_offset = batch.last_offset + 1
         if self._epochs.assign(batch.epoch, batch.base_offset):
-            self._epochs.flush()
+            self._write_epochs()
 
     def start_flush(self) -> PendingFlush:
         """Take what is to be synced now; appends that follow belong to the next flush."""
@@ -182,9 +182,8 @@ class MetadataLog:
         self.start_flush().run()
 
     def flush_indexes(self) -> None:
-        """Write the indexes and epochs, so that a later recovery need not read what lies before."""
+        """Write the indexes, so that a later recovery need not read what lies before."""
         self._segments[-1].complete_indexes()
-        self._epochs.flush(sync=True)
 
     def truncate_to(self, end_offset: int) -> None:
         """Remove what lies at or after ``end_offset``, which is the end of a batch."""
@@ -198,18 +197,17 @@ class MetadataLog:
         self._mark_unflushed(segment)
         self._is_directory_dirty = True
         self._epochs.truncate_from_end(end_offset)
-        self._epochs.flush()
+        self._write_epochs()
         self.end_offset = end_offset
 
     def restart_at(self, snapshot_id: OffsetAndEpoch) -> None:
         """Drop every segment: the log goes on after this snapshot, which must be complete."""
         for segment in self._segments:
             segment.delete()
-        self._epochs.clear()
-        self._epochs.flush()
         self._segments = [self._new_segment(snapshot_id.offset, 0)]
         self._unflushed = []
-        self._is_directory_dirty = True
+        self._epochs.clear()
+        self._write_epochs()
         self.start_offset = self.end_offset = snapshot_id.offset
 
     def delete_before(self, start_offset: int) -> None:
@@ -219,7 +217,7 @@ class MetadataLog:
             self._segments.pop(0).delete()
         self.start_offset = max(self.start_offset, start_offset)
         self._epochs.truncate_from_start(start_offset)
-        self._epochs.flush()
+        self._write_epochs()
 
     def roll(self, now_ms: int) -> None:
         """Start a new segment, unless the active one is empty."""
@@ -240,6 +238,12 @@ class MetadataLog:
                 producer_snapshot.delete_snapshot(self.directory, offset)
         producer_snapshot.write_snapshot(self.directory, self.end_offset, [], sync=False)
         self._pool.close_all()
+
+    def _write_epochs(self) -> None:
+        """Replace the checkpoint; the next flush makes it durable."""
+        self._epochs.flush()
+        self._unflushed.append(self._epochs.path)
+        self._is_directory_dirty = True
 
     # --- segments
 
