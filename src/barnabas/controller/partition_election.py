@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
+from barnabas.common.uuid import Uuid
 from barnabas.controller.cluster_control_manager import ClusterControlManager
 from barnabas.controller.configuration_control_manager import ConfigurationControlManager
 from barnabas.controller.controller_state import ControllerState
@@ -39,6 +40,15 @@ class PartitionElection:
             if broker_id in found[2].isr or broker_id in found[2].elr
         ]
         return self._update(partitions, unclean=broker_id)
+
+    def directories_are_lost(self, broker_id: int, directories: Collection[Uuid]) -> list[ApiMessageAndVersion]:
+        """Some of its log directories failed: what lies in them can neither lead nor be in sync there."""
+        partitions = [
+            found
+            for found in self._partitions_with_in_isr(broker_id)
+            if found[2].directory_of(broker_id) in directories
+        ]
+        return self._update(partitions, to_remove=broker_id)
 
     def broker_arrives(self, broker_id: int) -> list[ApiMessageAndVersion]:
         """It is unfenced: partitions without a leader may have one now."""

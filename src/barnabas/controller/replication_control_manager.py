@@ -170,8 +170,10 @@ class ReplicationControlManager:
         version = self._state.image.features.metadata_version_or_throw()
         records: list[ApiMessageAndVersion] = []
         if version.is_directory_assignment_supported and request.offline_log_dirs:
-            online = [d for d in broker.directories if d not in set(request.offline_log_dirs)]
-            if online and len(online) != len(broker.directories):
+            lost = set(request.offline_log_dirs) & set(broker.directories)
+            online = [directory for directory in broker.directories if directory not in lost]
+            if online and lost:
+                records.extend(self.election.directories_are_lost(broker.id, lost))
                 records.append(_change(broker, log_dirs=online))
         cordoned = request.cordoned_log_dirs
         if version.is_cordoned_log_dirs_supported and cordoned is not None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -199,6 +200,25 @@ class TestHeartbeat:
         assert harness.controller.committed_image.cluster.brokers[1].cordoned_directories == ()
         harness.heartbeat(1, want_fence=True, cordoned_log_dirs=[])
         assert harness.end_offset == end
+
+    def test_a_lost_directory_takes_only_its_own_partitions_along(self, harness: ControllerHarness) -> None:
+        harness.start_broker(1, log_dirs=[directory_of(1, 0), directory_of(1, 1)])
+        harness.start_broker(2)
+        for index, name in enumerate(("stays", "moves")):
+            place(harness, name, 1, 2)
+            found = harness.controller.committed_image.topics.get(name)
+            assert found is not None
+            wanted = {(found.id, 0): directory_of(1, index)}
+            epoch = harness.controller.committed_image.cluster.brokers[1].epoch
+            assign = harness.controller.replication.alteration.assign_replicas_to_directories
+            harness.answer(harness.controller.submit(partial(assign, 1, epoch, wanted), lambda error: {}))
+        harness.heartbeat(1, offline_log_dirs=[directory_of(1, 1)])
+        assert (partition(harness, "stays").leader, partition(harness, "moves").leader) == (1, 2)
+        assert partition(harness, "moves").isr == (2,)
+        assert harness.controller.committed_image.cluster.brokers[1].directories == (directory_of(1, 0),)
+        end = harness.end_offset
+        harness.heartbeat(1, offline_log_dirs=[directory_of(1, 1)])
+        assert harness.end_offset == end, "it is known by now"
 
 
 class TestRestartAfterKill:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from barnabas.common.acl import AclOperation
 from barnabas.common.errors import ApiException
+from barnabas.common.resource import ResourceType
 from barnabas.controller.apis.answer import require_cluster_action
 from barnabas.controller.controller_result import ControllerResult
 from barnabas.controller.partition_alteration import ANY_EPOCH, IsrChange, PartitionState
+from barnabas.network.api_handler import AclRule
 from barnabas.protocol.messages.alter_partition import (
     AlterPartitionRequest,
     AlterPartitionRequestPartitionData,
@@ -23,7 +26,9 @@ if TYPE_CHECKING:
     from barnabas.security.authorizer.authorizer import Authorizer
     from barnabas.security.request_context import RequestContext
 
-__all__ = ["handle"]
+__all__ = ["ACL", "handle"]
+
+ACL = (AclRule(ResourceType.CLUSTER, AclOperation.CLUSTER_ACTION),)
 
 _FIRST_VERSION_WITH_EPOCHS = 3
 

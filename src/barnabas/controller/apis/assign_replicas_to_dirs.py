@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from barnabas.common.acl import AclOperation
 from barnabas.common.errors import ApiException
+from barnabas.common.resource import ResourceType
 from barnabas.controller.apis.answer import require_cluster_action
 from barnabas.controller.controller_result import ControllerResult
+from barnabas.network.api_handler import AclRule
 from barnabas.protocol.messages.assign_replicas_to_dirs import (
     AssignReplicasToDirsRequest,
     AssignReplicasToDirsResponse,
@@ -21,7 +24,9 @@ if TYPE_CHECKING:
     from barnabas.security.authorizer.authorizer import Authorizer
     from barnabas.security.request_context import RequestContext
 
-__all__ = ["handle"]
+__all__ = ["ACL", "handle"]
+
+ACL = (AclRule(ResourceType.CLUSTER, AclOperation.CLUSTER_ACTION),)
 
 
 def handle(
