@@ -53,7 +53,7 @@ class GroupService:
         self._broker_id = broker_id
         self._replicas = replicas
         self._clock = clock
-        # A clock that is set must neither end sessions nor keep them open: the wall clock of the start goes on steadily.
+        # A clock that is set must neither end sessions nor keep them open: the wall clock of the start goes on evenly.
         self._wall_offset_ms = clock.now_ms() - clock.monotonic_ms()
         self._leader_epochs: dict[int, int] = {}
         self._timer: asyncio.TimerHandle | None = None
