@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from barnabas.storage.file_pool import FilePool
 from tests.peers import KafkaNode, require_java, require_maven, require_peer, running_kafka
 from tests.peers.barnabas_node import BarnabasNode, running_barnabas
 
@@ -36,6 +37,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_report_header() -> str:
     return "a test that lacks Java or Maven " + ("fails (CI is set)" if os.environ.get("CI") else "is skipped")
+
+
+@pytest.fixture(autouse=True)
+def _no_file_stays_open(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Logs that a test leaves open, as a crash does, are closed: Spark's client can't use a descriptor above 1023."""
+    pools: list[FilePool] = []
+    make = FilePool.__init__
+
+    def made(pool: FilePool, *args: int, **named: int) -> None:
+        make(pool, *args, **named)
+        pools.append(pool)
+
+    monkeypatch.setattr(FilePool, "__init__", made)
+    yield
+    for pool in pools:
+        pool.close_all()
 
 
 @pytest.fixture(scope="session")
