@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
 from collections.abc import Callable, Iterable, Sequence
 from threading import Lock
 from time import perf_counter
@@ -282,8 +281,10 @@ class LogManager:
         """
         count = sum(log.remove_retired_files(now_ms) for log in self.logs())
         due = [item for item in self._deleted if item[0] <= now_ms][:directories_max]
+        if due:
+            from shutil import rmtree  # Not worth its import before something is deleted.
         for item in due:
-            shutil.rmtree(item[1], ignore_errors=True)
+            rmtree(item[1], ignore_errors=True)
             self._deleted.remove(item)
         return count + len(due)
 

@@ -1,0 +1,69 @@
+"""A process that appends and compacts is killed again and again; nothing it was told is written may be missing."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from tests.simulation.log_writer import open_logs
+from tests.unit.storage.log_driver import all_records
+
+pytestmark = [pytest.mark.simulation, pytest.mark.timeout(240)]
+
+SEED = 20_240_611
+ROUNDS = 12
+PROJECT = Path(__file__).resolve().parent.parent.parent
+
+
+def run_until_killed(folder: Path, seed: int, seconds: float) -> list[list[str]]:
+    """Start the writer, kill it that long after it was ready; return the lines that it got out."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.simulation.log_writer", str(folder), str(seed)],
+        cwd=PROJECT,
+        env={"PYTHONPATH": f"{PROJECT / 'src'}:{PROJECT}"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    first = process.stdout.readline()
+    timer = threading.Timer(seconds, process.kill)
+    timer.start()
+    printed, said = process.communicate()
+    timer.cancel()
+    assert first == "ready\n", said
+    assert process.returncode == -9, said
+    return [line.split() for line in printed.split("\n")[:-1]]
+
+
+def test_nothing_that_was_acknowledged_is_lost_or_doubled(tmp_path: Path) -> None:
+    draw = random.Random(SEED)
+    sequences, values, offsets = 0, {}, 0
+    for round_ in range(ROUNDS):
+        for kind, *words in run_until_killed(tmp_path, SEED + round_, draw.uniform(0.02, 0.6)):
+            numbers = [int(word) for word in words]
+            if kind == "idempotent":
+                assert numbers[0] == numbers[1]  # One producer, nothing doubled: sequence and offset stay equal.
+                sequences = numbers[0] + 1
+            else:
+                values[numbers[0]] = numbers[1]
+                offsets = numbers[2] + 1
+        manager, idempotent, compacted = open_logs(str(tmp_path))
+        written = [record.value for record in all_records(idempotent)]
+        assert written == [b"%d" % value for value in range(len(written))]
+        assert len(written) >= sequences
+        found = all_records(compacted)
+        assert [record.offset for record in found] == sorted({record.offset for record in found})
+        assert compacted.log_end_offset >= offsets
+        last = {int(record.key or b""): int(record.value or b"") for record in found}
+        assert all(last[key] >= value for key, value in values.items())
+        for directory in manager.directories:
+            directory.unlock()
+    assert sequences > ROUNDS
+    assert manager.cleaner_offsets
