@@ -314,7 +314,7 @@ class MetadataLog:
         self.end_offset = self._segments[0].base_offset
         for index, segment in enumerate(self._segments):
             following = self._segments[index + 1].base_offset if index + 1 < len(self._segments) else None
-            if following is not None and following <= check_from:
+            if following is not None and following <= check_from and self._has_sound_indexes(segment):
                 self.end_offset = following
                 continue
             if not self._recover_segment(segment, check_from):
@@ -358,15 +358,21 @@ class MetadataLog:
 
     def _checked_start(self, segment: Segment, check_from: int) -> int:
         """A position at or before the batch that holds ``check_from``, as far as the indexes can be trusted."""
-        try:
-            segment.offset_index.sanity_check()
-            segment.time_index.sanity_check()
-        except (StorageError, OSError):
+        if not self._has_sound_indexes(segment):
             segment.offset_index.clear()
             segment.time_index.clear()
             return 0
         start = segment.offset_index.lookup(check_from) if check_from > segment.base_offset else 0
         return start if start < segment.size else 0
+
+    @staticmethod
+    def _has_sound_indexes(segment: Segment) -> bool:
+        try:
+            segment.offset_index.sanity_check()
+            segment.time_index.sanity_check()
+        except (StorageError, OSError):
+            return False
+        return True
 
     @staticmethod
     def _index(segment: Segment, position: int, size: int, last_offset: int, newest: tuple[int, int]) -> None:

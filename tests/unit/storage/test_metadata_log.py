@@ -206,6 +206,19 @@ def test_an_index_that_is_missing_or_damaged_is_made_again(tmp_path: Path, name:
         assert path.read_bytes() == before
 
 
+def test_a_damaged_index_of_an_old_segment_is_made_again_too(tmp_path: Path) -> None:
+    log = filled(tmp_path, 600, segment_bytes=20_000)
+    snapshot(log, 1000)
+    log.close()
+    path = tmp_path / METADATA_LOG_DIRECTORY / "00000000000000000000.index"
+    before = path.read_bytes()
+    path.write_bytes(b"\xff" * len(before))
+    again = MetadataLog(str(tmp_path), segment_bytes=20_000)
+    assert again.end_offset == 1200
+    again.close()
+    assert path.read_bytes() == before
+
+
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(cut=st.integers(min_value=0), flip=st.one_of(st.none(), st.integers(min_value=0)))
 def test_a_torn_or_damaged_tail_is_cut_at_the_first_batch_that_is_not_whole(
