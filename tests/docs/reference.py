@@ -11,6 +11,7 @@ from pathlib import Path
 
 from barnabas.broker.apis import SERVED_BY_BROKER
 from barnabas.cli.main import COMMANDS
+from barnabas.cli.node import HELP
 from barnabas.network.api_handler import HandlerTable
 from barnabas.protocol.api_keys import API_TABLE
 from barnabas.server.setting_reference import reference_page
@@ -66,7 +67,8 @@ def cli_page() -> str:
     """The commands of the console script."""
     lines = ["# Commands", "", "`barnabas <command> --help` tells more.", "", "| Command | |", "|---|---|"]
     lines += [f"| `barnabas {name}` | {what} |" for name, (_, what) in COMMANDS.items()]
-    return "\n".join([*lines, ""])
+    lines += ["", "## barnabas node", "", "```text", HELP.rstrip(), "```", ""]
+    return "\n".join(lines)
 
 
 PAGES: Mapping[str, Callable[[], str]] = {"apis.md": apis_page, "cli.md": cli_page, "configs.md": reference_page}
