@@ -225,21 +225,39 @@ class PartitionLog:
         origin: AppendOrigin = AppendOrigin.CLIENT,
     ) -> AppendInfo:
         """Give one batch its offsets and write it. Raises ApiException for a batch that the log does not take."""
+        batch = read_produced_batch(
+            records, self.produce_rules, now_ms=now_ms, origin=origin, partition=self.topic_partition
+        )
+        return self.append_batch(batch, leader_epoch=leader_epoch, now_ms=now_ms)
+
+    @property
+    def produce_rules(self) -> ProduceRules:
+        """What a batch must be like; it is not changed afterwards, another one is made when the settings change."""
         rules = self._rules
         if rules is None or self._rules_of is not self.config:
             rules = self._rules = produce_rules(self.config)
             self._rules_of = self.config
-        batch = read_produced_batch(records, rules, now_ms=now_ms, origin=origin, partition=self.topic_partition)
+        return rules
+
+    def append_batch(self, batch: ProducedBatch, *, leader_epoch: int, now_ms: int) -> AppendInfo:
+        """``append_as_leader`` of a batch that ``read_produced_batch`` took, with the same time."""
+        is_log_append_time = self.config.log_append_time
         if batch.producer_id >= 0:
             duplicate = self._check_producer(batch)
             if duplicate is not None:
                 return AppendInfo(
                     duplicate.first_offset,
                     duplicate.last_offset,
-                    duplicate.timestamp if rules.is_log_append_time else NO_TIMESTAMP,
+                    duplicate.timestamp if is_log_append_time else NO_TIMESTAMP,
                     self.log_start_offset,
                     True,
                 )
+        if batch.size > self.config.segment_size:
+            raise ApiException(
+                ErrorCode.RECORD_LIST_TOO_LARGE,
+                f"Message batch size is {batch.size} bytes in append to partition {self.topic_partition}, "
+                f"which exceeds the maximum configured segment size of {self.config.segment_size}.",
+            )
         first_offset = self.log_end_offset
         last_offset = first_offset + batch.last_offset_delta
         segment = self._roll_if_needed(batch.size, batch.max_timestamp, last_offset, now_ms)
@@ -259,7 +277,7 @@ class PartitionLog:
         if last_offset + 1 - self.recovery_point >= self.config.flush_messages:
             self.flush(now_ms)
         return AppendInfo(
-            first_offset, last_offset, now_ms if rules.is_log_append_time else NO_TIMESTAMP, self.log_start_offset
+            first_offset, last_offset, now_ms if is_log_append_time else NO_TIMESTAMP, self.log_start_offset
         )
 
     def append_as_follower(self, records: Buffer, *, now_ms: int) -> None:

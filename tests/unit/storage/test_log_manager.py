@@ -195,7 +195,7 @@ def test_settings_of_a_topic_reach_its_logs_only(start: Start) -> None:
 def test_retention_and_upkeep_cover_all_logs(start: Start) -> None:
     manager = start()
     for partition in (A0, B0):
-        log = open_log(manager, partition, retention_ms=1000, segment_bytes=100, flush_ms=500)
+        log = open_log(manager, partition, retention_ms=1000, segment_bytes=130, flush_ms=500)
         for _ in range(3):
             append(log, batch(b"x" * 50))
     assert manager.flush_due(NOW_MS + 499) == 0

@@ -112,11 +112,15 @@ def test_a_segment_is_rolled_when_the_next_batch_does_not_fit(tmp_path: Path) ->
     assert len(all_records(log)) == 7
 
 
-def test_a_batch_larger_than_a_segment_is_refused_unless_the_segment_is_empty(tmp_path: Path) -> None:
-    log = new_log(tmp_path, config(segment_bytes=100))
-    append(log, batch(b"x" * 200))
-    append(log, batch(b"x" * 200))
+def test_a_batch_larger_than_a_segment_is_refused(tmp_path: Path) -> None:
+    sent = batch(b"x" * 200)
+    log = new_log(tmp_path, config(segment_bytes=len(sent)))
+    append(log, sent)
+    append(log, sent)
     assert [segment.base_offset for segment in log.segments] == [0, 1]
+    with pytest.raises(ApiException) as caught:
+        append(log, batch(b"x" * 201))
+    assert caught.value.code == ErrorCode.RECORD_LIST_TOO_LARGE
 
 
 def test_a_segment_is_rolled_when_its_first_record_is_too_old(tmp_path: Path) -> None:
