@@ -271,7 +271,9 @@ def test_every_version_of_group_metadata_is_read(version: int) -> None:
     described = group.describe()
     assert (described.group_state, described.members[0].member_assignment) == ("Stable", b"mine")
     assert group.heartbeat("m-1", 4) == ErrorCode.NONE
-    member = group.shard.groups.group(GROUP).members["m-1"]
+    loaded_group = group.shard.groups.find(GROUP)
+    assert loaded_group is not None
+    member = loaded_group.members["m-1"]
     assert member.rebalance_timeout_ms == (10_000 if version < 1 else 30_000)
 
 
@@ -317,6 +319,23 @@ def test_a_next_generation_group_is_listed_and_its_offsets_are_served() -> None:
     described = group.describe("new-app")
     assert described.error_code == ErrorCode.GROUP_ID_NOT_FOUND
     assert described.error_message == "Group new-app is not a classic group."
+
+
+@pytest.mark.parametrize("offsets_first", [False, True])
+def test_a_next_generation_group_keeps_its_type_beside_its_offsets(offsets_first: bool) -> None:
+    log = MemoryLog()
+    for step in ("offset", "group") if offsets_first else ("group", "offset"):
+        if step == "group":
+            put(log, *next_gen(GROUP, 3))
+        else:
+            put_offset(log, 10)
+    group = loaded(log)
+    (listed,) = group.coordinator.list_groups(ListGroupsRequest()).groups
+    assert (listed.group_id, listed.group_type) == (GROUP, "consumer")
+    assert group.committed() == 10
+    assert group.commit_code(11) == ErrorCode.NONE
+    assert group.delete_offset().topics[0].partitions[0].error_code == ErrorCode.NONE
+    assert group.committed() == -1
 
 
 def test_a_classic_member_turns_a_next_generation_group_into_a_classic_one() -> None:

@@ -94,6 +94,11 @@ class ClassicGroup:
         self.state_timestamp_ms = now_ms
 
     @property
+    def is_simple(self) -> bool:
+        """Whether it never had members: somebody who assigns partitions himself keeps offsets under this name."""
+        return self.protocol_type is None and not self.members and not self.pending_join_members
+
+    @property
     def can_rebalance(self) -> bool:
         return self.state in PREVIOUS_STATES[GroupState.PREPARING_REBALANCE]
 

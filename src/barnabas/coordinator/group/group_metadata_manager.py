@@ -52,9 +52,10 @@ class GroupMetadataManager:
     def find(self, group_id: str) -> ClassicGroup | None:
         return self._groups.get(group_id)
 
-    def group(self, group_id: str) -> ClassicGroup:
+    def find_for_removal(self, group_id: str) -> ClassicGroup | None:
+        """The group to remove something of; None when it is of another type, which has no members here."""
         group = self._groups.get(group_id)
-        if group is None:
+        if group is None and self.foreign_groups.type_of(group_id) is None:
             raise ApiException(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
         return group
 
@@ -232,14 +233,8 @@ class GroupMetadataManager:
     # -- DeleteGroups and expiry
 
     def validate_delete_group(self, group_id: str) -> None:
-        group = self._groups.get(group_id)
-        if group is None:
-            if self.foreign_groups.type_of(group_id) is None:
-                raise ApiException(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
-            return
-        if group.state is GroupState.DEAD:
-            raise ApiException(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
-        if group.state is not GroupState.EMPTY:
+        group = self.find_for_removal(group_id)
+        if group is not None and group.state is not GroupState.EMPTY:
             raise ApiException(ErrorCode.NON_EMPTY_GROUP)
 
     def tombstones(self, group_id: str) -> list[CoordinatorRecord]:
@@ -265,10 +260,13 @@ class GroupMetadataManager:
 
     def replay_foreign(self, record: ForeignGroupRecord) -> None:
         self.foreign_groups.replay(record)
+        group = self._groups.get(record.group_id)
+        if record.value is not None and group is not None and group.is_simple:
+            del self._groups[record.group_id]  # Its offsets stood before it in the log.
 
     def ensure_group(self, group_id: str, now_ms: int) -> None:
         """Offsets without a group make a simple group: Empty, without a protocol type."""
-        if group_id not in self._groups:
+        if group_id not in self._groups and self.foreign_groups.type_of(group_id) is None:
             self._groups[group_id] = ClassicGroup(group_id, now_ms=now_ms)
 
     # -- becoming and ceasing to be the coordinator

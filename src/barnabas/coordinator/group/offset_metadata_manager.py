@@ -219,13 +219,13 @@ class OffsetMetadataManager:
     def delete_offsets(self, request: OffsetDeleteRequest) -> CoordinatorResult[OffsetDeleteResponse]:
         """Remove offsets of topics that no member subscribes to."""
         group_id = request.group_id
-        group = self._groups.group(group_id)
-        if group.state is not GroupState.EMPTY and not group.uses_consumer_protocol:
+        group = self._groups.find_for_removal(group_id)
+        if group is not None and group.state is not GroupState.EMPTY and not group.uses_consumer_protocol:
             raise ApiException(ErrorCode.NON_EMPTY_GROUP)
         records: list[CoordinatorRecord] = []
         topics: list[OffsetDeleteResponseTopic] = []
         for topic in request.topics:
-            subscribed = group.is_subscribed_to(topic.name)
+            subscribed = group is not None and group.is_subscribed_to(topic.name)
             code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if subscribed else ErrorCode.NONE
             partitions = []
             for partition in topic.partitions:
