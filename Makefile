@@ -47,7 +47,7 @@ dev: $(VENV)/.dev.stamp ## add what tests, checks and benchmarks need
 $(VENV)/.uv.stamp: $(LOCKS)/uv.lock.txt
 	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "barnabas needs Python 3.11 or later; $(PYTHON) is $$("$(PYTHON)" -V 2>&1). Try: make PYTHON=python3.11 ..." >&2; exit 1; }
-	@test -x $(BIN)/python || { echo "making $(VENV)"; "$(PYTHON)" -m venv $(VENV); }
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || { echo "making $(VENV)"; "$(PYTHON)" -m venv --clear $(VENV); }
 	@$(BIN)/python -m pip install --quiet --require-hashes --only-binary :all: -r $<
 	@touch $@
 
