@@ -54,10 +54,8 @@ class ControllerState:
         self, records: Sequence[ApiMessageAndVersion], last_offset: int, committed: Callable[[], None]
     ) -> None:
         """Move ``image`` over our own records; ``committed`` is called when they are."""
-        delta = MetadataDelta(self.image)
-        for record, _ in records:
-            delta.replay(record)
-        self.image = delta.apply(MetadataProvenance(last_offset, self.image.provenance.last_contained_epoch))
+        provenance = MetadataProvenance(last_offset, self.image.provenance.last_contained_epoch)
+        self.image = _replayed(self.image, [message for message, _ in records], provenance)
         self._ahead.append(_Ahead(last_offset, self.image, committed))
 
     def wait_for_uncommitted(self, committed: Callable[[], None]) -> None:
@@ -83,18 +81,19 @@ class ControllerState:
         for batch in batches:
             self._remember_registrations(batch)
             provenance = MetadataProvenance(batch.last_offset, batch.epoch, batch.append_time_ms)
-            image = self.committed
-            done: list[Callable[[], None]] = []
+            done: list[_Ahead] = []
             while self._ahead and self._ahead[0].last_offset <= batch.last_offset:
-                ahead = self._ahead.popleft()
-                image = ahead.image
-                done.append(ahead.committed)
-            self.committed = image.with_provenance(provenance)
+                done.append(self._ahead.popleft())
+            if done and done[-1].last_offset == batch.last_offset:
+                self.committed = done[-1].image.with_provenance(provenance)
+            else:
+                # A decision that is not atomic goes on in the next batch: its image is not committed yet.
+                self.committed = _replayed(self.committed, batch.records, provenance)
             self._delta = MetadataDelta(self.committed)
             if not self._ahead:
                 self.image = self.committed
-            for committed in done:
-                committed()
+            for ahead in done:
+                ahead.committed()
 
     def handle_commit(self, batches: Iterable[CommittedBatch]) -> None:
         """A standby: replay what another controller decided."""
@@ -144,3 +143,10 @@ class ControllerState:
         for index, record in enumerate(batch.records):
             if type(record) is RegisterBrokerRecord:
                 self.registration_offsets[record.broker_id] = batch.base_offset + index
+
+
+def _replayed(image: MetadataImage, records: Sequence[Any], provenance: MetadataProvenance) -> MetadataImage:
+    delta = MetadataDelta(image)
+    for record in records:
+        delta.replay(record)
+    return delta.apply(provenance)

@@ -64,7 +64,7 @@ class PartitionAlteration:
         self._cluster.check_broker_epoch(broker_id, broker_epoch)
         records: list[ApiMessageAndVersion] = []
         states = [self._alter(broker_id, change, records) for change in changes]
-        return ControllerResult(records, states)
+        return ControllerResult(records, states, is_atomic=False)
 
     def _alter(self, broker_id: int, change: IsrChange, records: list[ApiMessageAndVersion]) -> PartitionState:
         topic = self._state.image.topics.by_id.get(change.topic_id)
@@ -140,4 +140,4 @@ class PartitionAlteration:
                     record = builder.build()
                     if record is not None:
                         records.append(record)
-        return ControllerResult(records, results)
+        return ControllerResult(records, results, is_atomic=False)

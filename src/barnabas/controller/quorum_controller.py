@@ -23,6 +23,7 @@ from barnabas.common.clock import Clock
 from barnabas.common.errors import ApiException, ErrorCode, InvariantViolated, invariant
 from barnabas.common.uuid import Uuid
 from barnabas.controller.activation import activation_records
+from barnabas.controller.append_limits import check_limits
 from barnabas.controller.cluster_control_manager import ClusterControlManager
 from barnabas.controller.configuration_control_manager import ConfigurationControlManager
 from barnabas.controller.controller_config import ControllerConfig
@@ -158,7 +159,8 @@ class QuorumController:
             return deferred
         try:
             result = decide()
-            self._check_size(result)
+            limit = self.config.max_records_per_batch
+            check_limits(result.records, is_atomic=result.is_atomic, max_records=limit)
         except ApiException as error:
             deferred.complete(answer_error(error))
             return deferred
@@ -222,10 +224,6 @@ class QuorumController:
         self._last_write_ms = self._clock.monotonic_ms()
         self._appends.append(Append(result.records, result.is_atomic))
         self._on_appends()
-
-    def _check_size(self, result: ControllerResult[Any]) -> None:
-        if result.is_atomic and len(result.records) > self.config.max_records_per_batch:
-            raise ApiException(ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
 
     # Time
 

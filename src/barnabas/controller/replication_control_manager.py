@@ -2,7 +2,8 @@
 
 Each concept has its module; this class puts them together and decides what touches both a broker's
 registration and its partitions. The order of records matters: what a leaving broker held moves before the
-record that fences it, and an arriving broker is unfenced before it may lead.
+record that fences it, and an arriving broker is unfenced before it may lead. Those records need not be atomic:
+a broker may hold more partitions than a batch has room for, and every prefix of them is a state that can be.
 """
 
 from __future__ import annotations
@@ -55,6 +56,7 @@ class ReplicationControlManager:
         random_int: Callable[[int], int],
     ) -> None:
         self._state = state
+        self._config = config
         self._cluster = cluster
         self.election = PartitionElection(state, cluster, configs)
         self.alteration = PartitionAlteration(state, cluster, configs, self.election)
@@ -95,7 +97,7 @@ class ReplicationControlManager:
         message: RegisterBrokerRecord = registration.message
         if message.fenced:
             self._cluster.heartbeats.forget(request.broker_id)
-        return ControllerResult(records, message.broker_epoch)
+        return ControllerResult(records, message.broker_epoch, is_atomic=self._fits_a_batch(records))
 
     def unregister_broker(self, broker_id: int) -> ControllerResult[None]:
         broker = self._state.image.cluster.brokers.get(broker_id)
@@ -105,7 +107,7 @@ class ReplicationControlManager:
         removal = UnregisterBrokerRecord(broker_id=broker_id, broker_epoch=broker.epoch)
         records.append(ApiMessageAndVersion(removal, 0))
         self._cluster.heartbeats.forget(broker_id)
-        return ControllerResult(records, None)
+        return ControllerResult(records, None, is_atomic=False)
 
     def process_broker_heartbeat(
         self, request: BrokerHeartbeatRequest, *, now_ms: int, next_write_offset: int
@@ -138,14 +140,18 @@ class ReplicationControlManager:
             in_controlled_shutdown=following == BrokerControlState.CONTROLLED_SHUTDOWN,
             should_shut_down=following == BrokerControlState.SHUTDOWN_NOW,
         )
-        return ControllerResult(records, reply)
+        return ControllerResult(records, reply, is_atomic=False)
 
     def fence_stale_broker(self, broker_id: int) -> ControllerResult[None]:
         """Its session ran out. One that is fenced already has nothing to lose."""
         broker = self._state.image.cluster.brokers.get(broker_id)
         if broker is None or broker.fenced:
             return ControllerResult((), None)
-        return ControllerResult(self._fence(broker), None)
+        return ControllerResult(self._fence(broker), None, is_atomic=False)
+
+    def _fits_a_batch(self, records: Sequence[ApiMessageAndVersion]) -> bool:
+        """A broker that leaves more partitions behind than a batch holds must be able to come back all the same."""
+        return len(records) <= self._config.max_records_per_batch
 
     def _records_of_transition(
         self, broker: BrokerRegistration, current: BrokerControlState, following: BrokerControlState

@@ -4,7 +4,8 @@ import pytest
 
 from barnabas.common.errors import ErrorCode
 from barnabas.controller.apis import create_topics
-from barnabas.protocol.messages.create_topics import CreateTopicsRequest
+from barnabas.metadata.loader import CommittedBatch
+from barnabas.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from barnabas.protocol.records.begin_transaction_record import BeginTransactionRecord
 from barnabas.protocol.records.config_record import ConfigRecord
 from barnabas.protocol.records.end_transaction_record import EndTransactionRecord
@@ -122,3 +123,47 @@ def test_an_unexpected_error_is_answered_and_keeps_the_controller_active(harness
     assert answer.value == ErrorCode.UNKNOWN_SERVER_ERROR  # type: ignore[comparison-overlap]
     assert isinstance(harness.faults[0], ZeroDivisionError)
     assert harness.controller.is_active
+
+
+def large(name: str) -> CreatableTopic:
+    value = "0:1," * 8_000 + "0:1"
+    configs = [CreatableTopicConfig(name=f"{side}.replication.throttled.replicas", value=value) for side in SIDES]
+    return topic(name, configs=configs)
+
+
+SIDES = ("leader", "follower")
+
+
+def test_a_decision_that_no_batch_can_hold_is_refused_before_it_is_replayed(harness: ControllerHarness) -> None:
+    harness.start_broker(1)
+    before = harness.controller.state.image
+    results = harness.create(*[large(f"t{number}") for number in range(150)]).topics
+    assert {result.error_code for result in results} == {ErrorCode.POLICY_VIOLATION}
+    assert harness.controller.state.image is before
+    assert {result.error_code for result in harness.create(*[large(f"t{n}") for n in range(100)]).topics} == {0}
+
+
+def test_a_fenced_broker_may_leave_more_partitions_than_a_batch_holds() -> None:
+    harness = ControllerHarness(max_records_per_batch=40).activate()
+    harness.start_broker(1)
+    for number in range(5):
+        harness.create(topic(f"t{number}", 10))
+    harness.clock.ms += 10_000
+    harness.controller.tick(harness.clock.ms)
+    fencing = harness.controller.take_appends()[0]
+    assert len(fencing.records) == 51
+    assert not fencing.is_atomic
+    base = harness.end_offset
+    harness.controller.handle_appended([fencing], base)
+    messages = [message for message, _ in fencing.records]
+    halves = [
+        CommittedBatch(base_offset=base, last_offset=base + 39, epoch=1, append_time_ms=0, records=messages[:40]),
+        CommittedBatch(base_offset=base + 40, last_offset=base + 50, epoch=1, append_time_ms=0, records=messages[40:]),
+    ]
+    standby = ControllerHarness()
+    standby.controller.handle_commit(harness.log)
+    for half in halves:
+        harness.controller.handle_commit([half])
+        standby.controller.handle_commit([half])
+        assert harness.controller.committed_image == standby.controller.committed_image
+    assert not harness.controller.committed_image.cluster.is_alive(1)

@@ -1,0 +1,54 @@
+"""How much one decision may write.
+
+Atomic records must fit one batch of the metadata log. What does not fit has to be refused when it is decided:
+once a decision is replayed, later ones rest on it, and the log can no longer say no.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.metadata.image.record_writer import ApiMessageAndVersion
+from barnabas.protocol.record_serde import encode_metadata_record
+from barnabas.protocol.records.partition_change_record import PartitionChangeRecord
+from barnabas.protocol.records.partition_record import PartitionRecord
+from barnabas.protocol.records.topic_record import TopicRecord
+
+__all__ = ["BATCH_MAX_BYTES", "check_limits"]
+
+BATCH_MAX_BYTES: Final = 8 * 1024 * 1024
+"""Kafka's limit for a batch of the metadata log."""
+
+_BATCH_OVERHEAD = 128
+_RECORD_OVERHEAD = 32
+_TOPIC_BYTES_MAX = 300
+_PARTITION_BYTES = 64
+_REPLICA_BYTES_MAX = 64
+_TOO_LARGE = "Unable to perform excessively large batch operation."
+
+
+def check_limits(records: Sequence[ApiMessageAndVersion], *, is_atomic: bool, max_records: int) -> None:
+    """Raise POLICY_VIOLATION unless the log will take the records."""
+    if is_atomic and len(records) > max_records:
+        raise ApiException(ErrorCode.POLICY_VIOLATION, _TOO_LARGE)
+    total = _BATCH_OVERHEAD
+    for record in records:
+        total = (total if is_atomic else _BATCH_OVERHEAD) + _RECORD_OVERHEAD + _size_bound(record)
+        if total > BATCH_MAX_BYTES:
+            raise ApiException(ErrorCode.POLICY_VIOLATION, _TOO_LARGE)
+
+
+def _size_bound(record: ApiMessageAndVersion) -> int:
+    """No less than its encoded size: guessed for records that come in thousands, measured for the others."""
+    message = record.message
+    kind = type(message)
+    if kind is TopicRecord:
+        return _TOPIC_BYTES_MAX
+    if kind is PartitionRecord:
+        return _PARTITION_BYTES + _REPLICA_BYTES_MAX * len(message.replicas)
+    if kind is PartitionChangeRecord:
+        lists = (message.isr, message.replicas, message.eligible_leader_replicas, message.directories)
+        return _PARTITION_BYTES + _REPLICA_BYTES_MAX * sum(len(ids) for ids in lists if ids)
+    return len(encode_metadata_record(message, record.version))
