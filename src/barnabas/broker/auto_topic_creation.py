@@ -12,19 +12,20 @@ from typing import TYPE_CHECKING, cast
 
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.topic_name import INTERNAL_TOPIC_NAMES
+from barnabas.protocol.api_keys import API_TABLE, ApiKey
 from barnabas.protocol.messages.create_topics import (
     CreatableTopic,
     CreatableTopicConfig,
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
+from barnabas.security.request_context import RequestContext
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from barnabas.broker.broker_settings import BrokerSettings
     from barnabas.broker.ports import ControllerChannel
-    from barnabas.security.request_context import RequestContext
 
 __all__ = ["GROUP_METADATA_TOPIC", "INTERNAL_TOPICS", "TRANSACTION_STATE_TOPIC", "AutoTopicCreation"]
 
@@ -63,7 +64,9 @@ class AutoTopicCreation:
         request = CreateTopicsRequest(topics=[self._topic(name) for name in names], timeout_ms=_CREATE_TIMEOUT_MS)
         try:
             answer = await (
-                self._controller.send(request) if context is None else self._controller.forward(request, context)
+                self._controller.send(request)
+                if context is None
+                else self._controller.forward(request, _creating(context))
             )
             for topic in cast("CreateTopicsResponse", answer).topics:
                 if topic.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
@@ -97,3 +100,17 @@ class AutoTopicCreation:
             num_partitions=settings.num_partitions,
             replication_factor=settings.default_replication_factor,
         )
+
+
+def _creating(context: RequestContext) -> RequestContext:
+    """The CreateTopics that the client did not send itself: in its name, from its host."""
+    return RequestContext(
+        api_key=ApiKey.CREATE_TOPICS,
+        api_version=API_TABLE[ApiKey.CREATE_TOPICS].highest,
+        correlation_id=context.correlation_id,
+        client_id=context.client_id,
+        principal=context.principal,
+        client_host=context.client_host,
+        listener_name=context.listener_name,
+        connection_id=context.connection_id,
+    )

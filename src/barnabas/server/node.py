@@ -281,6 +281,7 @@ class Node:
     async def start(self) -> None:
         """Returns when the node serves clients. Raises NodeStartError."""
         try:
+            self.metrics.bind()
             await self._bind()
         except OSError as error:
             raise NodeStartError(f"a listener cannot be opened: {error.strerror or error}") from error

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -24,41 +25,54 @@ log = logging.getLogger(__name__)
 class MetricsEndpoint:
     def __init__(self, node: Node) -> None:
         self._node = node
+        self._socket: socket.socket | None = None
         self._server: Any = None
         self._thread: threading.Thread | None = None
         self.port = 0
 
-    async def start(self) -> None:
+    def bind(self) -> None:
+        """Claim the port before anything else happens. Raises OSError."""
         endpoint = self._node.config.metrics_endpoint
         if endpoint is None:
             return
-        from barnabas.server.node_storage import NodeStartError
-
         try:
-            self._server = await asyncio.get_running_loop().run_in_executor(None, self._open, endpoint)
+            self._socket = socket.create_server(endpoint, backlog=16)
         except OSError as error:
-            raise NodeStartError(
-                f"barnabas.metrics.listener={endpoint[0]}:{endpoint[1]} cannot be opened: {error.strerror or error}"
-            ) from error
-        self.port = self._server.server_port
+            reason = f"barnabas.metrics.listener={endpoint[0]}:{endpoint[1]}: {error.strerror or error}"
+            raise OSError(error.errno, reason) from error
+        self.port = self._socket.getsockname()[1]
+
+    async def start(self) -> None:
+        if self._socket is None:
+            return
+        self._server = await asyncio.get_running_loop().run_in_executor(None, self._make_server, self._socket)
         self._thread = threading.Thread(target=self._server.serve_forever, name="metrics", daemon=True)
         self._thread.start()
-        log.info("metrics on http://%s:%d/metrics", endpoint[0] or "localhost", self.port)
+        log.info("metrics on http://%s:%d/metrics", self._socket.getsockname()[0], self.port)
 
     async def stop(self) -> None:
         if self._server is not None and self._thread is not None:
             await asyncio.get_running_loop().run_in_executor(None, self._server.shutdown)
-            self._server.server_close()
             self._thread.join()
+        if self._socket is not None:
+            self._socket.close()
 
-    def _open(self, endpoint: tuple[str, int]) -> Any:
-        from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
+    def _make_server(self, bound: socket.socket) -> Any:
+        from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
         class Quiet(WSGIRequestHandler):
+            timeout = 10  # A client that sends nothing does not keep the others waiting for ever.
+
             def log_message(self, format: str, *args: Any) -> None:
                 log.debug(format, *args)
 
-        return make_server(endpoint[0], endpoint[1], self._application(), WSGIServer, Quiet)
+        server = WSGIServer(bound.getsockname()[:2], Quiet, bind_and_activate=False)
+        server.socket.close()
+        server.socket = bound
+        server.server_name, server.server_port = bound.getsockname()[:2]
+        server.setup_environ()
+        server.set_app(self._application())
+        return server
 
     def _application(self) -> Callable[..., Iterable[bytes]]:
         from prometheus_client import CollectorRegistry, make_wsgi_app

@@ -59,9 +59,12 @@ def read_identity(config: NodeConfig) -> NodeIdentity:
             f"log directory {directory} is not formatted, the others are: "
             "format it with barnabas storage format --ignore-formatted"
         )
+    cluster_id = ensemble.cluster_id
+    if cluster_id is None:
+        raise NodeStartError(f"there is no cluster.id in meta.properties of {', '.join(ensemble.log_dirs)}")
     metadata = ensemble.log_dirs[config.metadata_log_dir]
     return NodeIdentity(
-        ensemble.cluster_id or "",
+        cluster_id,
         [found.directory_id or Uuid.ZERO for path, found in ensemble.log_dirs.items() if path in config.log_dirs],
         metadata.directory_id or Uuid.ZERO,
     )
@@ -69,6 +72,10 @@ def read_identity(config: NodeConfig) -> NodeIdentity:
 
 def _format(config: NodeConfig) -> None:
     from barnabas.server.storage_formatter import FormatError, format_storage
+
+    for directory in dict.fromkeys([*config.log_dirs, config.metadata_log_dir]):
+        if os.path.isdir(f"{directory}/__cluster_metadata-0"):
+            raise NodeStartError(f"{directory} holds the data of a cluster, but its meta.properties is missing")
 
     cluster_id = str(Uuid(os.urandom(16)))
     try:

@@ -1,0 +1,140 @@
+"""Every version of every API that ApiVersions names is answered in that version; every other one is refused."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from barnabas.broker.apis import SERVED_BY_BROKER
+from barnabas.common.errors import ErrorCode
+from barnabas.protocol.api_keys import API_TABLE, ApiKey
+from barnabas.protocol.headers import RequestHeader, ResponseHeader, request_header_version
+from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
+from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from tests.interop.raw_client import RawClient
+from tests.peers.barnabas_node import BarnabasNode, running_barnabas
+from tests.peers.every_request import Target, request_for
+
+pytestmark = pytest.mark.interop
+
+FIRST_SERVED = {ApiKey.PRODUCE: 3}
+"""Produce is advertised from 0 for old librdkafka, and served from 3."""
+
+# What a request of ours may be told: it names a member that is not there, or asks for what is done already.
+EXPECTED = {
+    ApiKey.HEARTBEAT: {ErrorCode.UNKNOWN_MEMBER_ID},
+    ApiKey.SYNC_GROUP: {ErrorCode.UNKNOWN_MEMBER_ID},
+    ApiKey.LEAVE_GROUP: {ErrorCode.NONE, ErrorCode.UNKNOWN_MEMBER_ID},
+    ApiKey.JOIN_GROUP: {ErrorCode.NONE, ErrorCode.MEMBER_ID_REQUIRED},
+    ApiKey.OFFSET_DELETE: {ErrorCode.NONE, ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC},
+    ApiKey.DELETE_GROUPS: {ErrorCode.GROUP_ID_NOT_FOUND},
+    ApiKey.DESCRIBE_GROUPS: {ErrorCode.NONE, ErrorCode.GROUP_ID_NOT_FOUND},
+    ApiKey.CREATE_TOPICS: {ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS},
+}
+VERSIONS = [
+    (key, version)
+    for key, (low, high) in SERVED_BY_BROKER.items()
+    for version in range(FIRST_SERVED.get(key, low), high + 1)
+]
+REFUSED = [
+    *((key, version) for key, (low, high) in SERVED_BY_BROKER.items() for version in (low - 1, high + 1, 32767)),
+    *((ApiKey.PRODUCE, version) for version in range(3)),
+    *((key, API_TABLE[key].highest) for key in API_TABLE if key not in SERVED_BY_BROKER),
+]
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BarnabasNode]:
+    with running_barnabas(tmp_path_factory.mktemp("versions")) as running:
+        yield running
+        printed = running.printed()
+    assert " ERROR " not in printed
+    assert "Traceback" not in printed
+
+
+@pytest.fixture(scope="module")
+def target(node: BarnabasNode) -> Target:
+    client = RawClient(node.port)
+    client.call(CreateTopicsRequest(topics=[CreatableTopic(name="versions", num_partitions=1, replication_factor=1)]))
+    topic_id = client.call(MetadataRequest(topics=[MetadataRequestTopic(name="versions")]), 12).topics[0].topic_id
+    deadline = time.monotonic() + 10
+    while client.call(FindCoordinatorRequest(key="a-group"), 3).error_code and time.monotonic() < deadline:
+        time.sleep(0.02)
+    client.close()
+    return Target(topic="versions", topic_id=topic_id, group="a-group", new_topic="made-and-deleted")
+
+
+def error_codes(message: Any) -> set[int]:
+    """Every error code anywhere in a response."""
+    found: set[int] = set()
+    for name in type(message).__slots__:
+        value = getattr(message, name, None)
+        if name == "error_code" and isinstance(value, int):
+            found.add(value)
+        elif isinstance(value, list):
+            for element in value:
+                if hasattr(type(element), "__slots__") and not isinstance(element, tuple | bytes):
+                    found |= error_codes(element)
+    return found
+
+
+@pytest.mark.parametrize(("key", "version"), VERSIONS, ids=lambda value: getattr(value, "name", f"v{value}"))
+def test_an_advertised_version_is_answered(node: BarnabasNode, target: Target, key: ApiKey, version: int) -> None:
+    client = RawClient(node.port)
+    if key is ApiKey.DELETE_TOPICS:
+        client.call(request_for(ApiKey.CREATE_TOPICS, 7, target), 7)
+    answer = client.call(request_for(key, version, target), version)
+    client.close()
+    allowed = EXPECTED.get(key, {ErrorCode.NONE})
+    assert error_codes(answer) <= allowed, answer
+    assert answer.encode(version), "the answer is a message of that version"
+
+
+def test_what_is_advertised_is_what_is_tried_here(node: BarnabasNode) -> None:
+    client = RawClient(node.port)
+    answer = client.call(ApiVersionsRequest(client_software_name="x", client_software_version="1"), 4)
+    client.close()
+    advertised = {ApiKey(entry.api_key): (entry.min_version, entry.max_version) for entry in answer.api_keys}
+    assert advertised == SERVED_BY_BROKER
+
+
+def closes(node: BarnabasNode, key: int, version: int) -> bytes:
+    """What comes back for a bare header of that API and version before the connection ends (or 20 bytes of it)."""
+    header = key.to_bytes(2, "big", signed=True) + version.to_bytes(2, "big", signed=True)
+    frame = header + (7).to_bytes(4, "big") + b"\xff\xff"
+    with socket.create_connection(("127.0.0.1", node.port), 10) as connection:
+        connection.sendall(len(frame).to_bytes(4, "big") + frame)
+        return connection.recv(100_000)
+
+
+@pytest.mark.parametrize(("key", "version"), REFUSED, ids=lambda value: getattr(value, "name", f"v{value}"))
+def test_any_other_version_closes_the_connection(node: BarnabasNode, key: ApiKey, version: int) -> None:
+    answer = closes(node, key, version)
+    if key is not ApiKey.API_VERSIONS:
+        assert answer == b""
+        return
+    _, position = ResponseHeader.read(answer[4:], 0, 0)
+    told = ApiVersionsResponse.decode(answer[4:], 0, position)
+    assert told.error_code == ErrorCode.UNSUPPORTED_VERSION
+    assert {ApiKey(entry.api_key) for entry in told.api_keys} >= {ApiKey.API_VERSIONS}
+
+
+@pytest.mark.parametrize("key", [-1, 999, 32767])
+def test_an_api_that_nobody_knows_closes_the_connection(node: BarnabasNode, key: int) -> None:
+    assert closes(node, key, 0) == b""
+
+
+def test_a_real_produce_of_an_unserved_version_closes_the_connection(node: BarnabasNode, target: Target) -> None:
+    header = RequestHeader(request_api_key=0, request_api_version=2, correlation_id=1, client_id="old")
+    body = b"\xff\xff\x00\x00\x27\x10\x00\x00\x00\x00"
+    frame = header.encode(request_header_version(ApiKey.PRODUCE, 3)) + body
+    with socket.create_connection(("127.0.0.1", node.port), 10) as connection:
+        connection.sendall(len(frame).to_bytes(4, "big") + frame)
+        assert connection.recv(100) == b""
+    assert "PRODUCE" in node.printed().upper()

@@ -1,0 +1,247 @@
+"""A small, valid request for each API that a broker serves, in each of its versions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from barnabas.common.uuid import Uuid
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.messages import (
+    api_versions,
+    create_partitions,
+    create_topics,
+    delete_groups,
+    delete_records,
+    delete_topics,
+    describe_cluster,
+    describe_configs,
+    describe_groups,
+    describe_log_dirs,
+    describe_topic_partitions,
+    fetch,
+    find_coordinator,
+    heartbeat,
+    incremental_alter_configs,
+    init_producer_id,
+    join_group,
+    leave_group,
+    list_groups,
+    list_offsets,
+    metadata,
+    offset_commit,
+    offset_delete,
+    offset_fetch,
+    offset_for_leader_epoch,
+    produce,
+    sync_group,
+)
+from barnabas.protocol.record_batch import Record
+from barnabas.protocol.record_batch_builder import build_batch
+
+__all__ = ["Target", "request_for"]
+
+
+class Target(NamedTuple):
+    """What the requests are about: a topic that exists, a group, and a topic that may be made and deleted."""
+
+    topic: str
+    topic_id: Uuid
+    group: str
+    new_topic: str
+
+
+def _produce(at: Target, version: int) -> Any:
+    batch = build_batch([Record(0, 1_700_000_000_000, b"key", b"value", ())])
+    data = [produce.PartitionProduceData(index=0, records=batch)]
+    named = {"topic_id": at.topic_id} if version >= 13 else {"name": at.topic}
+    return produce.ProduceRequest(
+        acks=-1, timeout_ms=5000, topic_data=[produce.TopicProduceData(partition_data=data, **named)]
+    )
+
+
+def _fetch(at: Target, version: int) -> Any:
+    named = {"topic_id": at.topic_id} if version >= 13 else {"topic": at.topic}
+    wanted = [fetch.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1000)]
+    return fetch.FetchRequest(max_wait_ms=10, min_bytes=0, topics=[fetch.FetchTopic(partitions=wanted, **named)])
+
+
+def _list_offsets(at: Target, version: int) -> Any:
+    asked = [list_offsets.ListOffsetsPartition(partition_index=0, timestamp=-1)]
+    return list_offsets.ListOffsetsRequest(
+        replica_id=-1, topics=[list_offsets.ListOffsetsTopic(name=at.topic, partitions=asked)]
+    )
+
+
+def _metadata(at: Target, version: int) -> Any:
+    return metadata.MetadataRequest(topics=[metadata.MetadataRequestTopic(name=at.topic)])
+
+
+def _offset_commit(at: Target, version: int) -> Any:
+    partitions = [
+        offset_commit.OffsetCommitRequestPartition(partition_index=0, committed_offset=1, committed_metadata="")
+    ]
+    named = {"topic_id": at.topic_id} if version >= 10 else {"name": at.topic}
+    return offset_commit.OffsetCommitRequest(
+        group_id=at.group, topics=[offset_commit.OffsetCommitRequestTopic(partitions=partitions, **named)]
+    )
+
+
+def _offset_fetch(at: Target, version: int) -> Any:
+    if version < 8:
+        topics = [offset_fetch.OffsetFetchRequestTopic(name=at.topic, partition_indexes=[0])]
+        return offset_fetch.OffsetFetchRequest(group_id=at.group, topics=topics)
+    named = {"topic_id": at.topic_id} if version >= 10 else {"name": at.topic}
+    wanted = [offset_fetch.OffsetFetchRequestTopics(partition_indexes=[0], **named)]
+    return offset_fetch.OffsetFetchRequest(
+        groups=[offset_fetch.OffsetFetchRequestGroup(group_id=at.group, topics=wanted)]
+    )
+
+
+def _find_coordinator(at: Target, version: int) -> Any:
+    if version < 4:
+        return find_coordinator.FindCoordinatorRequest(key=at.group)
+    return find_coordinator.FindCoordinatorRequest(coordinator_keys=[at.group])
+
+
+def _join_group(at: Target, version: int) -> Any:
+    return join_group.JoinGroupRequest(
+        group_id=at.group,
+        session_timeout_ms=10_000,
+        rebalance_timeout_ms=10_000 if version else -1,
+        protocol_type="consumer",
+        protocols=[join_group.JoinGroupRequestProtocol(name="range", metadata=b"")],
+    )
+
+
+def _heartbeat(at: Target, version: int) -> Any:
+    return heartbeat.HeartbeatRequest(group_id=at.group, generation_id=1, member_id="nobody")
+
+
+def _leave_group(at: Target, version: int) -> Any:
+    if version < 3:
+        return leave_group.LeaveGroupRequest(group_id=at.group, member_id="nobody")
+    return leave_group.LeaveGroupRequest(group_id=at.group, members=[leave_group.MemberIdentity(member_id="nobody")])
+
+
+def _sync_group(at: Target, version: int) -> Any:
+    named = {"protocol_type": "consumer", "protocol_name": "range"} if version >= 5 else {}
+    return sync_group.SyncGroupRequest(group_id=at.group, generation_id=1, member_id="nobody", **named)
+
+
+def _create_topics(at: Target, version: int) -> Any:
+    topic = create_topics.CreatableTopic(
+        name=at.new_topic,
+        num_partitions=1,
+        replication_factor=1,
+        configs=[create_topics.CreatableTopicConfig(name="retention.ms", value="60000")],
+    )
+    return create_topics.CreateTopicsRequest(topics=[topic], timeout_ms=10_000)
+
+
+def _delete_topics(at: Target, version: int) -> Any:
+    if version < 6:
+        return delete_topics.DeleteTopicsRequest(topic_names=[at.new_topic], timeout_ms=10_000)
+    return delete_topics.DeleteTopicsRequest(
+        topics=[delete_topics.DeleteTopicState(name=at.new_topic)], timeout_ms=10_000
+    )
+
+
+def _delete_records(at: Target, version: int) -> Any:
+    partitions = [delete_records.DeleteRecordsPartition(partition_index=0, offset=0)]
+    return delete_records.DeleteRecordsRequest(
+        topics=[delete_records.DeleteRecordsTopic(name=at.topic, partitions=partitions)], timeout_ms=10_000
+    )
+
+
+def _init_producer_id(at: Target, version: int) -> Any:
+    return init_producer_id.InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
+
+
+def _offset_for_leader_epoch(at: Target, version: int) -> Any:
+    asked = [offset_for_leader_epoch.OffsetForLeaderPartition(partition=0, leader_epoch=0)]
+    return offset_for_leader_epoch.OffsetForLeaderEpochRequest(
+        replica_id=-1, topics=[offset_for_leader_epoch.OffsetForLeaderTopic(topic=at.topic, partitions=asked)]
+    )
+
+
+def _describe_configs(at: Target, version: int) -> Any:
+    resources = [
+        describe_configs.DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=None)
+        for kind, name in ((2, at.topic), (4, "1"), (32, at.group))
+    ]
+    return describe_configs.DescribeConfigsRequest(resources=resources, include_synonyms=True)
+
+
+def _describe_log_dirs(at: Target, version: int) -> Any:
+    return describe_log_dirs.DescribeLogDirsRequest(
+        topics=[describe_log_dirs.DescribableLogDirTopic(topic=at.topic, partitions=[0])]
+    )
+
+
+def _create_partitions(at: Target, version: int) -> Any:
+    topic = create_partitions.CreatePartitionsTopic(name=at.topic, count=40, assignments=None)
+    return create_partitions.CreatePartitionsRequest(topics=[topic], timeout_ms=10_000, validate_only=True)
+
+
+def _incremental_alter_configs(at: Target, version: int) -> Any:
+    change = incremental_alter_configs.AlterableConfig(name="retention.ms", config_operation=0, value="70000")
+    resources = [
+        incremental_alter_configs.AlterConfigsResource(resource_type=2, resource_name=at.topic, configs=[change])
+    ]
+    return incremental_alter_configs.IncrementalAlterConfigsRequest(resources=resources)
+
+
+def _offset_delete(at: Target, version: int) -> Any:
+    partitions = [offset_delete.OffsetDeleteRequestPartition(partition_index=0)]
+    return offset_delete.OffsetDeleteRequest(
+        group_id=at.group, topics=[offset_delete.OffsetDeleteRequestTopic(name=at.topic, partitions=partitions)]
+    )
+
+
+def _describe_topic_partitions(at: Target, version: int) -> Any:
+    return describe_topic_partitions.DescribeTopicPartitionsRequest(
+        topics=[describe_topic_partitions.TopicRequest(name=at.topic)]
+    )
+
+
+def _api_versions(at: Target, version: int) -> Any:
+    if version < 3:
+        return api_versions.ApiVersionsRequest()
+    return api_versions.ApiVersionsRequest(client_software_name="every-request", client_software_version="1.0")
+
+
+_MAKERS: dict[ApiKey, Callable[[Target, int], Any]] = {
+    ApiKey.PRODUCE: _produce,
+    ApiKey.FETCH: _fetch,
+    ApiKey.LIST_OFFSETS: _list_offsets,
+    ApiKey.METADATA: _metadata,
+    ApiKey.OFFSET_COMMIT: _offset_commit,
+    ApiKey.OFFSET_FETCH: _offset_fetch,
+    ApiKey.FIND_COORDINATOR: _find_coordinator,
+    ApiKey.JOIN_GROUP: _join_group,
+    ApiKey.HEARTBEAT: _heartbeat,
+    ApiKey.LEAVE_GROUP: _leave_group,
+    ApiKey.SYNC_GROUP: _sync_group,
+    ApiKey.DESCRIBE_GROUPS: lambda at, version: describe_groups.DescribeGroupsRequest(groups=[at.group]),
+    ApiKey.LIST_GROUPS: lambda at, version: list_groups.ListGroupsRequest(),
+    ApiKey.API_VERSIONS: _api_versions,
+    ApiKey.CREATE_TOPICS: _create_topics,
+    ApiKey.DELETE_TOPICS: _delete_topics,
+    ApiKey.DELETE_RECORDS: _delete_records,
+    ApiKey.INIT_PRODUCER_ID: _init_producer_id,
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: _offset_for_leader_epoch,
+    ApiKey.DESCRIBE_CONFIGS: _describe_configs,
+    ApiKey.DESCRIBE_LOG_DIRS: _describe_log_dirs,
+    ApiKey.CREATE_PARTITIONS: _create_partitions,
+    ApiKey.DELETE_GROUPS: lambda at, version: delete_groups.DeleteGroupsRequest(groups_names=["no-such-group"]),
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: _incremental_alter_configs,
+    ApiKey.OFFSET_DELETE: _offset_delete,
+    ApiKey.DESCRIBE_CLUSTER: lambda at, version: describe_cluster.DescribeClusterRequest(),
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS: _describe_topic_partitions,
+}
+
+
+def request_for(api_key: ApiKey, version: int, target: Target) -> Any:
+    """Raises KeyError for an API that is not served: add it here when it is."""
+    return _MAKERS[api_key](target, version)
