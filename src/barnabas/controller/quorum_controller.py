@@ -17,10 +17,11 @@ Why an answer can rest on what is not committed yet, and never leaks it, is told
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 from barnabas.common.clock import Clock
-from barnabas.common.errors import ApiException, ErrorCode, InvariantViolated, invariant
+from barnabas.common.errors import ApiException, ErrorCode, invariant
 from barnabas.common.uuid import Uuid
 from barnabas.controller.activation import activation_records
 from barnabas.controller.append_limits import check_limits
@@ -158,18 +159,19 @@ class QuorumController:
             deferred.complete(answer_error(self._not_controller()))
             return deferred
         try:
-            result = decide()
-            limit = self.config.max_records_per_batch
-            check_limits(result.records, is_atomic=result.is_atomic, max_records=limit)
+            self._answer_when_committed(self._decided(decide), deferred, answer_error)
         except ApiException as error:
             deferred.complete(answer_error(error))
-            return deferred
         except Exception as fault:
             self._on_fault(fault)
             deferred.complete(answer_error(ApiException(ErrorCode.UNKNOWN_SERVER_ERROR)))
-            return deferred
-        self._answer_when_committed(result, deferred, answer_error)
         return deferred
+
+    def _decided(self, decide: Callable[[], ControllerResult[T]]) -> ControllerResult[T]:
+        result = decide()
+        limit = self.config.max_records_per_batch
+        check_limits(result.records, is_atomic=result.is_atomic, max_records=limit)
+        return result
 
     def _answer_when_committed(
         self, result: ControllerResult[T], deferred: Deferred[T], answer_error: Callable[[ApiException], T]
@@ -181,15 +183,14 @@ class QuorumController:
             self._waiting.pop(key, None)
             deferred.complete(response)
 
-        if not result.records:
-            if not self.state.has_uncommitted:
-                deferred.complete(response)
-                return
-            self._waiting[key] = lambda error: deferred.complete(answer_error(error))
+        if result.records:
+            self._append(result, committed)
+        elif self.state.has_uncommitted:
             self.state.wait_for_uncommitted(committed)
+        else:
+            deferred.complete(response)
             return
         self._waiting[key] = lambda error: deferred.complete(answer_error(error))
-        self._append(result, committed)
 
     # Writing
 
@@ -212,13 +213,9 @@ class QuorumController:
             self._next_write_offset += base_offset - expected
 
     def _append(self, result: ControllerResult[Any], committed: Callable[[], None]) -> None:
+        """Raises InvariantViolated, with nothing changed, if the records cannot follow what is there."""
         count = len(result.records)
-        last_offset = self._next_write_offset + count - 1
-        try:
-            self.state.replay_ahead(result.records, last_offset, committed)
-        except InvariantViolated as fault:
-            self._on_fault(fault)
-            raise
+        self.state.replay_ahead(result.records, self._next_write_offset + count - 1, committed)
         self._next_write_offset += count
         self._untaken += count
         self._last_write_ms = self._clock.monotonic_ms()
@@ -232,9 +229,7 @@ class QuorumController:
         if not self.is_active:
             return
         for broker_id in self.cluster.heartbeats.stale_brokers(now_ms):
-            result = self.replication.fence_stale_broker(broker_id)
-            if result.records:
-                self._append(result, lambda: None)
+            self.submit(partial(self.replication.fence_stale_broker, broker_id), _ignore)
         idle = self.config.metadata_max_idle_interval_ms
         if idle > 0 and now_ms - self._last_write_ms >= idle:
             self._append(ControllerResult((ApiMessageAndVersion(NoOpRecord(), 0),), None), lambda: None)
@@ -264,3 +259,7 @@ class QuorumController:
         else:
             message = f"The active controller appears to be node {self.leader_id}."
         return ApiException(ErrorCode.NOT_CONTROLLER, message)
+
+
+def _ignore(error: ApiException) -> None:
+    """A decision of our own that comes too late: the next active controller will make it."""

@@ -2,15 +2,19 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.common.errors import ErrorCode
+from barnabas.common.errors import ErrorCode, InvariantViolated
+from barnabas.common.uuid import Uuid
 from barnabas.controller import append_limits
 from barnabas.controller.apis import create_topics
+from barnabas.controller.controller_result import ControllerResult
+from barnabas.metadata.image.record_writer import ApiMessageAndVersion
 from barnabas.metadata.loader import CommittedBatch
 from barnabas.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from barnabas.protocol.records.begin_transaction_record import BeginTransactionRecord
 from barnabas.protocol.records.config_record import ConfigRecord
 from barnabas.protocol.records.end_transaction_record import EndTransactionRecord
 from barnabas.protocol.records.no_op_record import NoOpRecord
+from barnabas.protocol.records.remove_topic_record import RemoveTopicRecord
 from tests.unit.controller.controller_harness import ControllerHarness, context, topic
 
 
@@ -171,3 +175,16 @@ def test_a_fenced_broker_may_leave_more_partitions_than_a_batch_holds() -> None:
         standby.controller.handle_commit([half])
         assert harness.controller.committed_image == standby.controller.committed_image
     assert not harness.controller.committed_image.cluster.is_alive(1)
+
+
+def test_records_that_contradict_the_state_are_a_fault_that_leaves_it_as_it_was(harness: ControllerHarness) -> None:
+    unknown = RemoveTopicRecord(topic_id=Uuid.from_int(999))
+    before = harness.controller.state.image
+    answer = harness.controller.submit(
+        lambda: ControllerResult([ApiMessageAndVersion(unknown, 0)], ErrorCode.NONE), lambda error: error.code
+    )
+    assert answer.value == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert isinstance(harness.faults[0], InvariantViolated)
+    assert harness.controller.state.image is before
+    assert not harness.controller.take_appends()
+    assert harness.start_broker(1)
