@@ -24,9 +24,7 @@ from barnabas.common.uuid import Uuid
 from barnabas.protocol.produce_validation import ProduceRules
 from barnabas.storage.batch_header import (
     BATCH_OVERHEAD,
-    CONTROL_FLAG,
     PREFIX,
-    TRANSACTIONAL_FLAG,
     Buffer,
 )
 from barnabas.storage.errors import CorruptSegmentError
@@ -38,15 +36,16 @@ from barnabas.storage.partition_metadata import write_partition_metadata
 from barnabas.storage.produced_batch import (
     AppendOrigin,
     ProducedBatch,
+    ProducedBatch,
     produce_rules,
     read_produced_batch,
     read_replicated_batch,
 )
+from barnabas.storage.producer_checks import apply_batch, find_duplicate
 from barnabas.storage.producer_recovery import rebuild_producers
 from barnabas.storage.producer_snapshot import delete_snapshot, list_snapshots, write_snapshot
-from barnabas.storage.producer_state import ProducerBatch, ProducerState
+from barnabas.storage.producer_state import ProducerState
 from barnabas.storage.segment import Segment
-from barnabas.storage.transaction_index import AbortedTransaction
 
 __all__ = ["AppendInfo", "FetchedRecords", "PartitionLog"]
 
@@ -225,13 +224,11 @@ class PartitionLog:
         origin: AppendOrigin = AppendOrigin.CLIENT,
     ) -> AppendInfo:
         """Give one batch its offsets and write it. Raises ApiException for a batch that the log does not take."""
-        batch = read_produced_batch(
-            records, self.produce_rules, now_ms=now_ms, origin=origin, partition=self.topic_partition
-        )
+        batch = read_produced_batch(records, self.rules, now_ms=now_ms, origin=origin, partition=self.topic_partition)
         return self.append_batch(batch, leader_epoch=leader_epoch, now_ms=now_ms)
 
     @property
-    def produce_rules(self) -> ProduceRules:
+    def rules(self) -> ProduceRules:
         """What a batch must be like; it is not changed afterwards, another one is made when the settings change."""
         rules = self._rules
         if rules is None or self._rules_of is not self.config:
@@ -243,7 +240,7 @@ class PartitionLog:
         """``append_as_leader`` of a batch that ``read_produced_batch`` took, with the same time."""
         is_log_append_time = self.config.log_append_time
         if batch.producer_id >= 0:
-            duplicate = self._check_producer(batch)
+            duplicate = find_duplicate(self.producers, batch, what=str(self.topic_partition))
             if duplicate is not None:
                 return AppendInfo(
                     duplicate.first_offset,
@@ -273,7 +270,7 @@ class PartitionLog:
             self.epochs.assign(leader_epoch, first_offset)
         self.log_end_offset = last_offset + 1
         if batch.producer_id >= 0:
-            self._apply_to_producers(batch, last_offset)
+            apply_batch(self.producers, batch, last_offset, segment)
         if last_offset + 1 - self.recovery_point >= self.config.flush_messages:
             self.flush(now_ms)
         return AppendInfo(
@@ -304,56 +301,8 @@ class PartitionLog:
                 self.epochs.assign(leader_epoch, base_offset)
             self.log_end_offset = last_offset + 1
             if batch.producer_id >= 0:
-                self._apply_to_producers(batch, last_offset)
+                apply_batch(self.producers, batch, last_offset, segment)
             view = view[batch.size :]
-
-    def _check_producer(self, batch: ProducedBatch) -> ProducerBatch | None:
-        """Raise unless the producer may write this now; return the batch that it is a duplicate of."""
-        what = str(self.topic_partition)
-        if batch.marker is not None:
-            self.producers.validate_marker(batch.producer_id, batch.producer_epoch, batch.marker, what=what)
-            return None
-        if batch.origin is not AppendOrigin.CLIENT:
-            return None
-        duplicate = self.producers.find_duplicate(
-            batch.producer_id, batch.producer_epoch, batch.base_sequence, batch.last_offset_delta + 1
-        )
-        if duplicate is None:
-            self.producers.validate_data_batch(
-                batch.producer_id,
-                batch.producer_epoch,
-                batch.base_sequence,
-                is_transactional=bool(batch.attributes & TRANSACTIONAL_FLAG),
-                what=what,
-            )
-        return duplicate
-
-    def _apply_to_producers(self, batch: ProducedBatch, last_offset: int) -> None:
-        producers = self.producers
-        if batch.marker is None:
-            if not batch.attributes & CONTROL_FLAG:
-                producers.append_data_batch(
-                    batch.producer_id,
-                    batch.producer_epoch,
-                    batch.base_sequence,
-                    last_offset=last_offset,
-                    offset_delta=batch.last_offset_delta,
-                    timestamp=batch.max_timestamp,
-                    is_transactional=bool(batch.attributes & TRANSACTIONAL_FLAG),
-                )
-            return
-        completed = producers.append_marker(
-            batch.producer_id, batch.producer_epoch, batch.marker, offset=last_offset, timestamp=batch.max_timestamp
-        )
-        if completed is not None and completed.is_abort:
-            self.active_segment.transaction_index.append(
-                AbortedTransaction(
-                    completed.producer_id,
-                    completed.first_offset,
-                    completed.last_offset,
-                    producers.last_stable_offset_after(completed),
-                )
-            )
 
     # Rolling
 

@@ -1,0 +1,60 @@
+"""Between a batch that is appended and the state of its producer: may it be written, and what follows once it is."""
+
+from __future__ import annotations
+
+from barnabas.storage.batch_header import CONTROL_FLAG, TRANSACTIONAL_FLAG
+from barnabas.storage.produced_batch import AppendOrigin, ProducedBatch
+from barnabas.storage.producer_state import ProducerBatch, ProducerState
+from barnabas.storage.segment import Segment
+from barnabas.storage.transaction_index import AbortedTransaction
+
+__all__ = ["apply_batch", "find_duplicate"]
+
+
+def find_duplicate(producers: ProducerState, batch: ProducedBatch, *, what: str) -> ProducerBatch | None:
+    """The batch that this one repeats. Raises ApiException if the producer may not write this now."""
+    if batch.marker is not None:
+        producers.validate_marker(batch.producer_id, batch.producer_epoch, batch.marker, what=what)
+        return None
+    if batch.origin is not AppendOrigin.CLIENT:
+        return None
+    duplicate = producers.find_duplicate(
+        batch.producer_id, batch.producer_epoch, batch.base_sequence, batch.last_offset_delta + 1
+    )
+    if duplicate is None:
+        producers.validate_data_batch(
+            batch.producer_id,
+            batch.producer_epoch,
+            batch.base_sequence,
+            is_transactional=bool(batch.attributes & TRANSACTIONAL_FLAG),
+            what=what,
+        )
+    return duplicate
+
+
+def apply_batch(producers: ProducerState, batch: ProducedBatch, last_offset: int, segment: Segment) -> None:
+    """The batch is in this segment now; an aborted transaction that it ends is written into the segment's index."""
+    if batch.marker is None:
+        if not batch.attributes & CONTROL_FLAG:
+            producers.append_data_batch(
+                batch.producer_id,
+                batch.producer_epoch,
+                batch.base_sequence,
+                last_offset=last_offset,
+                offset_delta=batch.last_offset_delta,
+                timestamp=batch.max_timestamp,
+                is_transactional=bool(batch.attributes & TRANSACTIONAL_FLAG),
+            )
+        return
+    completed = producers.append_marker(
+        batch.producer_id, batch.producer_epoch, batch.marker, offset=last_offset, timestamp=batch.max_timestamp
+    )
+    if completed is not None and completed.is_abort:
+        segment.transaction_index.append(
+            AbortedTransaction(
+                completed.producer_id,
+                completed.first_offset,
+                completed.last_offset,
+                producers.last_stable_offset_after(completed),
+            )
+        )
