@@ -6,7 +6,6 @@ ends when its standard input closes, so that it goes away with us even after kil
 
 from __future__ import annotations
 
-import logging
 import os
 import signal
 import sys
@@ -45,7 +44,6 @@ def spark_session(
     from pyspark.sql import SparkSession
 
     _prepare_environment(java, work)
-    logging.getLogger("py4j").setLevel(logging.CRITICAL)  # It prints what it raises anyway.
     log4j = work / "log4j2.properties"
     log4j.write_text(_LOG4J.format(log_file=work / "spark.log"))
     conf = SparkConf().setMaster(master).setAppName(name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -24,6 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parse_options(sys.argv[1:] if arguments is None else arguments, os.environ)
     interruption = Interruption()
     interruption.install()
+    logging.getLogger().addHandler(logging.NullHandler())  # Else Py4J prints the traces of what it raises anyway.
     try:
         from rich.console import Console
 

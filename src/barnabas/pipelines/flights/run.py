@@ -167,6 +167,7 @@ class FlightsRun:
             producer.start()
             self._draw_while(producer, query, producer, progress)
             if producer.error is not None:
+                self._check(query)  # If the node has died, that is the cause.
                 raise producer.error
             caught_up = threading.Thread(target=_process_all_available, args=[query], daemon=True)
             caught_up.start()

@@ -1,0 +1,137 @@
+"""The main job as a person starts it, on a node of its own, with a part of the flights."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+pytestmark = [pytest.mark.spark, pytest.mark.interop, pytest.mark.timeout(400), pytest.mark.usefixtures("java")]
+
+FLIGHTS = 3_000
+WITHOUT_DEPARTURE = 22  # Of the first 3,000, as pandas counts them.
+
+
+class Run:
+    """One start of the job. Its output is read beside it, so that a test can wait for a line."""
+
+    def __init__(self, folder: Path, *arguments: str, keep: bool = False) -> None:
+        command = [sys.executable, "-m", "barnabas.pipelines.flights", "--run-directory", str(folder)]
+        self._process = subprocess.Popen(
+            [*command, "--batch-records-max", "1500", *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env={**os.environ, "KEEP": "1" if keep else "0"},
+        )
+        self.lines: list[str] = []
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self.lines.append(line.rstrip())
+
+    @property
+    def output(self) -> str:
+        return "\n".join(self.lines)
+
+    def await_line(self, text: str) -> None:
+        deadline = time.monotonic() + 120
+        while text not in self.output:
+            assert self._process.poll() is None, self.output
+            assert time.monotonic() < deadline, self.output
+            time.sleep(0.1)
+
+    def send(self, number: signal.Signals) -> None:
+        self._process.send_signal(number)
+
+    def wait(self) -> int:
+        status = self._process.wait(180)
+        self._reader.join()
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+        return status
+
+
+def running(folder: Path) -> list[str]:
+    """The command lines of processes that work on this folder."""
+    answer = subprocess.run(["ps", "-ww", "-eo", "stat=,args="], capture_output=True, text=True, check=True).stdout
+    return [line for line in answer.splitlines() if str(folder) in line and not line.startswith("Z")]
+
+
+def all_gone(folder: Path) -> bool:
+    deadline = time.monotonic() + 30
+    while running(folder) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return not running(folder)
+
+
+def totals(folder: Path) -> tuple[int, int]:
+    table = pd.read_parquet(folder / "delays_by_carrier_hour")
+    assert not table.duplicated(["carrier", "time_hour"]).any()
+    return int(table["flights"].sum()), int(table["not_departed"].sum())
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    folder = tmp_path / "flights-data"
+    yield folder
+    with suppress(OSError, ValueError):
+        process_id = json.loads((folder / "node.json").read_text())["process_id"]
+        if process_id and any(f"log.dirs={folder}" in line for line in running(folder)):
+            os.kill(process_id, signal.SIGKILL)
+
+
+def test_a_run_proves_its_totals_and_the_kept_node_serves_the_next_one(folder: Path) -> None:
+    first = Run(folder, "--flights", str(FLIGHTS), keep=True)
+    assert first.wait() == 0, first.output
+    assert totals(folder) == (FLIGHTS, WITHOUT_DEPARTURE)
+    assert f"agree with the source: {FLIGHTS:,} flights, {WITHOUT_DEPARTURE} of them without" in first.output
+    assert (folder / "delays.png").read_bytes().startswith(b"\x89PNG")
+    node = json.loads((folder / "node.json").read_text())
+    assert f"bootstrap server 127.0.0.1:{node['port']}" in first.output
+    assert len(running(folder)) == 1
+
+    second = Run(folder, "--flights", "1000")
+    assert second.wait() == 0, second.output
+    assert "using the node that an earlier run left up" in second.output
+    assert "was finished: starting over" in second.output
+    assert totals(folder)[0] == 1000
+    assert len(running(folder)) == 1
+    os.kill(node["process_id"], signal.SIGTERM)
+    assert all_gone(folder)
+
+
+def test_a_run_that_is_interrupted_twice_comes_to_the_same_totals(folder: Path) -> None:
+    slow = ["--flights", str(FLIGHTS), "--rate", "300"]
+    interrupted = Run(folder, *slow)
+    interrupted.await_line(" s  produced ")
+    interrupted.send(signal.SIGINT)
+    assert interrupted.wait() == 128 + signal.SIGINT, interrupted.output
+    assert "interrupted by SIGINT" in interrupted.output
+    assert all_gone(folder)
+
+    killed = Run(folder, *slow)
+    killed.await_line(" s  produced ")
+    killed.send(signal.SIGKILL)
+    assert killed.wait() == -signal.SIGKILL
+    assert "was interrupted: going on where it was" in killed.output
+    assert all_gone(folder)
+
+    last = Run(folder, "--flights", str(FLIGHTS))
+    assert last.wait() == 0, last.output
+    assert "was interrupted: going on where it was" in last.output
+    assert totals(folder) == (FLIGHTS, WITHOUT_DEPARTURE)
+    assert all_gone(folder)
