@@ -356,6 +356,17 @@ def test_a_next_generation_group_can_be_deleted() -> None:
     assert group.coordinator.list_groups(ListGroupsRequest()).groups == []
 
 
+def test_the_records_of_a_removed_group_go_in_an_order_that_kafka_can_replay() -> None:
+    log = MemoryLog()
+    name = GroupMetadataKey(group="new-app").encode(0)
+    written = [bytes((0, record_type)) + name for record_type in (3, 5, 4, 6, 7, 8, 16)]
+    for key in written:
+        put(log, key, b"\x00\x00")
+    loaded(log).delete_groups("new-app")
+    tombstones = [key for key, value in log.records() if value is None and key is not None]
+    assert [key[1] for key in tombstones] == [8, 7, 6, 16, 5, 4, 3]
+
+
 def test_a_share_group_can_not_be_joined_as_a_classic_one() -> None:
     log = MemoryLog()
     key = b"\x00\x0b" + GroupMetadataKey(group="shared").encode(0)

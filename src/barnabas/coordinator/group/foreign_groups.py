@@ -2,7 +2,8 @@
 
 This coordinator does not run them and does not advertise their APIs, but a directory that Kafka wrote may hold
 them. Their records stay in the log. We remember which keys live, so that a group can be listed, and so that
-deleting it or joining it as a classic group writes the tombstones that Kafka would write.
+deleting it or joining it as a classic group writes the tombstones that Kafka would write, in an order that Kafka
+can replay: assignments before members, and the group itself, which must have neither, last.
 """
 
 from __future__ import annotations
@@ -13,6 +14,17 @@ from barnabas.coordinator.group.group_records import ForeignGroupRecord
 from barnabas.coordinator.group.group_state import GroupType
 
 __all__ = ["ForeignGroups"]
+
+
+_TOMBSTONE_ORDER = {
+    record_type: rank
+    for of_one_type in (
+        (8, 7, 6, 16, 5, 4, 3),  # consumer: current and target assignments, regular expressions, members, the group
+        (14, 13, 12, 10, 15, 11),  # share
+        (22, 21, 20, 23, 19, 17),  # streams
+    )
+    for rank, record_type in enumerate(of_one_type)
+}
 
 
 class ForeignGroups:
@@ -37,5 +49,9 @@ class ForeignGroups:
         return ((group_id, next(iter(keys.values()))) for group_id, keys in self._keys.items())
 
     def tombstones(self, group_id: str) -> list[ForeignGroupRecord]:
-        keys = self._keys.get(group_id, {})
-        return [ForeignGroupRecord(group_id, group_type, key, None) for key, group_type in keys.items()]
+        keys = sorted(self._keys.get(group_id, {}).items(), key=_rank)
+        return [ForeignGroupRecord(group_id, group_type, key, None) for key, group_type in keys]
+
+
+def _rank(item: tuple[bytes, GroupType]) -> int:
+    return _TOMBSTONE_ORDER[int.from_bytes(item[0][:2], "big")]
