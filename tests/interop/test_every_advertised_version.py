@@ -89,7 +89,7 @@ def test_an_advertised_version_is_answered(node: BarnabasNode, target: Target, k
     client = RawClient(node.port)
     if key is ApiKey.DELETE_TOPICS:
         client.call(request_for(ApiKey.CREATE_TOPICS, 7, target), 7)
-    answer = client.call(request_for(key, version, target), version)
+    answer = client.call(request_for(key, version, target._replace(group=f"group-{key.name}")), version)
     client.close()
     allowed = EXPECTED.get(key, {ErrorCode.NONE})
     assert error_codes(answer) <= allowed, answer

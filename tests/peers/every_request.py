@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -52,7 +53,7 @@ class Target(NamedTuple):
 
 
 def _produce(at: Target, version: int) -> Any:
-    batch = build_batch([Record(0, 1_700_000_000_000, b"key", b"value", ())])
+    batch = build_batch([Record(0, int(time.time() * 1000), b"key", b"value", ())])
     data = [produce.PartitionProduceData(index=0, records=batch)]
     named = {"topic_id": at.topic_id} if version >= 13 else {"name": at.topic}
     return produce.ProduceRequest(
@@ -185,7 +186,7 @@ def _create_partitions(at: Target, version: int) -> Any:
 
 
 def _incremental_alter_configs(at: Target, version: int) -> Any:
-    change = incremental_alter_configs.AlterableConfig(name="retention.ms", config_operation=0, value="70000")
+    change = incremental_alter_configs.AlterableConfig(name="max.message.bytes", config_operation=0, value="1000000")
     resources = [
         incremental_alter_configs.AlterConfigsResource(resource_type=2, resource_name=at.topic, configs=[change])
     ]
