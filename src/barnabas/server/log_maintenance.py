@@ -29,6 +29,7 @@ _NEW_LOGS_INTERVAL_S = 0.2
 _NEW_LOGS_AT_ONCE = 50
 _INITIAL_RETENTION_DELAY_S = 30
 _DELETION_INTERVAL_S = 5
+_ROLLED_FLUSH_INTERVAL_S = 1
 
 
 class LogMaintenance:
@@ -52,7 +53,8 @@ class LogMaintenance:
             first=min(_INITIAL_RETENTION_DELAY_S, retention_s),
         )
         self._every(_DELETION_INTERVAL_S, lambda: self._logs.remove_deleted(self._clock.now_ms()))
-        self._every(checkpoint_s, self._logs.checkpoint)
+        self._every_on_thread(checkpoint_s, self._logs.checkpoint)
+        self._every_on_thread(_ROLLED_FLUSH_INTERVAL_S, self._logs.flush_rolled)
         if flush_s < 24 * 3600:
             self._every(flush_s, lambda: self._logs.flush_due(self._clock.now_ms()))
         if config.log_cleaner_enable:
@@ -92,6 +94,11 @@ class LogMaintenance:
     def _every(self, interval_s: float, work: Callable[[], object], *, first: float | None = None) -> None:
         self._tasks.append(asyncio.get_running_loop().create_task(_repeat(interval_s, work, first)))
 
+    def _every_on_thread(self, interval_s: float, work: Callable[[], object]) -> None:
+        """For what waits for the disk."""
+        loop = asyncio.get_running_loop()
+        self._tasks.append(loop.create_task(_repeat(interval_s, lambda: loop.run_in_executor(None, work), None)))
+
     def _open_new(self) -> None:
         """Directories of new partitions, a few at a time, so that answering goes first."""
         if self._replicas.without_log and self._replicas.open_some(_NEW_LOGS_AT_ONCE):
@@ -102,7 +109,9 @@ async def _repeat(interval_s: float, work: Callable[[], object], first: float | 
     await asyncio.sleep(interval_s if first is None else first)
     while True:
         try:
-            work()
+            done = work()
+            if isinstance(done, asyncio.Future):
+                await done
         except Exception:
             log.exception("background work on the logs failed; it goes on in %s s", interval_s)
         await asyncio.sleep(interval_s)

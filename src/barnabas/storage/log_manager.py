@@ -252,9 +252,12 @@ class LogManager:
         return len(due)
 
     def checkpoint(self) -> None:
-        """Write recovery points, log starts, high watermarks and cleaner offsets of each directory."""
+        """Write recovery points, log starts, high watermarks and cleaner offsets of each directory.
+
+        May be called from a thread: small files are forced to disk.
+        """
         for directory in self.directories:
-            logs = [log for log in self.logs() if self._directory_of[log.topic_partition] is directory]
+            logs = [log for log in self.logs() if self._directory_of.get(log.topic_partition) is directory]
             directory.write_recovery_points(_offsets(logs, lambda log: log.recovery_point))
             directory.write_high_watermarks(_offsets(logs, lambda log: log.high_watermark))
             directory.write_log_start_offsets(
