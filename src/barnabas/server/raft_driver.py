@@ -14,48 +14,41 @@ When the disk fails the node must not go on: ``fault_handler`` is called once, a
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from barnabas.common.clock import Clock
-from barnabas.metadata.loader import CommittedBatch
-from barnabas.protocol.record_batch import BatchView
+from barnabas.common.errors import InvariantViolated
+from barnabas.protocol.errors import DecodeError
+from barnabas.protocol.schema import Message
 from barnabas.raft.control_record_state_machine import ControlRecordStateMachine
 from barnabas.raft.election_state import ElectionState
 from barnabas.raft.errors import NotLeaderException
+from barnabas.raft.inbound import FetchedSnapshot, RaftResponse, RequestFailed
 from barnabas.raft.leader_epochs import LeaderEpochs
 from barnabas.raft.log_state import LogState
 from barnabas.raft.ports import RecordSerde
 from barnabas.raft.raft_config import RaftConfig
 from barnabas.raft.raft_node import RaftNode
-from barnabas.raft.ready import AppendedBatch, LeaderAndEpoch, OutboundRequest, Ready
+from barnabas.raft.ready import LeaderAndEpoch, OutboundRequest, Ready
+from barnabas.server.commit_delivery import CommitDelivery, RaftListener
 from barnabas.server.raft_clock import RaftClock
 from barnabas.storage.errors import StorageError
 from barnabas.storage.metadata_log import MetadataLog
 from barnabas.storage.quorum_state_file import QuorumStateFile
 from barnabas.storage.snapshot_file import SnapshotReader
 
+if TYPE_CHECKING:
+    from barnabas.server.raft_exchange import RaftExchange
+
 __all__ = ["MetadataLogConfig", "PendingAppend", "RaftDriver", "RaftListener"]
 
-_DELIVERY_BYTES = 1024 * 1024
-
-
-class RaftListener(Protocol):
-    """Follows the committed log. Exceptions are faults: they stop the driver."""
-
-    def handle_commit(self, batches: Sequence[CommittedBatch]) -> None:
-        """Batches that follow each other, the first right after what was handled before; control ones are empty."""
-        ...
-
-    def handle_load_snapshot(self, reader: SnapshotReader) -> None:
-        """Everything up to the snapshot's end is replaced by what it holds."""
-        ...
-
-    def handle_leader_change(self, leader: LeaderAndEpoch) -> None: ...
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,15 +78,6 @@ class PendingAppend:
 
     def __await__(self) -> Any:
         return self.committed.__await__()
-
-
-class _Subscription:
-    __slots__ = ("leader", "listener", "next_offset")
-
-    def __init__(self, listener: RaftListener) -> None:
-        self.listener = listener
-        self.next_offset = 0
-        self.leader: LeaderAndEpoch | None = None
 
 
 class RaftDriver:
@@ -129,10 +113,10 @@ class RaftDriver:
         self.node = self._build_node(random_below)
         if send is None and not self.node.is_only_voter:
             raise StorageError(self._why_not_alone())
+        self._exchange = _exchange_of(self.log) if send is not None else None
         self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="raft-io")
-        self._subscriptions: list[_Subscription] = []
+        self._delivery = CommitDelivery(self.log, serde)
         self._inbox: deque[Ready] = deque()
-        self._recent: deque[CommittedBatch] = deque()
         self._pending: deque[PendingAppend] = deque()
         self._timer: asyncio.TimerHandle | None = None
         self._leader = LeaderAndEpoch(None, 0)
@@ -162,11 +146,7 @@ class RaftDriver:
 
     def register(self, listener: RaftListener) -> None:
         """Add a listener; it is brought up to what is committed, then kept there."""
-        subscription = _Subscription(listener)
-        self._subscriptions.append(subscription)
-        if self.high_watermark is not None:
-            self._deliver(subscription)
-        self._announce(subscription)
+        self._delivery.register(listener, self.high_watermark, self._leader)
 
     def start(self) -> None:
         """Enter the quorum; must be called on the event loop."""
@@ -184,6 +164,8 @@ class RaftDriver:
             self._idle.clear()
             await self._idle.wait()
         self._fail_pending(NotLeaderException("The node is shutting down"))
+        if self._exchange is not None:
+            self._exchange.close()
         if self._fault is None:
             await asyncio.get_running_loop().run_in_executor(self._executor, self.log.close)
         self._executor.shutdown(wait=False)
@@ -204,6 +186,35 @@ class RaftDriver:
 
     def resign(self, epoch: int) -> None:
         self._enqueue(self.node.resign(epoch, self.clock.now_ms()))
+
+    # --- messages of other replicas, for a driver that has a way to send its own
+
+    def handle_request(self, body: Message, version: int) -> asyncio.Future[Message]:
+        """The answer, when there is one: a fetch waits. What is against the protocol raises DecodeError or
+        InvariantViolated from the future; the connection that it came by is then to be closed."""
+        exchange = self._exchange_or_raise()
+        request, answer = exchange.expect(body, version)
+        try:
+            self._enqueue(self.node.receive(request, self.clock.now_ms()))
+        except (DecodeError, InvariantViolated) as error:
+            exchange.refuse(request, error)
+        return answer
+
+    def handle_outcome(self, outcome: RaftResponse | RequestFailed) -> None:
+        """What became of a request that was handed to ``send``."""
+        self._exchange_or_raise()
+        now_ms = self.clock.now_ms()
+        try:
+            ready = self.node.receive(outcome, now_ms)
+        except (DecodeError, InvariantViolated) as error:
+            log.warning("the answer of replica %d is against the protocol: %s", outcome.source_id, error)
+            ready = self.node.receive(RequestFailed(outcome.correlation_id, outcome.source_id), now_ms)
+        self._enqueue(ready)
+
+    def _exchange_or_raise(self) -> RaftExchange:
+        if self._exchange is None or self._is_closed or self._fault is not None:
+            raise NotLeaderException("This replica exchanges no messages")
+        return self._exchange
 
     # --- doing what the node asks
 
@@ -239,17 +250,37 @@ class RaftDriver:
             self.log.restart_at(ready.restart_at)
         for batch in ready.appends:
             self.log.append(batch)
-        for request in ready.requests:
-            if self._send is not None:
-                self._send(request)
+        if self._exchange is not None:
+            self._exchange_messages(self._exchange, ready)
         leader = ready.leader_and_epoch
         if leader is not None and not leader.is_leader(self.config.node_id):
             self._set_leader(leader)
         if ready.high_watermark is not None:
-            self._recent.extend(_committed(batch) for batch in ready.committed)
-            self._deliver_all(ready.high_watermark)
+            self._delivery.deliver(ready.committed, ready.high_watermark)
+            self._complete_appends(ready.high_watermark)
         if leader is not None and leader.is_leader(self.config.node_id):
             self._set_leader(leader)
+
+    def _exchange_messages(self, exchange: RaftExchange, ready: Ready) -> None:
+        for response in ready.responses:
+            exchange.respond(response)
+        for request in ready.requests:
+            if self._send is not None:
+                self._send(request)
+        for snapshot_id, position, data in ready.fetch_snapshot:
+            exchange.write_chunk(snapshot_id, position, data)
+        if ready.snapshot_to_freeze is not None:
+            freezing = asyncio.get_running_loop().run_in_executor(self._executor, exchange.freeze)
+            freezing.add_done_callback(self._snapshot_frozen)
+
+    def _snapshot_frozen(self, freezing: asyncio.Future[FetchedSnapshot]) -> None:
+        error = None if freezing.cancelled() else freezing.exception()
+        if error is not None:
+            self.fail(error)
+        elif not freezing.cancelled() and not self._is_closed:
+            fetched = freezing.result()
+            self.log.snapshots[fetched.snapshot_id] = fetched.size
+            self._enqueue(self.node.snapshot_fetched(fetched, self.clock.now_ms()))
 
     def _persist(self, election: ElectionState) -> None:
         self._is_persisting = True
@@ -263,11 +294,10 @@ class RaftDriver:
         self._process()
 
     def _start_flush(self) -> None:
-        log = self.log
-        if self._is_flushing or self._fault is not None or not log.has_unflushed:
+        if self._is_flushing or self._fault is not None or not self.log.has_unflushed:
             return
         self._is_flushing = True
-        flush = log.start_flush()
+        flush = self.log.start_flush()
         self._run_in_thread(flush.run, lambda: self._flushed(flush.end_offset))
 
     def _flushed(self, end_offset: int) -> None:
@@ -317,74 +347,19 @@ class RaftDriver:
         self._timer = None
         self._enqueue(self.node.tick(self.clock.now_ms()))
 
-    # --- listeners
+    # --- listeners and those who wait
 
-    def _set_leader(self, leader: LeaderAndEpoch) -> None:
-        self._leader = leader
-        if not leader.is_leader(self.config.node_id):
-            self._fail_pending(NotLeaderException(f"Leadership was lost in epoch {leader.epoch}"))
-        for subscription in self._subscriptions:
-            self._announce(subscription)
-
-    def _announce(self, subscription: _Subscription) -> None:
-        if subscription.leader != self._leader:
-            subscription.leader = self._leader
-            subscription.listener.handle_leader_change(self._leader)
-
-    def _deliver_all(self, high_watermark: int) -> None:
-        for subscription in self._subscriptions:
-            self._deliver(subscription)
-        self._recent.clear()
+    def _complete_appends(self, high_watermark: int) -> None:
         while self._pending and self._pending[0].last_offset < high_watermark:
             pending = self._pending.popleft()
             if not pending.committed.done():
                 pending.committed.set_result(None)
 
-    def _deliver(self, subscription: _Subscription) -> None:
-        """Hand on everything up to the high watermark: from a snapshot, from disk, from memory, as it comes."""
-        high_watermark = self.node.high_watermark or 0
-        self._maybe_load_snapshot(subscription)
-        first_recent = self._recent[0].base_offset if self._recent else high_watermark
-        if subscription.next_offset < min(first_recent, high_watermark):
-            self._deliver_from_disk(subscription, min(first_recent, high_watermark))
-        batches = [batch for batch in self._recent if batch.base_offset >= subscription.next_offset]
-        if batches:
-            subscription.next_offset = batches[-1].last_offset + 1
-            subscription.listener.handle_commit(batches)
-
-    def _maybe_load_snapshot(self, subscription: _Subscription) -> None:
-        latest = self.log.latest_snapshot_id
-        if latest is None or latest.offset <= subscription.next_offset:
-            return
-        if subscription.next_offset > 0 and subscription.next_offset >= self.log.start_offset:
-            return
-        subscription.next_offset = latest.offset
-        subscription.listener.handle_load_snapshot(SnapshotReader(self.log.directory, latest))
-
-    def _deliver_from_disk(self, subscription: _Subscription, end_offset: int) -> None:
-        gathered: list[CommittedBatch] = []
-        size = 0
-        for batch in self.log.batches(subscription.next_offset, end_offset):
-            gathered.append(self._read_batch(batch))
-            size += batch.size
-            if size >= _DELIVERY_BYTES:
-                subscription.listener.handle_commit(gathered)
-                gathered, size = [], 0
-            subscription.next_offset = batch.next_offset
-        if gathered:
-            subscription.listener.handle_commit(gathered)
-
-    def _read_batch(self, batch: BatchView) -> CommittedBatch:
-        decode = self.serde.decode
-        records = () if batch.is_control else [decode(record.value or b"") for record in batch.records()]
-        return CommittedBatch(
-            base_offset=batch.base_offset,
-            last_offset=batch.last_offset,
-            epoch=batch.leader_epoch,
-            append_time_ms=batch.max_timestamp,
-            records=records,
-            byte_count=batch.size,
-        )
+    def _set_leader(self, leader: LeaderAndEpoch) -> None:
+        self._leader = leader
+        if not leader.is_leader(self.config.node_id):
+            self._fail_pending(NotLeaderException(f"Leadership was lost in epoch {leader.epoch}"))
+        self._delivery.announce(leader)
 
     # --- opening
 
@@ -401,21 +376,21 @@ class RaftDriver:
         )
 
     def _build_node(self, random_below: Callable[[int], int]) -> RaftNode:
-        log = self.log
-        latest = log.latest_snapshot_id
+        metadata_log = self.log
+        latest = metadata_log.latest_snapshot_id
         if latest is not None:
-            reader = SnapshotReader(log.directory, latest)
+            reader = SnapshotReader(metadata_log.directory, latest)
             if reader.kraft_version is not None:
                 self.control_records.replay_kraft_version(latest.offset - 1, reader.kraft_version)
             if reader.voters is not None:
                 self.control_records.replay_voters(latest.offset - 1, reader.voters)
-        for offset in log.control_batch_offsets:
-            self.control_records.replay_batch(next(log.batches(offset)))
+        for offset in metadata_log.control_batch_offsets:
+            self.control_records.replay_batch(next(metadata_log.batches(offset)))
         state = LogState(
-            start_offset=log.start_offset,
-            end_offset=log.end_offset,
-            epochs=LeaderEpochs(log.epochs),
-            snapshots=log.snapshots,
+            start_offset=metadata_log.start_offset,
+            end_offset=metadata_log.end_offset,
+            epochs=LeaderEpochs(metadata_log.epochs),
+            snapshots=metadata_log.snapshots,
         )
         return RaftNode(
             config=self.config,
@@ -426,12 +401,8 @@ class RaftDriver:
         )
 
 
-def _committed(batch: AppendedBatch) -> CommittedBatch:
-    return CommittedBatch(
-        base_offset=batch.base_offset,
-        last_offset=batch.last_offset,
-        epoch=batch.epoch,
-        append_time_ms=batch.timestamp_ms,
-        records=[record.message for record in batch.records] if batch.records is not None else (),
-        byte_count=len(batch.data),
-    )
+def _exchange_of(metadata_log: MetadataLog) -> RaftExchange:
+    """Imported for those who have somebody to talk to."""
+    from barnabas.server.raft_exchange import RaftExchange
+
+    return RaftExchange(metadata_log)

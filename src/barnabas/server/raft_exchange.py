@@ -1,0 +1,84 @@
+"""The driver's side of the quorum's messages: requests that wait for their answer, and a snapshot on its way in."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from itertools import count
+
+from barnabas.protocol.messages.fetch import FetchResponse
+from barnabas.protocol.messages.fetch_snapshot import FetchSnapshotResponse
+from barnabas.protocol.schema import Message
+from barnabas.raft.inbound import FetchedSnapshot, RaftRequest
+from barnabas.raft.ready import LogSlice, OutboundResponse, SnapshotChunk
+from barnabas.raft.replica_key import OffsetAndEpoch
+from barnabas.storage.metadata_log import MetadataLog
+from barnabas.storage.snapshot_file import RawSnapshotWriter, SnapshotReader
+
+__all__ = ["RaftExchange"]
+
+
+class RaftExchange:
+    def __init__(self, log: MetadataLog) -> None:
+        self._log = log
+        self._correlation_ids = count(1)
+        self._callers: dict[int, asyncio.Future[Message]] = {}
+        self._fetching: RawSnapshotWriter | None = None
+
+    # --- answers
+
+    def expect(self, body: Message, version: int) -> tuple[RaftRequest, asyncio.Future[Message]]:
+        """A request for the node, and the future of its answer."""
+        request = RaftRequest(next(self._correlation_ids), body, version)
+        future: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
+        self._callers[request.correlation_id] = future
+        return request, future
+
+    def refuse(self, request: RaftRequest, error: Exception) -> None:
+        future = self._callers.pop(request.correlation_id)
+        if not future.done():
+            future.set_exception(error)
+
+    def respond(self, response: OutboundResponse) -> None:
+        """Fill in what the answer is to carry, as it is on disk now, and hand it over."""
+        future = self._callers.pop(response.correlation_id, None)
+        if future is None or future.done():
+            return
+        body, fill = response.body, response.fill
+        if isinstance(fill, LogSlice) and isinstance(body, FetchResponse):
+            body.responses[0].partitions[0].records = self._log.read(fill.start_offset, fill.max_bytes)
+        elif isinstance(fill, SnapshotChunk) and isinstance(body, FetchSnapshotResponse):
+            reader = SnapshotReader(self._log.directory, fill.snapshot_id)
+            body.topics[0].partitions[0].unaligned_records = reader.chunk(fill.position, fill.max_bytes)
+        future.set_result(body)
+
+    def close(self) -> None:
+        for future in self._callers.values():
+            future.cancel()
+        self._callers.clear()
+        if self._fetching is not None:
+            self._fetching.abandon()
+            self._fetching = None
+
+    # --- a snapshot that is fetched
+
+    def write_chunk(self, snapshot_id: OffsetAndEpoch, position: int, data: bytes | memoryview) -> None:
+        """Chunks come in order; one at position 0 starts anew, whatever was there before."""
+        if position == 0:
+            if self._fetching is not None:
+                self._fetching.abandon()
+            self._fetching = RawSnapshotWriter(self._log.directory, snapshot_id, secrets.token_hex(8))
+        if self._fetching is not None:
+            self._fetching.append(data)
+
+    def freeze(self) -> FetchedSnapshot:
+        """Make the snapshot durable and read what its control records say; runs on a thread."""
+        writer = self._fetching
+        if writer is None:
+            raise RuntimeError("no snapshot is being fetched")
+        writer.freeze()
+        self._fetching = None
+        reader = SnapshotReader(self._log.directory, writer.snapshot_id)
+        return FetchedSnapshot(
+            writer.snapshot_id, reader.size, kraft_version=reader.kraft_version, voters=reader.voters
+        )
