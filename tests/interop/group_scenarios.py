@@ -65,8 +65,8 @@ class Conversation:
         self.client = self.open()
         self.topic_id = self._ensure_topic(TOPIC)
 
-    def open(self) -> RawClient:
-        client = RawClient(self._port)
+    def open(self, client_id: str | None = "raw") -> RawClient:
+        client = RawClient(self._port, client_id=client_id)
         self._clients.append(client)
         return client
 
@@ -137,12 +137,13 @@ def join(
     protocols: dict[str, bytes] | None = None,
     protocol_type: str = "consumer",
     session_ms: int = SESSION_MS,
+    rebalance_ms: int = 60_000,
 ) -> JoinGroupRequest:
     return JoinGroupRequest(
         group_id=group,
         member_id=member_id,
         session_timeout_ms=session_ms,
-        rebalance_timeout_ms=60_000,
+        rebalance_timeout_ms=rebalance_ms,
         group_instance_id=instance,
         protocol_type=protocol_type,
         protocols=[
@@ -566,6 +567,43 @@ def a_topic_is_deleted(talk: Conversation) -> None:
     talk.show("after", client.call(fetch("bereft", 9, None, kept), 9), 9)
 
 
+def a_client_without_a_name(talk: Conversation) -> None:
+    talk.find_coordinator("nameless")
+    client = talk.open(None)
+    member = talk.show("join", client.call(join("nameless"), 9), 9).member_id
+    talk.show("join again", client.call(join("nameless", member), 9), 9)
+    talk.show("sync", client.call(sync("nameless", member, 1, {member: b"a"}), 5), 5)
+    talk.show("describe", client.call(DescribeGroupsRequest(groups=["nameless"]), 6), 6)
+
+
+def time_passes(talk: Conversation) -> None:
+    """Sessions end, and members that do not join or sync in time are removed."""
+    client, late = talk.client, talk.open()
+    for group in ("silent", "pending", "unsynced", "unjoined", "static-silent"):
+        talk.find_coordinator(group)
+    silent, generation = talk.stable("silent", session_ms=6_000)
+    static = client.call(join("static-silent", instance="i", session_ms=6_000), 9).member_id
+    client.call(sync("static-silent", static, 1, {static: b"a"}, instance="i"), 5)
+    pending = client.call(join("pending", session_ms=6_000), 9).member_id
+    unsynced = client.call(join("unsynced", session_ms=60_000, rebalance_ms=2_000), 9).member_id
+    client.call(join("unsynced", unsynced, session_ms=60_000, rebalance_ms=2_000), 9)
+    first, _ = talk.stable("unjoined", session_ms=60_000, rebalance_ms=2_000)
+    second = late.call(join("unjoined", session_ms=60_000, rebalance_ms=2_000), 9).member_id
+    late.send(join("unjoined", second, session_ms=60_000, rebalance_ms=2_000), 9)
+    time.sleep(3.5)
+    talk.show("joined without the first", late.receive(), 9)
+    talk.show("first was removed", client.call(beat("unjoined", first, 1), 4), 4)
+    talk.show("unsynced was removed", client.call(beat("unsynced", unsynced, 1), 4), 4)
+    talk.show("unsynced", client.call(DescribeGroupsRequest(groups=["unsynced"]), 6), 6)
+    talk.show("silent is still there", client.call(DescribeGroupsRequest(groups=["silent"]), 6), 6)
+    time.sleep(4)
+    talk.show("silent was removed", client.call(beat("silent", silent, generation), 4), 4)
+    talk.show("static was removed", client.call(beat("static-silent", static, 1, "i"), 4), 4)
+    talk.show("pending was forgotten", client.call(join("pending", pending), 9), 9)
+    for group in ("silent", "pending", "static-silent"):
+        talk.show(f"{group} afterwards", client.call(DescribeGroupsRequest(groups=[group]), 6), 6)
+
+
 SCENARIOS: dict[str, Callable[[Conversation], None]] = {
     scenario.__name__: scenario
     for scenario in (
@@ -581,6 +619,8 @@ SCENARIOS: dict[str, Callable[[Conversation], None]] = {
         groups_listed_and_described,
         two_members,
         a_topic_is_deleted,
+        a_client_without_a_name,
+        time_passes,
     )
 }
 
