@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from barnabas.common.errors import ApiException, ErrorCode
 
 if TYPE_CHECKING:
+    from asyncio import Lock
     from collections.abc import Callable
 
     from barnabas.common.topic_partition import TopicPartition
@@ -22,6 +23,8 @@ class Partition:
 
     __slots__ = (
         "_open_log",
+        "appends_turn",
+        "appends_waiting",
         "isr_count",
         "leader_epoch",
         "leader_id",
@@ -41,6 +44,9 @@ class Partition:
         self.isr_count = 0
         self.log_or_none: PartitionLog | None = None
         self.listeners: set[Callable[[int], None]] | None = None
+        self.appends_waiting = 0
+        """Appends that wait for a thread, or for those before them; others line up behind in ``appends_turn``."""
+        self.appends_turn: Lock | None = None
         self._open_log = open_log
 
     @property

@@ -2,32 +2,41 @@
 
 One replica per partition leads alone for now, so what is appended is committed at once: the high watermark
 follows the log end.
+
+A batch that takes long to check is checked on a thread, so that it holds up nobody but its own partition: later
+appends to that partition wait for their turn.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import TYPE_CHECKING
 
 from barnabas.broker.partition import Partition
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.topic_partition import TopicPartition
-from barnabas.storage.produced_batch import AppendOrigin
+from barnabas.protocol.produce_validation import WorkBudget, WorkBudgetExceeded
+from barnabas.storage.produced_batch import AppendOrigin, ProducedBatch, read_produced_batch
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from concurrent.futures import Executor
 
     from barnabas.common.clock import Clock
     from barnabas.common.topic_config import TopicConfig
     from barnabas.common.uuid import Uuid
     from barnabas.metadata.image.metadata_image import MetadataDelta, MetadataImage
     from barnabas.metadata.publisher import LoaderManifest
+    from barnabas.storage.batch_header import Buffer
     from barnabas.storage.log_manager import LogManager
     from barnabas.storage.partition_log import AppendInfo, PartitionLog
 
 __all__ = ["ReplicaManager"]
 
 log = logging.getLogger(__name__)
+
+_VALIDATION_THREADS = 2
 
 
 class ReplicaManager:
@@ -44,6 +53,13 @@ class ReplicaManager:
         self._configs: dict[str, TopicConfig] = {}
         self.without_log: list[Partition] = []
         """Partitions created since the last ``open_some``, whose directories are made when there is time."""
+        self._validation_pool: Executor | None = None
+
+    def close(self) -> None:
+        """End the threads; no requests are answered any more."""
+        if self._validation_pool is not None:
+            self._validation_pool.shutdown(wait=True, cancel_futures=True)
+            self._validation_pool = None
 
     # --- following the metadata log
 
@@ -160,12 +176,82 @@ class ReplicaManager:
     def append(
         self,
         partition: Partition,
-        records: bytes | bytearray | memoryview,
+        records: Buffer,
         *,
         requires_all_in_sync: bool,
         origin: AppendOrigin = AppendOrigin.CLIENT,
     ) -> AppendInfo:
         """Append as leader; raises ApiException with the error for the partition."""
+        self._check_in_sync(partition, requires_all_in_sync)
+        now_ms = self._clock.now_ms()
+        batch = read_produced_batch(
+            records, partition.log.rules, now_ms=now_ms, origin=origin, partition=partition.topic_partition
+        )
+        return self._write(partition, batch, now_ms)
+
+    def append_produced(
+        self, topic_partition: TopicPartition, records: Buffer, *, requires_all_in_sync: bool, budget: WorkBudget
+    ) -> AppendInfo | asyncio.Task[AppendInfo]:
+        """``append`` of what a client sent. A task comes back when it takes longer than the ``budget`` of the request
+        allows, or when others wait for the partition already; it raises ApiException too.
+        """
+        partition = self.leader_of(topic_partition)
+        if not partition.appends_waiting:
+            self._check_in_sync(partition, requires_all_in_sync)
+            now_ms = self._clock.now_ms()
+            try:
+                batch = read_produced_batch(
+                    records,
+                    partition.log.rules,
+                    now_ms=now_ms,
+                    origin=AppendOrigin.CLIENT,
+                    partition=topic_partition,
+                    budget=budget,
+                )
+            except WorkBudgetExceeded:
+                pass
+            else:
+                return self._write(partition, batch, now_ms)
+
+        def finished(task: asyncio.Task[AppendInfo]) -> None:
+            partition.appends_waiting -= 1
+            if not task.cancelled():
+                task.exception()  # Nobody asks for it when the client has gone meanwhile.
+
+        partition.appends_waiting += 1
+        waiting = asyncio.get_running_loop().create_task(self._append_in_turn(partition, records, requires_all_in_sync))
+        waiting.add_done_callback(finished)
+        return waiting
+
+    async def _append_in_turn(self, partition: Partition, records: Buffer, requires_all_in_sync: bool) -> AppendInfo:
+        if partition.appends_turn is None:
+            partition.appends_turn = asyncio.Lock()
+        async with partition.appends_turn:
+            self._check_still_led(partition)
+            self._check_in_sync(partition, requires_all_in_sync)
+            topic_partition, rules, now_ms = partition.topic_partition, partition.log.rules, self._clock.now_ms()
+            batch = await asyncio.get_running_loop().run_in_executor(
+                self._pool(),
+                lambda: read_produced_batch(
+                    records, rules, now_ms=now_ms, origin=AppendOrigin.CLIENT, partition=topic_partition
+                ),
+            )
+            self._check_still_led(partition)
+            return self._write(partition, batch, now_ms)
+
+    def _pool(self) -> Executor:
+        if self._validation_pool is None:
+            from concurrent.futures import ThreadPoolExecutor
+
+            self._validation_pool = ThreadPoolExecutor(_VALIDATION_THREADS, "produce-validation")
+        return self._validation_pool
+
+    def _check_still_led(self, partition: Partition) -> None:
+        """The metadata may have moved on while an append waited."""
+        if self.leader_of(partition.topic_partition) is not partition:
+            raise ApiException(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    def _check_in_sync(self, partition: Partition, requires_all_in_sync: bool) -> None:
         written = partition.log
         if requires_all_in_sync and partition.isr_count < written.config.min_insync_replicas:
             raise ApiException(
@@ -173,12 +259,13 @@ class ReplicaManager:
                 f"The size of the current ISR for partition {partition.topic_partition} is insufficient to satisfy "
                 f"the min.isr requirement of {written.config.min_insync_replicas}",
             )
-        info = written.append_as_leader(
-            records, leader_epoch=partition.leader_epoch, now_ms=self._clock.now_ms(), origin=origin
-        )
-        self.bytes_in += len(records)
+
+    def _write(self, partition: Partition, batch: ProducedBatch, now_ms: int) -> AppendInfo:
+        written = partition.log
+        info = written.append_batch(batch, leader_epoch=partition.leader_epoch, now_ms=now_ms)
+        self.bytes_in += batch.size
         self.batches_in += 1
         written.maybe_advance_high_watermark(written.log_end_offset)
         if partition.listeners is not None:
-            partition.notify(len(records))
+            partition.notify(batch.size)
         return info

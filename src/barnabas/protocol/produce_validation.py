@@ -6,7 +6,8 @@ cannot be read would poison all consumers and the log cleaner. The bytes are pas
 wants something else (another compression, the time of the append) or the producer got the offsets wrong.
 
 The answer is the batch as it goes into the log, base offset and leader epoch still to be stamped; those two are not
-under the checksum. Nothing is kept between calls, so a large batch may be validated on another thread.
+under the checksum. Nothing is kept between calls, so a large batch may be validated on another thread: who must not
+be held up says with a ``WorkBudget`` how much may be done at once.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from barnabas.protocol.record_batch import (
 from barnabas.protocol.record_batch_builder import encode_record, with_header
 from barnabas.protocol.record_walk import RecordWalk, walk_compressed, walk_records
 
-__all__ = ["ProduceRules", "RecordError", "ValidatedBatch", "validate_produced"]
+__all__ = ["ProduceRules", "RecordError", "ValidatedBatch", "WorkBudget", "WorkBudgetExceeded", "validate_produced"]
 
 TIMESTAMP_LIMIT_NONE: Final = 0x7FFFFFFFFFFFFFFF
 RECORD_COUNT_MAX: Final = 1_000_000
@@ -43,6 +44,11 @@ RECORD_COUNT_MAX: Final = 1_000_000
 claim many millions. Clients stay far below: 16 KiB is the usual size of a batch, 1 MiB what a topic takes."""
 DECOMPRESSED_SIZE_MAX: Final = 64 * 1024 * 1024
 _ERRORS_SHOWN = 3
+_ERRORS_LISTED = 2_000
+"""Kafka lists every bad record; a million of them would take seconds to write into an answer."""
+_REWRITE_COST = 4
+"""Compressing, or naming each bad record, takes about as long as reading so many times as much."""
+_RATIO_EXPECTED = 4
 _COMPRESSIONS = tuple(Compression)
 _INT64_MIN, _INT64_MAX = -0x8000000000000000, 0x7FFFFFFFFFFFFFFF
 
@@ -52,6 +58,31 @@ class RecordError(NamedTuple):
 
     batch_index: int
     message: str
+
+
+class WorkBudgetExceeded(Exception):
+    """The batch takes more work than the caller's budget; nothing else is said about it."""
+
+
+class WorkBudget:
+    """How much validation a caller can wait for, over all batches of one request: some 10 ms at most.
+
+    Bytes are those that had to be compressed or decompressed; compressed ones are known beforehand, and one that
+    is large is not even tried.
+    """
+
+    __slots__ = ("bytes_left", "records_left")
+
+    def __init__(self, records: int = 12_000, data_bytes: int = 2 * 1024 * 1024) -> None:
+        self.records_left = records
+        self.bytes_left = data_bytes
+
+    def spend(self, records: int, data_bytes: int) -> None:
+        """Raises WorkBudgetExceeded, and takes nothing, when not so much is left."""
+        if records > self.records_left or data_bytes > self.bytes_left:
+            raise WorkBudgetExceeded
+        self.records_left -= records
+        self.bytes_left -= data_bytes
 
 
 class ProduceRules:
@@ -107,11 +138,13 @@ def validate_produced(
     now_ms: int,
     partition: object,
     is_client: bool = True,
+    budget: WorkBudget | None = None,
 ) -> ValidatedBatch:
     """Check the records of one partition of a produce request; ApiException says what a client is to be told.
 
     ``partition`` is only named in messages. Without ``is_client`` (a coordinator of this node writes) control records
-    are allowed, and offsets and sequences are the writer's business.
+    are allowed, and offsets and sequences are the writer's business. With a ``budget`` WorkBudgetExceeded is raised
+    for a batch that takes longer; call again without one where that does not matter.
     """
     header, data = _exactly_one_batch(records, partition)
     size, crc, attributes, base_timestamp, count = header[1] + LOG_OVERHEAD, header[4], header[5], header[7], header[12]
@@ -131,8 +164,11 @@ def validate_produced(
     if code >= len(_COMPRESSIONS):
         raise ApiException(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"Unknown compression type id: {code}")
 
+    if budget is not None:
+        is_compressed_anew = rules.compression is not None and rules.compression != code
+        budget.spend(count, _REWRITE_COST * size if is_compressed_anew else 0)
     try:
-        walk = _walk(data, code, count, rules)
+        walk = _walk(data, code, count, rules, budget)
         if attributes & ATTRIBUTE_LOG_APPEND_TIME:  # Then that one is the time of all records.
             min_timestamp = max_timestamp = header[8]
         else:
@@ -147,7 +183,10 @@ def validate_produced(
                 max_timestamp > now_ms + rules.timestamp_after_max_ms
                 or min_timestamp < now_ms - rules.timestamp_before_max_ms
             )
-        if is_suspicious or (walk.null_key_count and rules.is_compacted):
+        is_suspicious = is_suspicious or (walk.null_key_count and rules.is_compacted)
+        if budget is not None and (is_suspicious or not walk.is_in_order):
+            budget.spend(_REWRITE_COST * count, _REWRITE_COST * walk.size)
+        if is_suspicious:
             _refuse_records(header, data, code, rules, now_ms=now_ms, partition=partition)
         if code and not walk.is_in_order:
             _refuse(f"The offsets inside the compressed record batch for {partition} are not 0, 1, 2, ...")
@@ -215,11 +254,23 @@ def _exactly_one_batch(
     return header, memoryview(records)[:size]
 
 
-def _walk(data: bytes | bytearray | memoryview, code: int, count: int, rules: ProduceRules) -> RecordWalk:
-    if code:
-        section = memoryview(data)[BATCH_HEADER_SIZE:]
+def _walk(
+    data: bytes | bytearray | memoryview, code: int, count: int, rules: ProduceRules, budget: WorkBudget | None
+) -> RecordWalk:
+    if not code:
+        return walk_records(data if type(data) is bytes else bytes(data), BATCH_HEADER_SIZE, count)
+    section = memoryview(data)[BATCH_HEADER_SIZE:]
+    if budget is None or budget.bytes_left >= rules.decompressed_size_max:
         return walk_compressed(_COMPRESSIONS[code], section, count, rules.decompressed_size_max)
-    return walk_records(data if type(data) is bytes else bytes(data), BATCH_HEADER_SIZE, count)
+    if _RATIO_EXPECTED * len(section) > budget.bytes_left:
+        raise WorkBudgetExceeded
+    try:
+        walk = walk_compressed(_COMPRESSIONS[code], section, count, budget.bytes_left)
+    except DecompressionLimitExceeded:
+        budget.bytes_left = 0
+        raise WorkBudgetExceeded from None
+    budget.bytes_left -= walk.size
+    return walk
 
 
 def _as_topic_wants(
@@ -304,10 +355,13 @@ def _refuse_records(
     earliest, latest = now_ms - rules.timestamp_before_max_ms, now_ms + rules.timestamp_after_max_ms
     code_of_batch = ErrorCode.INVALID_RECORD
     errors: list[RecordError] = []
+    error_count = 0
     for index, record in enumerate(parse_records(section, header[12], header[0], header[7], append_time)):
         if rules.is_compacted and record.key is None:
             text = f"Compacted topic cannot accept message without key in topic partition {partition}"
-            errors.append(RecordError(index, text))
+            error_count += 1
+            if error_count <= _ERRORS_LISTED:
+                errors.append(RecordError(index, text))
             continue
         if rules.is_log_append_time or record.timestamp == NO_TIMESTAMP:
             if append_time is None:
@@ -324,7 +378,9 @@ def _refuse_records(
                 f"The timestamp should be within [{earliest}, {latest}]"
             )
         code_of_batch = ErrorCode.INVALID_TIMESTAMP
-        errors.append(RecordError(index, text))
+        error_count += 1
+        if error_count <= _ERRORS_LISTED:
+            errors.append(RecordError(index, text))
     if not errors:
         return
     if code_of_batch is ErrorCode.INVALID_TIMESTAMP:
@@ -332,7 +388,7 @@ def _refuse_records(
     else:
         shown = (f"RecordError(batchIndex={error[0]}, message='{error[1]}')" for error in errors[:_ERRORS_SHOWN])
         message = (
-            f"One or more records have been rejected due to {len(errors)} record errors in total, "
+            f"One or more records have been rejected due to {error_count} record errors in total, "
             f"and only showing the first three errors at most: [{', '.join(shown)}]"
         )
     raise InvalidRecords(message, errors, code_of_batch)

@@ -35,6 +35,8 @@ class RecordWalk(NamedTuple):
     null_key_count: int
     is_in_order: bool
     """The offset deltas are 0, 1, 2, ..."""
+    size: int = 0
+    """The bytes of the section, decompressed."""
 
 
 class _Progress:
@@ -51,18 +53,19 @@ class _Progress:
         self.size_needed = 0
         """The bytes that the unfinished record takes; 0 while its length is not known."""
 
-    def result(self) -> RecordWalk:
+    def result(self, size: int) -> RecordWalk:
         if not self.index:
-            return RecordWalk(0, 0, 0, True)
-        return RecordWalk(self.min_delta, self.max_delta, self.null_key_count, self.is_in_order)
+            return RecordWalk(0, 0, 0, True, size)
+        return RecordWalk(self.min_delta, self.max_delta, self.null_key_count, self.is_in_order, size)
 
 
 def walk_records(section: bytes, position: int, count: int) -> RecordWalk:
     """Walk the records that fill ``section`` from ``position`` on; InvalidRecordError if they are not ``count``."""
     progress = _Progress()
+    size = len(section) - position
     position = _advance(section, position, count, progress)
     _ensure_finished(len(section) - position, count, progress)
-    return progress.result()
+    return progress.result(size)
 
 
 def walk_compressed(
@@ -71,9 +74,10 @@ def walk_compressed(
     """Walk compressed records piece by piece: what is held is one piece, or the largest record."""
     progress = _Progress()
     pending: list[bytes] = []
-    pending_size = 0
+    pending_size = size = 0
     for chunk in iter_decompressed(codec, section, max_size):
         pending.append(chunk)
+        size += len(chunk)
         pending_size += len(chunk)
         if pending_size < progress.size_needed:
             continue
@@ -84,7 +88,7 @@ def walk_compressed(
         pending = [data[position:]]
         pending_size -= position
     _ensure_finished(pending_size, count, progress)
-    return progress.result()
+    return progress.result(size)
 
 
 def _ensure_finished(size_left: int, count: int, progress: _Progress) -> None:

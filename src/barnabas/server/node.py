@@ -12,6 +12,7 @@ import logging
 import os
 import random
 import signal
+import sys
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -75,6 +76,8 @@ __all__ = ["Node", "run"]
 log = logging.getLogger("barnabas.server.node")
 
 _SHUTDOWN_TIMEOUT_S = 5.0
+_SWITCH_INTERVAL_S = 0.0005
+"""How long a thread that computes (a cleaner, the check of a large batch) keeps the loop waiting, each time."""
 _SECURITY_PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 
 
@@ -383,6 +386,7 @@ class Node:
         for listener in self.listeners.values():
             await listener.close()
         await self.maintenance.stop()
+        self.replicas.close()
         self.groups.stop()
         self.controller_service.close()
         self.snapshots.close()
@@ -431,6 +435,7 @@ def _own_name() -> str:
 def run(config: NodeConfig) -> int:
     """Run a node until SIGTERM or SIGINT. The exit status: 0 after a clean stop, 1 when it can't start or failed."""
     configure_logging(config)
+    sys.setswitchinterval(_SWITCH_INTERVAL_S)
     for warning in config.warnings:
         log.warning("%s", warning)
     try:

@@ -36,7 +36,6 @@ from barnabas.storage.partition_metadata import write_partition_metadata
 from barnabas.storage.produced_batch import (
     AppendOrigin,
     ProducedBatch,
-    ProducedBatch,
     produce_rules,
     read_produced_batch,
     read_replicated_batch,

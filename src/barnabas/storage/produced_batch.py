@@ -15,7 +15,7 @@ from barnabas.common.topic_config import TopicConfig
 from barnabas.common.topic_partition import TopicPartition
 from barnabas.protocol.compression import Compression
 from barnabas.protocol.errors import DecodeError
-from barnabas.protocol.produce_validation import ProduceRules, validate_produced
+from barnabas.protocol.produce_validation import ProduceRules, WorkBudget, validate_produced
 from barnabas.protocol.record_batch import BatchView
 from barnabas.storage.batch_header import (
     BATCH_OVERHEAD,
@@ -107,11 +107,20 @@ def produce_rules(config: TopicConfig) -> ProduceRules:
 
 
 def read_produced_batch(
-    records: Buffer, rules: ProduceRules, *, now_ms: int, origin: AppendOrigin, partition: TopicPartition
+    records: Buffer,
+    rules: ProduceRules,
+    *,
+    now_ms: int,
+    origin: AppendOrigin,
+    partition: TopicPartition,
+    budget: WorkBudget | None = None,
 ) -> ProducedBatch:
-    """Read the one batch of a produce request; ApiException if the topic does not take it."""
+    """Read the one batch of a produce request; ApiException if the topic does not take it.
+
+    Touches no log and may run on any thread. WorkBudgetExceeded says that it should.
+    """
     header, data = validate_produced(
-        records, rules, now_ms=now_ms, partition=partition, is_client=origin is AppendOrigin.CLIENT
+        records, rules, now_ms=now_ms, partition=partition, is_client=origin is AppendOrigin.CLIENT, budget=budget
     )
     return ProducedBatch(origin, header, data)
 

@@ -1,4 +1,4 @@
-"""Produce: append one batch per partition as their leader.
+"""Produce: append one batch per partition as their leader. The answer waits for batches that take long to check.
 
 Versions 3 to 13; from 13 on topics are named by id. With acks=0 there is no answer, and an error closes the
 connection, which is how such a producer learns of it.
@@ -20,15 +20,19 @@ from barnabas.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
     NodeEndpoint,
-    PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
     TopicProduceResponse,
 )
+from barnabas.protocol.produce_validation import WorkBudget
 
 if TYPE_CHECKING:
+    from asyncio import Task
+    from collections.abc import Awaitable
+
     from barnabas.broker.broker import Broker
+    from barnabas.storage.partition_log import AppendInfo
 
 _INTERNAL_CLIENT_ID = "__admin_client"
 _COMPRESSION_MASK = 7
@@ -62,42 +66,92 @@ def _error_response(request: ProduceRequest, error: ApiException) -> ProduceResp
     ),
     on_error=_error_response,
 )
-def handle_produce(broker: Broker, request: ProduceRequest, access: Access) -> ProduceResponse | None:
-    context = access.context
+def handle_produce(
+    broker: Broker, request: ProduceRequest, access: Access
+) -> ProduceResponse | Awaitable[ProduceResponse | None] | None:
     if request.transactional_id is not None:
         if not access.allows(ResourceType.TRANSACTIONAL_ID, AclOperation.WRITE, request.transactional_id):
             raise ApiException(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
         raise ApiException(ErrorCode.INVALID_REQUEST, "Transactions are not supported by this broker yet.")
     if request.acks not in (0, 1, -1):
         raise ApiException(ErrorCode.INVALID_REQUIRED_ACKS)
-    version = context.api_version
-    by_id = version >= _TOPIC_IDS_SINCE
-    first_error = ErrorCode.NONE
-    leaders: set[int] = set()
-    responses = []
-    for topic in request.topic_data:
-        name = broker.replicas.topic_name(topic.topic_id) if by_id else topic.name
-        error = _topic_error(broker, access, name)
-        answers = []
-        for data in topic.partition_data:
-            try:
-                if error is not None or name is None:
-                    raise error or ApiException(ErrorCode.UNKNOWN_TOPIC_ID)
-                answers.append(_append(broker, TopicPartition(name, data.index), data, request.acks, version))
-            except ApiException as failure:
-                first_error = first_error or failure.code
-                answer = _failed(data.index, failure)
-                if version >= _LEADER_HINTS_SINCE and name is not None:
-                    _hint_at_leader(broker, name, answer, failure, leaders)
+    producing = _Producing(broker, request, access)
+    producing.append_all()
+    return producing.wait_and_respond() if producing.waiting else producing.respond()
+
+
+class _Producing:
+    """One request on its way."""
+
+    __slots__ = ("access", "broker", "budget", "first_error", "leaders", "request", "responses", "version", "waiting")
+
+    def __init__(self, broker: Broker, request: ProduceRequest, access: Access) -> None:
+        self.broker = broker
+        self.request = request
+        self.access = access
+        self.version = access.context.api_version
+        self.budget = WorkBudget()
+        self.first_error = ErrorCode.NONE
+        self.leaders: set[int] = set()
+        self.responses: list[TopicProduceResponse] = []
+        self.waiting: list[tuple[str, PartitionProduceResponse, Task[AppendInfo]]] = []
+
+    def append_all(self) -> None:
+        broker, version = self.broker, self.version
+        by_id = version >= _TOPIC_IDS_SINCE
+        for topic in self.request.topic_data:
+            name = broker.replicas.topic_name(topic.topic_id) if by_id else topic.name
+            error = _topic_error(broker, self.access, name)
+            answers = []
+            for data in topic.partition_data:
+                answer = PartitionProduceResponse(index=data.index)
                 answers.append(answer)
-        responses.append(
-            TopicProduceResponse(name="" if by_id else topic.name, topic_id=topic.topic_id, partition_responses=answers)
-        )
-    if request.acks == 0:
-        if first_error:
-            raise CloseConnection(f"a produce request with acks=0 failed with {first_error.name}")
-        return None
-    return ProduceResponse(responses=responses, node_endpoints=_endpoints(broker, context.listener_name, leaders))
+                try:
+                    if error is not None or name is None:
+                        raise error or ApiException(ErrorCode.UNKNOWN_TOPIC_ID)
+                    info = broker.replicas.append_produced(
+                        TopicPartition(name, data.index),
+                        _checked(data.records, version),
+                        requires_all_in_sync=self.request.acks == -1,
+                        budget=self.budget,
+                    )
+                    if isinstance(info, tuple):
+                        _succeeded(answer, info)
+                    else:
+                        self.waiting.append((name, answer, info))
+                except ApiException as failure:
+                    self._failed(name, answer, failure)
+            self.responses.append(
+                TopicProduceResponse(
+                    name="" if by_id else topic.name, topic_id=topic.topic_id, partition_responses=answers
+                )
+            )
+
+    async def wait_and_respond(self) -> ProduceResponse | None:
+        try:
+            for name, answer, task in self.waiting:
+                try:
+                    _succeeded(answer, await task)
+                except ApiException as failure:
+                    self._failed(name, answer, failure)
+        finally:
+            for _, _, task in self.waiting:
+                task.cancel()
+        return self.respond()
+
+    def respond(self) -> ProduceResponse | None:
+        if self.request.acks == 0:
+            if self.first_error:
+                raise CloseConnection(f"a produce request with acks=0 failed with {self.first_error.name}")
+            return None
+        endpoints = _endpoints(self.broker, self.access.context.listener_name, self.leaders)
+        return ProduceResponse(responses=self.responses, node_endpoints=endpoints)
+
+    def _failed(self, name: str | None, answer: PartitionProduceResponse, failure: ApiException) -> None:
+        self.first_error = self.first_error or failure.code
+        _fill_failed(answer, failure)
+        if self.version >= _LEADER_HINTS_SINCE and name is not None:
+            _hint_at_leader(self.broker, name, answer, failure, self.leaders)
 
 
 def _topic_error(broker: Broker, access: Access, name: str | None) -> ApiException | None:
@@ -110,10 +164,8 @@ def _topic_error(broker: Broker, access: Access, name: str | None) -> ApiExcepti
     return None
 
 
-def _append(
-    broker: Broker, topic_partition: TopicPartition, data: PartitionProduceData, acks: int, version: int
-) -> PartitionProduceResponse:
-    records = data.records
+def _checked(records: bytes | memoryview | None, version: int) -> bytes | memoryview:
+    """The records, if a request of this version may carry them."""
     if records is None or len(records) < _HEADER_SIZE:
         raise ApiException(
             ErrorCode.INVALID_RECORD, f"Produce requests with version {version} must have exactly one record batch"
@@ -126,28 +178,30 @@ def _append(
             ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
             "Produce requests with version < 7 are not allowed to use ZStandard compression",
         )
-    partition = broker.replicas.leader_of(topic_partition)
-    try:
-        info = broker.replicas.append(partition, records, requires_all_in_sync=acks == -1)
-    except InvalidRecords as error:
-        answer = _failed(data.index, error)
+    return records
+
+
+def _succeeded(answer: PartitionProduceResponse, info: AppendInfo) -> None:
+    answer.base_offset = info.first_offset
+    answer.log_append_time_ms = info.log_append_time_ms
+    answer.log_start_offset = info.log_start_offset
+
+
+def _fill_failed(answer: PartitionProduceResponse, error: ApiException) -> None:
+    answer.error_code = error.code
+    answer.base_offset = answer.log_start_offset = -1
+    answer.error_message = error.message
+    if isinstance(error, InvalidRecords):
         answer.record_errors = [
             BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=message)
             for index, message in error.record_errors
         ]
-        return answer
-    return PartitionProduceResponse(
-        index=data.index,
-        base_offset=info.first_offset,
-        log_append_time_ms=info.log_append_time_ms,
-        log_start_offset=info.log_start_offset,
-    )
 
 
 def _failed(index: int, error: ApiException) -> PartitionProduceResponse:
-    return PartitionProduceResponse(
-        index=index, error_code=error.code, base_offset=-1, log_start_offset=-1, error_message=error.message
-    )
+    answer = PartitionProduceResponse(index=index)
+    _fill_failed(answer, error)
+    return answer
 
 
 def _hint_at_leader(

@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from barnabas.broker.partition import Partition
+from barnabas.broker.replica_manager import ReplicaManager
+from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.common.topic_config import TopicConfig
+from barnabas.common.topic_partition import TopicPartition
+from barnabas.common.uuid import Uuid
+from barnabas.protocol.produce_validation import WorkBudget
+from barnabas.protocol.record_batch import Record
+from barnabas.protocol.record_batch_builder import build_batch
+from barnabas.storage.file_pool import FilePool
+from barnabas.storage.partition_log import AppendInfo, PartitionLog
+
+NOW = 1_750_000_000_000
+ORDERS, BILLS = TopicPartition("orders", 0), TopicPartition("bills", 0)
+
+
+class Clock:
+    def now_ms(self) -> int:
+        return NOW
+
+    def monotonic_ms(self) -> int:
+        return 0
+
+
+@pytest.fixture
+def replicas(tmp_path: Path) -> Iterator[ReplicaManager]:
+    made = ReplicaManager(broker_id=1, logs=cast("Any", None), clock=Clock(), defaults=TopicConfig({}))
+    pool = FilePool(100)
+
+    def create_log(partition: Partition) -> PartitionLog:
+        return PartitionLog.create(
+            str(tmp_path / str(partition.topic_partition)),
+            partition.topic_partition,
+            topic_id=partition.topic_id,
+            config=TopicConfig({"compression.type": "producer"}),
+            pool=pool,
+            now_ms=NOW,
+        )
+
+    for topic_partition in (ORDERS, BILLS):
+        partition = made.partitions[topic_partition] = Partition(topic_partition, Uuid.from_int(1), create_log)
+        partition.leader_id = partition.isr_count = 1
+        partition.leader_epoch = 0
+    yield made
+    made.close()
+
+
+def batch(count: int) -> bytes:
+    return build_batch([Record(i, NOW, None, b"") for i in range(count)])
+
+
+def produce(
+    replicas: ReplicaManager, topic_partition: TopicPartition, count: int
+) -> AppendInfo | asyncio.Task[AppendInfo]:
+    return replicas.append_produced(
+        topic_partition, batch(count), requires_all_in_sync=True, budget=WorkBudget(records=100)
+    )
+
+
+def run(story: Callable[[], Awaitable[None]]) -> None:
+    async def main() -> None:
+        await story()
+
+    asyncio.run(main())
+
+
+def test_a_small_batch_is_appended_at_once(replicas: ReplicaManager) -> None:
+    info = produce(replicas, ORDERS, 5)
+    assert isinstance(info, tuple)
+    assert (info.first_offset, info.last_offset) == (0, 4)
+    assert replicas.partitions[ORDERS].log.high_watermark == 5
+
+
+def test_a_large_batch_is_appended_later_and_its_partition_waits_while_others_do_not(replicas: ReplicaManager) -> None:
+    async def story() -> None:
+        large = produce(replicas, ORDERS, 1000)
+        behind = produce(replicas, ORDERS, 1)
+        other = produce(replicas, BILLS, 1)
+        assert isinstance(large, asyncio.Task)
+        assert isinstance(behind, asyncio.Task)
+        assert isinstance(other, tuple)
+        assert replicas.partitions[ORDERS].log.log_end_offset == 0
+        assert (await behind).first_offset == 1000
+        assert (await large).last_offset == 999
+        await asyncio.sleep(0)
+        assert isinstance(produce(replicas, ORDERS, 1), tuple)
+
+    run(story)
+
+
+def test_a_refused_large_batch_lets_the_next_one_go_on(replicas: ReplicaManager) -> None:
+    async def story() -> None:
+        bad = build_batch([Record(i, NOW + 10**9, None, b"") for i in range(1000)])
+        refused = replicas.append_produced(ORDERS, bad, requires_all_in_sync=True, budget=WorkBudget(records=100))
+        behind = produce(replicas, ORDERS, 1)
+        assert isinstance(refused, asyncio.Task)
+        assert isinstance(behind, asyncio.Task)
+        with pytest.raises(ApiException) as caught:
+            await refused
+        assert caught.value.code == ErrorCode.INVALID_TIMESTAMP
+        assert (await behind).first_offset == 0
+
+    run(story)
+
+
+def test_an_append_that_is_given_up_leaves_the_partition_free(replicas: ReplicaManager) -> None:
+    async def story() -> None:
+        large = produce(replicas, ORDERS, 1000)
+        behind = produce(replicas, ORDERS, 1)
+        assert isinstance(large, asyncio.Task)
+        assert isinstance(behind, asyncio.Task)
+        large.cancel()
+        assert (await behind).first_offset == 0
+        assert large.cancelled()
+        await asyncio.sleep(0)
+        assert replicas.partitions[ORDERS].appends_waiting == 0
+
+    run(story)
+
+
+def test_a_partition_that_went_away_meanwhile_gets_nothing(replicas: ReplicaManager) -> None:
+    async def story() -> None:
+        large = produce(replicas, ORDERS, 1000)
+        assert isinstance(large, asyncio.Task)
+        partition = replicas.partitions.pop(ORDERS)
+        with pytest.raises(ApiException) as caught:
+            await large
+        assert caught.value.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert partition.log.log_end_offset == 0
+
+    run(story)
+
+
+def test_a_partition_that_lost_its_leadership_meanwhile_gets_nothing(replicas: ReplicaManager) -> None:
+    async def story() -> None:
+        large = produce(replicas, ORDERS, 1000)
+        assert isinstance(large, asyncio.Task)
+        replicas.partitions[ORDERS].leader_id = 2
+        with pytest.raises(ApiException) as caught:
+            await large
+        assert caught.value.code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+    run(story)
