@@ -47,7 +47,7 @@ def read_identity(config: NodeConfig) -> NodeIdentity:
         hint = ""
         if not ensemble.log_dirs:
             hint = (
-                f"\nFormat the directories first: barnabas storage format --standalone "
+                f". Format the directories first: barnabas storage format --standalone "
                 f"--cluster-id $(barnabas storage random-uuid) --config {config.source or 'server.properties'}"
             )
         raise NodeStartError(f"{error}{hint}") from error
