@@ -34,6 +34,29 @@ def test_record_versions_follow_the_level(level: int, register_broker: int, part
     assert version.partition_record_version == partition
 
 
+FEATURES = ("kraft", "transaction", "group", "eligible.leader.replicas", "share", "streams")
+
+
+@pytest.mark.parametrize(
+    ("release", "levels"),
+    [
+        ("3.3-IV3", (0, 0, 0, 0, 0, 0)),
+        ("3.7", (0, 0, 0, 0, 0, 0)),
+        ("3.9", (1, 0, 0, 0, 0, 0)),
+        ("4.0-IV1", (1, 0, 1, 0, 0, 0)),
+        ("4.0-IV2", (1, 2, 1, 0, 0, 0)),
+        ("4.0", (1, 2, 1, 0, 0, 0)),
+        ("4.1-IV0", (1, 2, 1, 1, 0, 0)),
+        ("4.2-IV0", (1, 2, 1, 1, 1, 0)),
+        ("4.2", (1, 2, 1, 1, 1, 1)),
+        ("4.4-IV0", (1, 2, 1, 1, 1, 1)),
+    ],
+)
+def test_levels_by_release_are_those_of_kafkas_version_mapping(release: str, levels: tuple[int, ...]) -> None:
+    expected = {f"{name}.version": level for name, level in zip(FEATURES, levels, strict=True)}
+    assert default_levels(MetadataVersion.from_version_string(release)) == expected
+
+
 def test_a_release_finalizes_what_was_ready_then() -> None:
     assert default_levels(LATEST_PRODUCTION) == {
         "eligible.leader.replicas.version": 1,
