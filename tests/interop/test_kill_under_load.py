@@ -17,7 +17,7 @@ import pytest
 
 from tests.peers.barnabas_node import BarnabasNode
 
-pytestmark = [pytest.mark.interop, pytest.mark.filterwarnings("ignore::ResourceWarning")]
+pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.filterwarnings("ignore::ResourceWarning")]
 
 SEED = 20_260_101
 KILLS = int(os.environ.get("BARNABAS_KILLS", "20"))
@@ -99,7 +99,7 @@ def read_everything(bootstrap: str, topic: str) -> list[tuple[int, int, int]]:
     return found
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(60 + 12 * KILLS)
 def test_no_acknowledged_record_is_lost_or_doubled(
     tmp_path: Path, record_property: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
