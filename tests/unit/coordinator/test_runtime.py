@@ -1,0 +1,213 @@
+"""The runtime's one rule: decide, append, wait for the high watermark, replay, answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.coordinator.coordinator_result import CoordinatorRecord, CoordinatorResult, SingleRecord, TimerAction
+from barnabas.coordinator.deferred import Deferred, gather
+from barnabas.coordinator.runtime import CoordinatorRuntime
+from barnabas.coordinator.timer_queue import Timer, TimerQueue
+from barnabas.protocol.compression import Compression
+from barnabas.protocol.record_batch import iter_batches
+from tests.unit.coordinator.memory_log import MemoryTopic
+
+
+class Word(SingleRecord):
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def encode_key(self) -> bytes:
+        return self.text.encode()
+
+    def encode_value(self) -> bytes | None:
+        return b"said"
+
+
+class Words:
+    """A coordinator that remembers the words which were said, with their offsets."""
+
+    def __init__(self) -> None:
+        self.timers: TimerQueue[TimerAction] = TimerQueue()
+        self.said: list[tuple[int, str]] = []
+        self.unloaded = False
+
+    def decode(self, key: bytes, value: bytes | None) -> CoordinatorRecord | None:
+        return Word(key.decode())
+
+    def replay(self, record: CoordinatorRecord, record_offset: int, producer_id: int, now_ms: int) -> None:
+        assert isinstance(record, Word)
+        self.said.append((record_offset, record.text))
+
+    def replay_end_transaction_marker(self, producer_id: int, *, committed: bool, now_ms: int) -> None: ...
+
+    def on_loaded(self, now_ms: int) -> list[CoordinatorResult[None]]:
+        return []
+
+    def on_unloaded(self, now_ms: int) -> None:
+        self.unloaded = True
+
+
+class Talk:
+    def __init__(self, compression: Compression = Compression.NONE) -> None:
+        self.topic = MemoryTopic()
+        self.runtime: CoordinatorRuntime[Words] = CoordinatorRuntime(
+            writer=self.topic, new_shard=Words, compression=compression
+        )
+        self.topic.runtime = self.runtime
+        shard = self.runtime.start_loading(0, 0, 0)
+        assert shard is not None
+        self.runtime.finish_loading(0, shard, 0, 0)
+        self.shard = shard
+
+    def write(self, decide: Callable[[Words], CoordinatorResult[str]], partition: int = 0) -> Deferred[str]:
+        answer: Deferred[str] = Deferred()
+        self.runtime.write(partition, decide, now_ms=1, answer=answer, on_failure=lambda code: code.name)
+        return answer
+
+    def say(self, *texts: str, **options: object) -> Deferred[str]:
+        records: list[CoordinatorRecord] = [Word(text) for text in texts]
+        return self.write(lambda _: CoordinatorResult(records, "+".join(texts), **options))  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def talk() -> Talk:
+    return Talk()
+
+
+def test_a_write_is_replayed_and_answered_when_it_is_committed(talk: Talk) -> None:
+    talk.topic.auto_commit = False
+    answer = talk.say("a", "b")
+    assert not answer.is_complete
+    assert talk.shard.said == []
+    talk.topic.commit(0)
+    assert talk.shard.said == [(0, "a"), (1, "b")]
+    assert answer.value == "a+b"
+
+
+def test_writes_are_answered_in_order_as_far_as_the_high_watermark_has_come(talk: Talk) -> None:
+    talk.topic.auto_commit = False
+    heard: list[str] = []
+    for text in ("a", "b", "c"):
+        talk.say(text).on_complete(heard.append)
+    talk.runtime.on_high_watermark(0, 2, 1)
+    assert heard == ["a", "b"]
+    talk.runtime.on_high_watermark(0, 1, 1)  # It never goes back.
+    talk.runtime.on_high_watermark(0, 3, 1)
+    assert heard == ["a", "b", "c"]
+
+
+def test_without_records_the_answer_is_given_at_once(talk: Talk) -> None:
+    talk.topic.auto_commit = False
+    talk.say("a")
+    assert talk.say().value == ""
+
+
+def test_a_decision_that_raises_is_answered_with_its_error(talk: Talk) -> None:
+    def decide(_: Words) -> CoordinatorResult[str]:
+        raise ApiException(ErrorCode.ILLEGAL_GENERATION)
+
+    assert talk.write(decide).value == "ILLEGAL_GENERATION"
+    assert talk.write(decide, partition=7).value == "NOT_COORDINATOR"
+
+
+def test_what_can_not_be_appended_is_undone_and_answered_with_the_error(talk: Talk) -> None:
+    undone: list[ErrorCode] = []
+
+    def undo(code: ErrorCode, now_ms: int) -> None:
+        undone.append(code)
+
+    talk.topic.refuse_with = ErrorCode.NOT_ENOUGH_REPLICAS
+    assert talk.say("a", on_error=undo).value == "NOT_ENOUGH_REPLICAS"
+    assert undone == [ErrorCode.NOT_ENOUGH_REPLICAS]
+    assert talk.shard.said == []
+
+
+def test_what_follows_a_commit_may_write_again(talk: Talk) -> None:
+    order: list[str] = []
+
+    def then(now_ms: int) -> CoordinatorResult[None]:
+        order.append("committed")
+        return CoordinatorResult([Word("b")], on_commit=lambda _: order.append("followed"))
+
+    assert talk.say("a", on_commit=then).value == "a"
+    assert talk.shard.said == [(0, "a"), (1, "b")]
+    assert order == ["committed", "followed"]
+    assert talk.say("c").value == "c"
+
+
+def test_records_that_need_not_stay_together_go_in_several_batches(talk: Talk) -> None:
+    texts = [str(number) for number in range(4_500)]
+    assert talk.say(*texts, is_atomic=False).is_complete
+    assert [text for _, text in talk.shard.said] == texts
+    assert len(talk.topic.log(0).batches) == 3
+    talk.say(*texts)
+    assert len(talk.topic.log(0).batches) == 4
+
+
+def test_batches_are_compressed_if_the_topic_is_to_be() -> None:
+    talk = Talk(Compression.GZIP)
+    talk.say(*("word" for _ in range(100)))
+    (_, _, batch) = talk.topic.log(0).batches[0]
+    (view,) = iter_batches(batch)
+    assert view.compression is Compression.GZIP
+    assert view.base_timestamp == view.max_timestamp == 1
+    assert [record.key for record in view.records()] == [b"word"] * 100
+
+
+def test_a_deadline_may_write_and_one_that_fails_does_not_stop_the_others(talk: Talk) -> None:
+    def fail(now_ms: int) -> CoordinatorResult[None]:
+        raise ValueError("a bug")
+
+    timers: list[Timer[TimerAction]] = [
+        Timer(fail),
+        Timer(lambda now_ms: CoordinatorResult([Word(f"at {now_ms}")])),
+    ]
+    for timer in timers:
+        talk.shard.timers.schedule(timer, 10)
+    assert talk.runtime.next_deadline_ms() == 10
+    talk.runtime.tick(9)
+    assert talk.shard.said == []
+    talk.runtime.tick(12)
+    assert talk.shard.said == [(0, "at 12")]
+    assert talk.runtime.failed_deadline_count == 1
+    assert talk.runtime.next_deadline_ms() is None
+
+
+def test_a_shard_that_is_not_ready_does_not_act_on_its_deadlines(talk: Talk) -> None:
+    shard = talk.runtime.start_loading(1, 0, 0)
+    assert shard is not None
+    shard.timers.schedule(Timer(lambda _: CoordinatorResult([Word("too early")])), 1)
+    talk.runtime.tick(5)
+    assert shard.said == []
+
+
+def test_a_shard_that_lost_its_partition_while_loading_is_not_used(talk: Talk) -> None:
+    shard = talk.runtime.start_loading(1, 0, 0)
+    assert shard is not None
+    talk.runtime.unload(1, 0)
+    assert shard.unloaded
+    assert not talk.runtime.finish_loading(1, shard, 0, 0)
+    with pytest.raises(ApiException):
+        talk.runtime.shard(1)
+
+
+def test_a_failed_partition_may_be_loaded_again(talk: Talk) -> None:
+    shard = talk.runtime.start_loading(1, 0, 0)
+    assert shard is not None
+    talk.runtime.fail_loading(1, shard)
+    again = talk.runtime.start_loading(1, 0, 0)
+    assert again is not None
+    assert again is not shard
+
+
+def test_answers_can_be_gathered() -> None:
+    parts: list[Deferred[int]] = [Deferred(), Deferred.completed(2)]
+    whole = gather(parts)
+    assert not whole.is_complete
+    parts[0].complete(1)
+    assert whole.map(sum).value == 3
+    assert gather([]).value == []
