@@ -1,0 +1,57 @@
+"""Kafka's metadata shell reads a snapshot of ours and sees what it saw in the log that Kafka wrote."""
+
+from __future__ import annotations
+
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from barnabas.metadata.loader import MetadataLoader
+from barnabas.metadata.snapshot import records_of
+from barnabas.raft.replica_key import OffsetAndEpoch
+from barnabas.server.metadata_record_serde import MetadataRecordSerde
+from barnabas.storage.snapshot_file import RawSnapshotWriter, SnapshotWriter, snapshot_path
+from tests.oracles.test_metadata_image import DATA, LOG, committed_batches
+from tests.peers import run_class
+
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(180)]
+
+
+def sections(printed: str) -> list[str]:
+    """What the shell printed for each command; it echoes a prompt and not the command."""
+    return [section.strip("\n") for section in printed.split(">> ")[1:]]
+
+
+@pytest.mark.usefixtures("kafka_peer")
+def test_a_snapshot_of_ours_is_seen_as_the_log_that_it_was_made_of(tmp_path: Path) -> None:
+    with tarfile.open(DATA / "storage-a.tar.xz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    recorded = (tmp_path / "storage-a" / "metadata-shell.txt").read_text()
+    commands = [line.removeprefix("#> ") for line in recorded.splitlines() if line.startswith("#> ")]
+    loader = MetadataLoader()
+    loader.handle_commit(committed_batches((tmp_path / "storage-a" / "controller-3000" / LOG).read_bytes()))
+    image = loader.image
+    snapshot_id = OffsetAndEpoch(image.offset + 1, image.provenance.last_contained_epoch)
+    writer = SnapshotWriter(
+        RawSnapshotWriter(str(tmp_path), snapshot_id, token="x"),
+        last_contained_log_timestamp=image.provenance.last_contained_log_time_ms,
+        now_ms=image.provenance.last_contained_log_time_ms,
+        serde=MetadataRecordSerde(),
+        kraft_version=0,
+        voters=None,
+    )
+    writer.append(records_of(image))
+    writer.freeze()
+    shell = run_class(
+        "metadata-shell",
+        "--snapshot",
+        snapshot_path(str(tmp_path), snapshot_id),
+        stdin="\n".join(commands) + "\nexit\n",
+    )
+    expected, seen = sections(recorded), sections(shell.stdout)
+    for command, before, after in zip(commands, expected, seen, strict=False):
+        if command == "tree image/provenance":
+            continue  # The shell counts the offsets inside the file that it was given.
+        assert sorted(after.splitlines()) == sorted(before.splitlines()), command
+    assert len(seen) >= len(commands)
