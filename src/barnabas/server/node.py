@@ -271,8 +271,6 @@ class Node:
             offsets_retention_minutes=config.offsets_retention_minutes,
             offsets_retention_check_interval_ms=config.offsets_retention_check_interval_ms,
             offsets_topic_num_partitions=config.offsets_topic_num_partitions,
-            offsets_topic_segment_bytes=config.offsets_topic_segment_bytes,
-            offsets_topic_replication_factor=config.offsets_topic_replication_factor,
         )
 
     def _bootstrap_records(self) -> list[ApiMessageAndVersion]:
