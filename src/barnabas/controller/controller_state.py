@@ -20,6 +20,7 @@ from barnabas.metadata.image.metadata_image import MetadataDelta, MetadataImage,
 from barnabas.metadata.image.record_writer import ApiMessageAndVersion
 from barnabas.metadata.loader import CommittedBatch, TransactionState
 from barnabas.protocol.records.register_broker_record import RegisterBrokerRecord
+from barnabas.protocol.records.unregister_broker_record import UnregisterBrokerRecord
 
 __all__ = ["ControllerState"]
 
@@ -143,6 +144,8 @@ class ControllerState:
         for index, record in enumerate(batch.records):
             if type(record) is RegisterBrokerRecord:
                 self.registration_offsets[record.broker_id] = batch.base_offset + index
+            elif type(record) is UnregisterBrokerRecord:
+                self.registration_offsets.pop(record.broker_id, None)
 
 
 def _replayed(image: MetadataImage, records: Sequence[Any], provenance: MetadataProvenance) -> MetadataImage:
