@@ -7,7 +7,6 @@ be earlier than the next timer that fires, never later; a tick that fires nothin
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import Generic, TypeVar
 
@@ -69,14 +68,6 @@ class TimerQueue(Generic[A]):
             if timer.queued_at_ms is None:
                 self._push(timer, deadline_ms)
         return None
-
-    def tick(self, now_ms: int, fire: Callable[[A], None]) -> int:
-        """Fire what is due, in order of deadline; what firing schedules for now or earlier fires too."""
-        fired = 0
-        while (timer := self.pop_due(now_ms)) is not None:
-            fire(timer.action)
-            fired += 1
-        return fired
 
     def _push(self, timer: Timer[A], deadline_ms: int) -> None:
         self._sequence += 1

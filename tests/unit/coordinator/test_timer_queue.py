@@ -10,7 +10,8 @@ from barnabas.coordinator.timer_queue import Timer, TimerQueue
 
 def fired(queue: TimerQueue[str], now_ms: int) -> list[str]:
     names: list[str] = []
-    queue.tick(now_ms, names.append)
+    while (timer := queue.pop_due(now_ms)) is not None:
+        names.append(timer.action)
     return names
 
 

@@ -81,9 +81,6 @@ class ClassicGroup:
 
     # -- state
 
-    def is_in(self, *states: GroupState) -> bool:
-        return self.state in states
-
     def transition_to(self, state: GroupState, now_ms: int) -> None:
         invariant(
             self.state in PREVIOUS_STATES[state],

@@ -75,13 +75,12 @@ class GroupCoordinator:
         self.partition_for = lru_cache(maxsize=16_384)(self._partition_for)
         """The partition of ``__consumer_offsets`` that a group belongs to."""
 
-    def start(self, partition_count: int | None = None) -> None:
-        """Answer requests from now on. The topic, if it is there already, knows best how many partitions it has."""
-        if partition_count is not None:
-            self.set_partition_count(partition_count)
+    def start(self) -> None:
+        """Answer requests from now on."""
         self.is_active = True
 
     def set_partition_count(self, partition_count: int) -> None:
+        """How many partitions the topic really has: the setting counts only when it is created."""
         if partition_count != self._partition_count:
             self._partition_count = partition_count
             self.partition_for.cache_clear()
