@@ -1,7 +1,8 @@
-"""Clients are served while somebody sends hostile frames; the latency ratio is printed, the answers are checked."""
+"""Clients are served while somebody sends hostile frames or batches; latencies are printed, the answers are checked."""
 
 from __future__ import annotations
 
+import json
 import statistics
 import subprocess
 import sys
@@ -81,11 +82,15 @@ class Story:
     def close(self) -> None:
         self._client.close()
 
-    def median_over(self, seconds: float) -> tuple[float, int]:
+    def times_over(self, seconds: float) -> list[float]:
         times = []
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             times.append(self.turn())
+        return sorted(times)
+
+    def median_over(self, seconds: float) -> tuple[float, int]:
+        times = self.times_over(seconds)
         return statistics.median(times), len(times)
 
 
@@ -117,3 +122,41 @@ def test_hostile_frames_block_nobody_and_lose_nothing(tmp_path: Path, capsys: py
     printed = node.printed()
     assert "closing the connection of 127.0.0.1:" in printed
     assert "Traceback" not in printed
+
+
+def test_batches_that_take_long_to_check_hold_up_no_other_client(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    node = BarnabasNode(tmp_path)
+    node.start()
+    story = Story(node, "calm")
+    story.median_over(0.5)
+    alone = story.times_over(SECONDS / 3)
+    sender = subprocess.Popen(
+        [sys.executable, "-m", "tests.interop.hostile_batches", str(node.port), str(SECONDS)],
+        cwd=PROJECT,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    time.sleep(2)  # It makes its batches first.
+    meanwhile = story.times_over(SECONDS - 2)
+    answers = json.loads(sender.communicate(timeout=60)[0])
+    story.close()
+    with capsys.disabled():
+        sent = ", ".join(f"{len(codes)} {kind}" for kind, codes in answers.items())
+        print(f"\n{sent}; a record there and back: {described(alone)} alone, {described(meanwhile)} meanwhile")
+    assert {kind: set(codes) for kind, codes in answers.items()} == {
+        "many": {0},
+        "packed": {0},
+        "bomb": {0},
+        "dated": {32},
+    }
+    assert statistics.median(meanwhile) < 0.05, "checking one of these batches takes longer than that"
+    assert node.stop() == 0
+    assert "Traceback" not in node.printed()
+
+
+def described(times: list[float]) -> str:
+    return (
+        f"median {statistics.median(times) * 1e3:.1f} ms, 99 of 100 within {times[len(times) * 99 // 100] * 1e3:.1f} ms"
+    )
