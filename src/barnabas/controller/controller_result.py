@@ -10,6 +10,7 @@ from barnabas.metadata.image.record_writer import ApiMessageAndVersion
 __all__ = ["ControllerResult"]
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 
 class ControllerResult(Generic[T]):
@@ -21,6 +22,10 @@ class ControllerResult(Generic[T]):
         self.records = records
         self.response = response
         self.is_atomic = is_atomic
+
+    def with_response(self, response: U) -> ControllerResult[U]:
+        """The same records, written the same way, with another answer."""
+        return ControllerResult(self.records, response, is_atomic=self.is_atomic)
 
     def without_records(self) -> ControllerResult[T]:
         """The same answer, nothing written: what validate-only asks for."""

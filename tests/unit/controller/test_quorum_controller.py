@@ -177,6 +177,17 @@ def test_a_fenced_broker_may_leave_more_partitions_than_a_batch_holds() -> None:
     assert not harness.controller.committed_image.cluster.is_alive(1)
 
 
+def test_a_killed_broker_comes_back_however_many_partitions_it_had() -> None:
+    first = ControllerHarness(max_records_per_batch=40).activate()
+    first.start_broker(1)
+    for number in range(5):
+        first.create(topic(f"t{number}", 10))
+    again = ControllerHarness(log=first.log, max_records_per_batch=40).activate()
+    again.start_broker(1, incarnation_id=Uuid.from_int(999))
+    partitions = [p for t in again.controller.committed_image.topics.by_id.values() for p in t.partitions.values()]
+    assert [partition.leader for partition in partitions] == [1] * 50
+
+
 def test_records_that_contradict_the_state_are_a_fault_that_leaves_it_as_it_was(harness: ControllerHarness) -> None:
     unknown = RemoveTopicRecord(topic_id=Uuid.from_int(999))
     before = harness.controller.state.image

@@ -31,7 +31,7 @@ def handle(
         result = controller.producer_ids.generate_next_producer_ids(request.broker_id, request.broker_epoch)
         block = result.response
         response = AllocateProducerIdsResponse(producer_id_start=block.first, producer_id_len=block.size)
-        return ControllerResult(result.records, response)
+        return result.with_response(response)
 
     def answer_error(error: ApiException) -> AllocateProducerIdsResponse:
         return AllocateProducerIdsResponse(error_code=int(error.code))

@@ -56,7 +56,7 @@ def handle(
     def decide() -> ControllerResult[AlterConfigsResponse]:
         result = controller.configs.legacy_alter_configs(replacements, validate_only=request.validate_only)
         done = [_result(resource, error) for resource, error in result.response.items()]
-        return ControllerResult(result.records, AlterConfigsResponse(responses=[*refused, *done]))
+        return result.with_response(AlterConfigsResponse(responses=[*refused, *done]))
 
     def answer_error(error: ApiException) -> AlterConfigsResponse:
         failed = [_result(resource, ApiError.of(error)) for resource in replacements]

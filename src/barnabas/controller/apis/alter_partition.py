@@ -40,7 +40,7 @@ def handle(
         require_cluster_action(authorizer, context)
         changes = list(_changes(request, context.api_version))
         result = controller.replication.alteration.alter_partitions(request.broker_id, request.broker_epoch, changes)
-        return ControllerResult(result.records, _response(changes, result.response))
+        return result.with_response(_response(changes, result.response))
 
     def answer_error(error: ApiException) -> AlterPartitionResponse:
         return AlterPartitionResponse(error_code=int(error.code))

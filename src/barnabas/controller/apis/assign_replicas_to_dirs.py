@@ -65,7 +65,7 @@ def handle(
                 for directory in request.directories
             ]
         )
-        return ControllerResult(result.records, response)
+        return result.with_response(response)
 
     def answer_error(error: ApiException) -> AssignReplicasToDirsResponse:
         return AssignReplicasToDirsResponse(error_code=int(error.code))

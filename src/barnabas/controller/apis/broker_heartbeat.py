@@ -35,7 +35,7 @@ def handle(
         response = BrokerHeartbeatResponse(
             is_caught_up=reply.is_caught_up, is_fenced=reply.is_fenced, should_shut_down=reply.should_shut_down
         )
-        return ControllerResult(result.records, response)
+        return result.with_response(response)
 
     def answer_error(error: ApiException) -> BrokerHeartbeatResponse:
         return BrokerHeartbeatResponse(error_code=int(error.code))

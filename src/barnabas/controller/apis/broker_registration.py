@@ -31,7 +31,7 @@ def handle(
         result = controller.replication.register_broker(
             request, new_epoch=controller.next_write_offset, now_ms=controller.now_ms()
         )
-        return ControllerResult(result.records, BrokerRegistrationResponse(broker_epoch=result.response))
+        return result.with_response(BrokerRegistrationResponse(broker_epoch=result.response))
 
     def answer_error(error: ApiException) -> BrokerRegistrationResponse:
         return BrokerRegistrationResponse(error_code=int(error.code))

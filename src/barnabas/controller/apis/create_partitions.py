@@ -38,7 +38,7 @@ def handle(
 
     def decide() -> ControllerResult[CreatePartitionsResponse]:
         result = controller.replication.create_partitions(topics, validate_only=request.validate_only)
-        return ControllerResult(result.records, CreatePartitionsResponse(results=[*refused, *result.response]))
+        return result.with_response(CreatePartitionsResponse(results=[*refused, *result.response]))
 
     def answer_error(error: ApiException) -> CreatePartitionsResponse:
         failed = [_refusal(topic.name, error.code, error.message) for topic in topics]

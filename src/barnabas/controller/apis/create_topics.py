@@ -55,7 +55,7 @@ def handle(
 
     def decide() -> ControllerResult[CreateTopicsResponse]:
         result = controller.replication.create_topics(topics, describable, validate_only=request.validate_only)
-        return ControllerResult(result.records, CreateTopicsResponse(topics=[*result.response, *refused]))
+        return result.with_response(CreateTopicsResponse(topics=[*result.response, *refused]))
 
     def answer_error(error: ApiException) -> CreateTopicsResponse:
         failed = [_refusal(topic.name, error.code, error.message) for topic in topics]

@@ -57,7 +57,7 @@ def handle(
         selection = _Selection(controller, context, authorizer, request)
         result = controller.replication.delete_topics(selection.names_by_id)
         done = [_result(selection.names_by_id[i], i, error) for i, error in result.response.items()]
-        return ControllerResult(result.records, DeleteTopicsResponse(responses=[*selection.refused, *done]))
+        return result.with_response(DeleteTopicsResponse(responses=[*selection.refused, *done]))
 
     return controller.submit(decide, answer_error)
 

@@ -57,7 +57,7 @@ def handle(
     def decide() -> ControllerResult[IncrementalAlterConfigsResponse]:
         result = controller.configs.incremental_alter_configs(changes, validate_only=request.validate_only)
         done = [_result(resource, error) for resource, error in result.response.items()]
-        return ControllerResult(result.records, IncrementalAlterConfigsResponse(responses=[*refused, *done]))
+        return result.with_response(IncrementalAlterConfigsResponse(responses=[*refused, *done]))
 
     def answer_error(error: ApiException) -> IncrementalAlterConfigsResponse:
         failed = [_result(resource, ApiError.of(error)) for resource in changes]

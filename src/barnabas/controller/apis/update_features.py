@@ -46,7 +46,7 @@ def handle(
         if context.api_version <= _LAST_VERSION_WITH_RESULTS:
             # Kafka writes the name of error 0 where a message would be; tools of that time print it.
             response.results = [UpdatableFeatureResult(feature=name, error_message="NONE") for name in updates]
-        return ControllerResult(result.records, response)
+        return result.with_response(response)
 
     def answer_error(error: ApiException) -> UpdateFeaturesResponse:
         message = error.message
