@@ -116,6 +116,7 @@ class CoordinatorRuntime(Generic[S]):
         self._new_shard = new_shard
         self._compression = compression
         self._contexts: dict[int, _Context[S]] = {}
+        self._next_deadline_ms: int | None = None
         self.failed_deadline_count = 0
         """Deadlines whose action raised: each is a bug of ours that did no more harm than to be late."""
 
@@ -132,6 +133,7 @@ class CoordinatorRuntime(Generic[S]):
                 return None
             self.unload(partition, now_ms)
         context = _Context(partition, leader_epoch, self._new_shard())
+        context.shard.timers.on_earlier = self._note_deadline
         self._contexts[partition] = context
         return context.shard
 
@@ -314,9 +316,12 @@ class CoordinatorRuntime(Generic[S]):
     # -- time
 
     def next_deadline_ms(self) -> int | None:
-        """When ``tick`` is due at the latest; None when nothing waits for time to pass."""
-        deadlines = (context.shard.timers.next_deadline_ms() for context in self._contexts.values())
-        return min((deadline for deadline in deadlines if deadline is not None), default=None)
+        """When ``tick`` is due at the latest; None when nothing waits for time to pass. Costs nothing to ask."""
+        return self._next_deadline_ms
+
+    def _note_deadline(self, deadline_ms: int) -> None:
+        if self._next_deadline_ms is None or deadline_ms < self._next_deadline_ms:
+            self._next_deadline_ms = deadline_ms
 
     def tick(self, now_ms: int) -> None:
         """Let every shard act on its deadlines. One that fails is logged and does not keep the others from theirs."""
@@ -330,6 +335,8 @@ class CoordinatorRuntime(Generic[S]):
                 except Exception:
                     self.failed_deadline_count += 1
                     log.exception("A deadline of coordinator partition %d failed", context.partition)
+        deadlines = (shard.timers.next_deadline_ms() for _, shard in self.active_shards())
+        self._next_deadline_ms = min((deadline for deadline in deadlines if deadline is not None), default=None)
 
 
 def _ignore() -> None:

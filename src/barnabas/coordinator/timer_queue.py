@@ -7,6 +7,7 @@ be earlier than the next timer that fires, never later; a tick that fires nothin
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import Generic, TypeVar
 
@@ -35,9 +36,12 @@ class Timer(Generic[A]):
 
 
 class TimerQueue(Generic[A]):
+    """``on_earlier`` is told a deadline that comes before all others, when it is set."""
+
     def __init__(self) -> None:
         self._heap: list[tuple[int, int, Timer[A]]] = []
         self._sequence = 0
+        self.on_earlier: Callable[[int], None] | None = None
 
     def __len__(self) -> int:
         return len(self._heap)
@@ -72,4 +76,7 @@ class TimerQueue(Generic[A]):
     def _push(self, timer: Timer[A], deadline_ms: int) -> None:
         self._sequence += 1
         timer.queued_at_ms = deadline_ms
-        heappush(self._heap, (deadline_ms, self._sequence, timer))
+        heap = self._heap
+        heappush(heap, (deadline_ms, self._sequence, timer))
+        if self.on_earlier is not None and heap[0][2] is timer:
+            self.on_earlier(deadline_ms)

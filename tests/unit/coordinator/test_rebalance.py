@@ -451,3 +451,15 @@ def test_the_rebalance_timeout_of_version_0_is_the_session_timeout(group: GroupD
     assert not waiting.is_complete
     group.advance(200)
     assert waiting.value.error_code == ErrorCode.NONE
+
+
+def test_a_heartbeat_sets_a_deadline_even_when_the_last_one_passed_unheeded(group: GroupDriver) -> None:
+    leader, follower, generation = group.two_members()
+    group.join(leader)
+    group.advance(SESSION_MS - 1)
+    group.heartbeat(follower, generation)
+    group.advance(1)  # The leader's session is over, but the coordinator is what it waits for.
+    assert group.heartbeat(leader, generation) == ErrorCode.REBALANCE_IN_PROGRESS
+    deadline_ms = group.coordinator.runtime.next_deadline_ms()
+    assert deadline_ms is not None
+    assert deadline_ms <= group.now_ms + SESSION_MS

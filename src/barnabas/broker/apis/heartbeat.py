@@ -7,17 +7,22 @@ from typing import TYPE_CHECKING
 from barnabas.common.acl import AclOperation
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.resource import ResourceType
+from barnabas.coordinator.deferred import Deferred
 from barnabas.network.api_handler import Access, AclRule, handles
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from barnabas.broker.broker import Broker
 
 
 @handles(ApiKey.HEARTBEAT, acl=(AclRule(ResourceType.GROUP, AclOperation.READ),))
-def handle_heartbeat(broker: Broker, request: HeartbeatRequest, access: Access) -> HeartbeatResponse:
+def handle_heartbeat(
+    broker: Broker, request: HeartbeatRequest, access: Access
+) -> HeartbeatResponse | Awaitable[HeartbeatResponse]:
     if not access.allows(ResourceType.GROUP, AclOperation.READ, request.group_id):
         raise ApiException(ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    # A session that is extended needs no earlier timer: the one that is set finds out when it fires.
-    return broker.groups.coordinator.heartbeat(request, broker.groups.now_ms())
+    groups = broker.groups
+    return groups.answer(Deferred.completed(groups.coordinator.heartbeat(request, groups.now_ms())))
