@@ -18,7 +18,7 @@ from barnabas.controller.config_validation import is_list, validate_configs
 from barnabas.controller.controller_config import ControllerConfig
 from barnabas.controller.controller_result import ControllerResult
 from barnabas.controller.controller_state import ControllerState
-from barnabas.controller.topic_config_resolver import TopicConfigResolver
+from barnabas.controller.topic_config_resolver import ElectionSettings, TopicConfigResolver
 from barnabas.metadata.image.configs import DEFAULT_BROKER, ConfigResource, ConfigResourceType
 from barnabas.metadata.image.record_writer import ApiMessageAndVersion
 from barnabas.protocol.messages.create_topics import CreatableTopicConfig, CreatableTopicConfigs
@@ -28,7 +28,6 @@ from barnabas.protocol.records.config_record import ConfigRecord
 __all__ = ["ConfigOperation", "ConfigurationControlManager", "OpType"]
 
 _MIN_ISR = "min.insync.replicas"
-_UNCLEAN_ELECTION = "unclean.leader.election.enable"
 _MAX_VALUE_LENGTH = 32_767
 
 
@@ -53,11 +52,9 @@ class ConfigurationControlManager:
 
     # What elections and creations ask
 
-    def effective_min_isr(self, topic: str) -> int:
-        return int(self._resolver.effective_value(topic, _MIN_ISR))
-
-    def is_unclean_election_enabled(self, topic: str) -> bool:
-        return self._resolver.effective_value(topic, _UNCLEAN_ELECTION).strip().lower() == "true"
+    def election_settings(self, topic: str) -> ElectionSettings:
+        """What holds for the topic: its own overrides, else what all topics inherit."""
+        return self._resolver.election_settings(self._state.image.configs.of_topic(topic))
 
     def configs_of_new_topic(
         self, name: str, configs: Sequence[CreatableTopicConfig]

@@ -8,10 +8,8 @@ from typing import NamedTuple
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.uuid import Uuid
 from barnabas.controller.cluster_control_manager import ClusterControlManager
-from barnabas.controller.configuration_control_manager import ConfigurationControlManager
 from barnabas.controller.controller_result import ControllerResult
 from barnabas.controller.controller_state import ControllerState
-from barnabas.controller.partition_change_builder import Election
 from barnabas.controller.partition_election import PartitionElection
 from barnabas.metadata.image.partition_registration import (
     NO_LEADER_CHANGE,
@@ -49,12 +47,10 @@ class PartitionAlteration:
         self,
         state: ControllerState,
         cluster: ClusterControlManager,
-        configs: ConfigurationControlManager,
         election: PartitionElection,
     ) -> None:
         self._state = state
         self._cluster = cluster
-        self._configs = configs
         self._election = election
 
     def alter_partitions(
@@ -77,8 +73,6 @@ class PartitionAlteration:
         if error != ErrorCode.NONE:
             return PartitionState(error)
         builder = self._election.builder_for(topic, change.partition_id, partition, self._cluster.is_active)
-        if self._configs.is_unclean_election_enabled(topic.name):
-            builder.election = Election.UNCLEAN
         builder.target_isr = [replica for replica, _ in change.isr]
         builder.target_recovery_state = change.leader_recovery_state
         record = builder.build()

@@ -75,15 +75,19 @@ class PartitionElection:
                 or self._cluster.has_online_directory(replica, partition.directory_of(replica))
             )
 
-        return PartitionChangeBuilder(
+        settings = self._configs.election_settings(topic.name)
+        builder = PartitionChangeBuilder(
             partition,
             topic.id,
             partition_id,
             is_acceptable_leader=may_lead,
             metadata_version=features.metadata_version_or_throw(),
-            min_isr=self._configs.effective_min_isr(topic.name),
+            min_isr=settings.min_isr,
             is_elr_enabled=features.is_elr_enabled,
         )
+        if settings.is_unclean_enabled:
+            builder.election = Election.UNCLEAN
+        return builder
 
     def _partitions_with_in_isr(self, broker_id: int) -> list[PartitionOf]:
         return [found for found in self._state.image.topics.partitions_on(broker_id) if broker_id in found[2].isr]
@@ -104,8 +108,6 @@ class PartitionElection:
         records = []
         for topic, partition_id, partition in partitions:
             builder = self.builder_for(topic, partition_id, partition, is_acceptable_leader)
-            if self._configs.is_unclean_election_enabled(topic.name):
-                builder.election = Election.UNCLEAN
             builder.target_isr = [replica for replica in partition.isr if replica not in gone]
             if unclean != NO_BROKER:
                 builder.unclean_shutdown_replicas = (unclean,)

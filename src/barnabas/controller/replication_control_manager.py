@@ -59,7 +59,7 @@ class ReplicationControlManager:
         self._config = config
         self._cluster = cluster
         self.election = PartitionElection(state, cluster, configs)
-        self.alteration = PartitionAlteration(state, cluster, configs, self.election)
+        self.alteration = PartitionAlteration(state, cluster, self.election)
         self._creation = TopicCreation(state, config, cluster, configs, new_uuid=new_uuid, random_int=random_int)
         self._growth = PartitionCreation(state, cluster, random_int=random_int)
 

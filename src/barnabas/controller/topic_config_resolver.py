@@ -8,10 +8,11 @@ differs may answer differently (KAFKA-16211).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
-from barnabas.common.broker_config import BROKER_CONFIG_DEF
+from barnabas.common.broker_config import BROKER_CONFIG_DEF, topic_defaults
 from barnabas.common.config_def import ConfigValue
-from barnabas.common.topic_config import TOPIC_SYNONYMS
+from barnabas.common.topic_config import TOPIC_SYNONYMS, TopicConfig
 from barnabas.controller.controller_config import ControllerConfig
 from barnabas.controller.controller_state import ControllerState
 from barnabas.metadata.config_resolution import (
@@ -22,7 +23,16 @@ from barnabas.metadata.config_resolution import (
 )
 from barnabas.protocol.messages.create_topics import CreatableTopicConfigs
 
-__all__ = ["TopicConfigResolver"]
+__all__ = ["ElectionSettings", "TopicConfigResolver"]
+
+
+_MIN_ISR = "min.insync.replicas"
+_UNCLEAN_ELECTION = "unclean.leader.election.enable"
+
+
+class ElectionSettings(NamedTuple):
+    min_isr: int
+    is_unclean_enabled: bool
 
 
 class TopicConfigResolver:
@@ -35,6 +45,8 @@ class TopicConfigResolver:
         self._broker_values: dict[str, ConfigValue] = {}
         self._texts: dict[str, str] = {}
         self._described: list[CreatableTopicConfigs] = []
+        self._inherited = TopicConfig()
+        self._inherited_election = ElectionSettings(1, False)
 
     def default_texts(self) -> Mapping[str, str]:
         """What a topic without overrides gets, by topic setting."""
@@ -46,9 +58,12 @@ class TopicConfigResolver:
         self._refresh()
         return self._broker_values
 
-    def effective_value(self, topic: str, name: str) -> str:
-        override = self._state.image.configs.of_topic(topic).get(name)
-        return self.default_texts()[name] if override is None else override
+    def election_settings(self, overrides: Mapping[str, str]) -> ElectionSettings:
+        self._refresh()
+        if _MIN_ISR not in overrides and _UNCLEAN_ELECTION not in overrides:
+            return self._inherited_election
+        config = self._inherited.with_overrides(overrides)
+        return ElectionSettings(config.min_insync_replicas, config.unclean_leader_election_enable)
 
     def described(self, overrides: Mapping[str, str | None]) -> list[CreatableTopicConfigs]:
         """Every setting in the form of a CreateTopics answer, sorted by name; don't change the result."""
@@ -74,6 +89,10 @@ class TopicConfigResolver:
         for name in _GROUP_BOUNDS:
             key = BROKER_CONFIG_DEF[name]
             self._broker_values.setdefault(name, key.default)
+        self._inherited = topic_defaults(self._broker_values)
+        self._inherited_election = ElectionSettings(
+            self._inherited.min_insync_replicas, self._inherited.unclean_leader_election_enable
+        )
         entries = describe_topic_configs({}, levels)
         self._texts = {entry.name: entry.value for entry in entries if entry.value is not None}
         self._described = [
