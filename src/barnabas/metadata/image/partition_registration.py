@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from enum import IntEnum
+from typing import Any, TypeVar
 
 from barnabas.common.uuid import Uuid
 from barnabas.metadata.metadata_version import MetadataVersion
@@ -89,11 +90,11 @@ class PartitionRegistration:
     @classmethod
     def from_record(cls, record: PartitionRecord) -> PartitionRegistration:
         """A record from before directory assignment has no directories: each is MIGRATING."""
-        replicas = tuple(record.replicas)
+        replicas = _shared(tuple(record.replicas))
         return cls(
             replicas=replicas,
-            directories=tuple(record.directories) or (DIRECTORY_MIGRATING,) * len(replicas),
-            isr=tuple(record.isr),
+            directories=_shared(tuple(record.directories) or (DIRECTORY_MIGRATING,) * len(replicas)),
+            isr=_shared(tuple(record.isr)),
             leader=record.leader,
             leader_epoch=record.leader_epoch,
             partition_epoch=record.partition_epoch,
@@ -191,7 +192,20 @@ class PartitionRegistration:
 
 
 def _ids(changed: Sequence[int] | None, current: tuple[int, ...]) -> tuple[int, ...]:
-    return current if changed is None else tuple(changed)
+    return current if changed is None else _shared(tuple(changed))
+
+
+_T = TypeVar("_T", bound=Hashable)
+_SHARED_MAX = 4096
+_known: dict[Any, Any] = {}
+
+
+def _shared(value: _T) -> _T:
+    """An equal tuple that another partition holds already: thousands of partitions have the same few replicas."""
+    if len(_known) > _SHARED_MAX:
+        _known.clear()
+    found: _T = _known.setdefault(value, value)
+    return found
 
 
 def _directories_of(replicas: Iterable[int], before: PartitionRegistration) -> tuple[Uuid, ...]:
