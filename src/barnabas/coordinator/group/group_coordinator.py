@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.coordinator.coordinator_result import CoordinatorResult
@@ -41,6 +41,8 @@ from barnabas.protocol.messages.offset_fetch import OffsetFetchRequestGroup, Off
 from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 __all__ = ["GroupCoordinator", "GroupCoordinatorStats", "commit_error"]
+
+T = TypeVar("T")
 
 _LEAVE_BATCH_SINCE = 3
 
@@ -94,54 +96,62 @@ class GroupCoordinator:
     def _partition_for(self, group_id: str) -> int:
         return partition_for_group(group_id, self._partition_count)
 
+    def _write(
+        self,
+        group_id: str,
+        decide: Callable[[GroupCoordinatorShard], CoordinatorResult[T]],
+        on_failure: Callable[[ErrorCode], T],
+        now_ms: int,
+        *,
+        answer: Deferred[T] | None = None,
+        takes_empty_id: bool = False,
+    ) -> Deferred[T]:
+        """Have the group's shard decide. ``on_failure`` makes the answer of an error that the client may see."""
+        if answer is None:
+            answer = Deferred()
+        if not self.is_active:
+            answer.complete(on_failure(ErrorCode.COORDINATOR_NOT_AVAILABLE))
+        elif not group_id and not takes_empty_id:
+            answer.complete(on_failure(ErrorCode.INVALID_GROUP_ID))
+        else:
+            self.runtime.write(
+                self.partition_for(group_id),
+                decide,
+                now_ms=now_ms,
+                answer=answer,
+                on_failure=lambda code: on_failure(append_error(code)),
+            )
+        return answer
+
     # -- membership
 
     def join_group(
         self, context: GroupRequestContext, request: JoinGroupRequest, now_ms: int
     ) -> Deferred[JoinGroupResponse]:
         answer: Deferred[JoinGroupResponse] = Deferred()
+        config = self.config
+        lowest_ms, highest_ms = config.group_min_session_timeout_ms, config.group_max_session_timeout_ms
+
+        def decide(shard: GroupCoordinatorShard) -> CoordinatorResult[JoinGroupResponse]:
+            return shard.groups.join_group(context, request, answer, now_ms)
 
         def failed(code: ErrorCode) -> JoinGroupResponse:
-            return JoinGroupResponse(error_code=append_error(code), member_id=request.member_id)
+            return JoinGroupResponse(error_code=code, member_id=request.member_id)
 
-        config = self.config
-        if not self.is_active:
-            answer.complete(failed(ErrorCode.COORDINATOR_NOT_AVAILABLE))
-        elif not request.group_id:
-            answer.complete(failed(ErrorCode.INVALID_GROUP_ID))
-        elif not (
-            config.group_min_session_timeout_ms <= request.session_timeout_ms <= config.group_max_session_timeout_ms
-        ):
+        if self.is_active and request.group_id and not lowest_ms <= request.session_timeout_ms <= highest_ms:
             answer.complete(failed(ErrorCode.INVALID_SESSION_TIMEOUT))
-        else:
-            self.runtime.write(
-                self.partition_for(request.group_id),
-                lambda shard: shard.groups.join_group(context, request, answer, now_ms),
-                now_ms=now_ms,
-                answer=answer,
-                on_failure=failed,
-            )
-        return answer
+            return answer
+        return self._write(request.group_id, decide, failed, now_ms, answer=answer)
 
     def sync_group(self, request: SyncGroupRequest, now_ms: int) -> Deferred[SyncGroupResponse]:
         answer: Deferred[SyncGroupResponse] = Deferred()
-
-        def failed(code: ErrorCode) -> SyncGroupResponse:
-            return SyncGroupResponse(error_code=append_error(code))
-
-        if not self.is_active:
-            answer.complete(failed(ErrorCode.COORDINATOR_NOT_AVAILABLE))
-        elif not request.group_id:
-            answer.complete(failed(ErrorCode.INVALID_GROUP_ID))
-        else:
-            self.runtime.write(
-                self.partition_for(request.group_id),
-                lambda shard: shard.groups.sync_group(request, answer, now_ms),
-                now_ms=now_ms,
-                answer=answer,
-                on_failure=failed,
-            )
-        return answer
+        return self._write(
+            request.group_id,
+            lambda shard: shard.groups.sync_group(request, answer, now_ms),
+            lambda code: SyncGroupResponse(error_code=code),
+            now_ms,
+            answer=answer,
+        )
 
     def heartbeat(self, request: HeartbeatRequest, now_ms: int) -> HeartbeatResponse:
         if not self.is_active:
@@ -159,11 +169,6 @@ class GroupCoordinator:
     def leave_group(
         self, context: GroupRequestContext, request: LeaveGroupRequest, now_ms: int
     ) -> Deferred[LeaveGroupResponse]:
-        answer: Deferred[LeaveGroupResponse] = Deferred()
-
-        def failed(code: ErrorCode) -> LeaveGroupResponse:
-            return LeaveGroupResponse(error_code=append_error(code))
-
         is_batch = context.api_version >= _LEAVE_BATCH_SINCE
         members = request.members if is_batch else [MemberIdentity(member_id=request.member_id)]
 
@@ -174,15 +179,7 @@ class GroupCoordinator:
             # Before version 3 a request is about one member and its error is that of the whole.
             return result.with_response(LeaveGroupResponse(error_code=result.response.members[0].error_code))
 
-        if not self.is_active:
-            answer.complete(failed(ErrorCode.COORDINATOR_NOT_AVAILABLE))
-        elif not request.group_id:
-            answer.complete(failed(ErrorCode.INVALID_GROUP_ID))
-        else:
-            self.runtime.write(
-                self.partition_for(request.group_id), decide, now_ms=now_ms, answer=answer, on_failure=failed
-            )
-        return answer
+        return self._write(request.group_id, decide, lambda code: LeaveGroupResponse(error_code=code), now_ms)
 
     # -- groups
 
@@ -213,25 +210,16 @@ class GroupCoordinator:
         by_partition: dict[int, list[str]] = {}
         for group_id in group_ids:
             by_partition.setdefault(self.partition_for(group_id), []).append(group_id)
-        return gather([self._delete_groups(*entry, now_ms) for entry in by_partition.items()])
+        return gather([self._delete_groups(same_partition, now_ms) for same_partition in by_partition.values()])
 
-    def _delete_groups(self, partition: int, group_ids: list[str], now_ms: int) -> Deferred[list[DeletableGroupResult]]:
-        answer: Deferred[list[DeletableGroupResult]] = Deferred()
-
-        def failed(code: ErrorCode) -> list[DeletableGroupResult]:
-            return [DeletableGroupResult(group_id=group_id, error_code=append_error(code)) for group_id in group_ids]
-
-        if not self.is_active:
-            answer.complete(failed(ErrorCode.COORDINATOR_NOT_AVAILABLE))
-        else:
-            self.runtime.write(
-                partition,
-                lambda shard: shard.delete_groups(group_ids),
-                now_ms=now_ms,
-                answer=answer,
-                on_failure=failed,
-            )
-        return answer
+    def _delete_groups(self, group_ids: list[str], now_ms: int) -> Deferred[list[DeletableGroupResult]]:
+        return self._write(
+            group_ids[0],
+            lambda shard: shard.delete_groups(group_ids),
+            lambda code: [DeletableGroupResult(group_id=group_id, error_code=code) for group_id in group_ids],
+            now_ms,
+            takes_empty_id=True,
+        )
 
     def stats(self) -> GroupCoordinatorStats:
         groups_by_state = {state.value: 0 for state in GroupState}
@@ -254,22 +242,13 @@ class GroupCoordinator:
         self, context: GroupRequestContext, request: OffsetCommitRequest, now_ms: int
     ) -> Deferred[OffsetCommitResponse]:
         """The empty group id is taken too: old clients commit under it."""
-        answer: Deferred[OffsetCommitResponse] = Deferred()
-
-        def failed(code: ErrorCode) -> OffsetCommitResponse:
-            return commit_error(request, append_error(code))
-
-        if not self.is_active:
-            answer.complete(failed(ErrorCode.COORDINATOR_NOT_AVAILABLE))
-        else:
-            self.runtime.write(
-                self.partition_for(request.group_id),
-                lambda shard: shard.offsets.commit_offsets(context, request, now_ms),
-                now_ms=now_ms,
-                answer=answer,
-                on_failure=failed,
-            )
-        return answer
+        return self._write(
+            request.group_id,
+            lambda shard: shard.offsets.commit_offsets(context, request, now_ms),
+            lambda code: commit_error(request, code),
+            now_ms,
+            takes_empty_id=True,
+        )
 
     def fetch_offsets(self, request: OffsetFetchRequestGroup, *, require_stable: bool) -> OffsetFetchResponseGroup:
         if not self.is_active:
@@ -281,24 +260,12 @@ class GroupCoordinator:
         return shard.offsets.fetch_offsets(request, require_stable=require_stable)
 
     def delete_offsets(self, request: OffsetDeleteRequest, now_ms: int) -> Deferred[OffsetDeleteResponse]:
-        answer: Deferred[OffsetDeleteResponse] = Deferred()
-
-        def failed(code: ErrorCode) -> OffsetDeleteResponse:
-            return OffsetDeleteResponse(error_code=append_error(code))
-
-        if not self.is_active:
-            answer.complete(failed(ErrorCode.COORDINATOR_NOT_AVAILABLE))
-        elif not request.group_id:
-            answer.complete(failed(ErrorCode.INVALID_GROUP_ID))
-        else:
-            self.runtime.write(
-                self.partition_for(request.group_id),
-                lambda shard: shard.offsets.delete_offsets(request),
-                now_ms=now_ms,
-                answer=answer,
-                on_failure=failed,
-            )
-        return answer
+        return self._write(
+            request.group_id,
+            lambda shard: shard.offsets.delete_offsets(request),
+            lambda code: OffsetDeleteResponse(error_code=code),
+            now_ms,
+        )
 
     def on_partitions_deleted(self, partitions: Collection[tuple[str, int]], now_ms: int) -> None:
         """Topics are gone: their committed offsets go too, so that a topic of the same name starts afresh."""
