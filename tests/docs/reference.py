@@ -14,6 +14,7 @@ from barnabas.cli.main import COMMANDS
 from barnabas.cli.node import HELP
 from barnabas.network.api_handler import HandlerTable
 from barnabas.protocol.api_keys import API_TABLE
+from barnabas.server.node_collector import METRICS
 from barnabas.server.setting_reference import reference_page
 
 __all__ = ["PAGES", "REFERENCE"]
@@ -71,7 +72,42 @@ def cli_page() -> str:
     return "\n".join(lines)
 
 
-PAGES: Mapping[str, Callable[[], str]] = {"apis.md": apis_page, "cli.md": cli_page, "configs.md": reference_page}
+def metrics_page() -> str:
+    """Every metric of the Prometheus endpoint."""
+    lines = [
+        "# Metrics",
+        "",
+        "`barnabas.metrics.listener=127.0.0.1:9404` opens an HTTP endpoint for Prometheus. It is off by default, also",
+        "for the node that runs without a file: a node opens the ports that it was asked for, and no others. The",
+        "endpoint knows neither TLS nor authentication; bind it to an address that only the collector reaches.",
+        "",
+        "| Path | Answer |",
+        "|---|---|",
+        "| `/metrics` | what this page lists, and the `process_*` and `python_gc_*` metrics of prometheus-client |",
+        "| `/healthz` | 200 while the node can go on; 503 when its metadata log failed |",
+        "| `/readyz` | 200 while clients are served; 503 while it starts, is fenced, or stops |",
+        "",
+        "Names are Kafka's, made Prometheus-like: `kafka.server:type=BrokerTopicMetrics,name=BytesInPerSec` is",
+        "`kafka_server_broker_topic_metrics_bytes_in_total`. Nothing is called per second: rates are the reader's.",
+        "A counter's samples end in `_total`, a histogram's in `_bucket`, `_count` and `_sum`. Requests are those on",
+        "broker listeners.",
+        "",
+        "| Metric | Type | Labels | |",
+        "|---|---|---|---|",
+    ]
+    for info in sorted(METRICS.values()):
+        name = f"{info.name}_total" if info.kind == "counter" else info.name
+        labels = ", ".join(f"`{label}`" for label in info.labels)
+        lines.append(f"| `{name}` | {info.kind} | {labels} | {info.text} |")
+    return "\n".join([*lines, ""])
+
+
+PAGES: Mapping[str, Callable[[], str]] = {
+    "apis.md": apis_page,
+    "cli.md": cli_page,
+    "configs.md": reference_page,
+    "metrics.md": metrics_page,
+}
 
 
 def main() -> None:

@@ -17,6 +17,7 @@ from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.network.api_handler import Access
 from barnabas.network.api_stats import ApiStats
 from barnabas.network.connection import CloseConnection
+from barnabas.network.response_errors import ResponseErrors
 from barnabas.protocol.api_keys import API_TABLE, ApiKey
 from barnabas.protocol.compiler_runtime import read_unsigned_varint
 from barnabas.protocol.errors import DecodeError, EncodeError
@@ -41,7 +42,16 @@ _LOWEST_REAL_PRODUCE = 3
 class _Route:
     """One served API: everything about it that does not change between requests."""
 
-    __slots__ = ("api_key", "handler", "high", "low", "request_flexible_since", "response_flexible_since", "stats")
+    __slots__ = (
+        "_errors",
+        "api_key",
+        "handler",
+        "high",
+        "low",
+        "request_flexible_since",
+        "response_flexible_since",
+        "stats",
+    )
 
     def __init__(self, api_key: ApiKey, versions: tuple[int, int], stats: ApiStats) -> None:
         info = API_TABLE[api_key]
@@ -53,6 +63,12 @@ class _Route:
         self.response_flexible_since = 32767 if api_key is ApiKey.API_VERSIONS else info.response_flexible_since
         self.handler: ApiHandler | None = None
         self.stats = stats
+        self._errors: ResponseErrors | None = None
+
+    def errors_of(self, response: Message) -> list[int]:
+        if self._errors is None and self.handler is not None:
+            self._errors = ResponseErrors(self.handler.response_type)
+        return [] if self._errors is None else self._errors.of(response)
 
 
 class RequestDispatcher:
@@ -180,8 +196,7 @@ class RequestDispatcher:
             log.exception("%s version %d: the response cannot be written", context.api_key.name, version)
             raise CloseConnection(f"no answer could be written to {context.api_key.name}") from error
         size = sum(map(len, chunks))
-        error_code = getattr(response, "error_code", 0)
-        if error_code:
+        for error_code in route.errors_of(response):
             route.stats.failed(error_code)
         route.stats.answered(version, perf_counter() - started, request_bytes, size)
         if size < 65536:

@@ -1,8 +1,11 @@
-"""Turns a node's counters into Prometheus metrics, with Kafka's names made Prometheus-like."""
+"""Turns a node's counters into Prometheus metrics, with Kafka's names made Prometheus-like.
+
+``METRICS`` names all of them; ``docs/reference/metrics.md`` is written from it.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
@@ -19,7 +22,7 @@ if TYPE_CHECKING:
 
     from barnabas.server.node import Node
 
-__all__ = ["NodeCollector"]
+__all__ = ["METRICS", "MetricInfo", "NodeCollector"]
 
 _BROKER_STATES = {
     BrokerState.STARTING: 1,
@@ -30,6 +33,96 @@ _BROKER_STATES = {
 }
 
 
+class MetricInfo(NamedTuple):
+    """One metric: ``kind`` is Prometheus's type; a counter's samples end in ``_total``."""
+
+    name: str
+    kind: str
+    text: str
+    labels: tuple[str, ...] = ()
+
+
+METRICS: dict[str, MetricInfo] = {
+    info.name: info
+    for info in (
+        MetricInfo("kafka_network_request_metrics_requests", "counter", "Requests answered.", ("request", "version")),
+        MetricInfo(
+            "kafka_network_request_metrics_errors",
+            "counter",
+            "Error codes in responses, of Metadata those at the top only.",
+            ("request", "error"),
+        ),
+        MetricInfo(
+            "kafka_network_request_metrics_total_time_seconds",
+            "histogram",
+            "From the whole request to its answer, waiting included.",
+            ("request",),
+        ),
+        MetricInfo("kafka_network_request_metrics_request_bytes", "counter", "Bytes of requests.", ("request",)),
+        MetricInfo("kafka_network_request_metrics_response_bytes", "counter", "Bytes of responses.", ("request",)),
+        MetricInfo("kafka_server_socket_server_connection_count", "gauge", "Open connections.", ("listener",)),
+        MetricInfo("kafka_server_socket_server_connection_creation", "counter", "Connections accepted.", ("listener",)),
+        MetricInfo("kafka_server_broker_topic_metrics_bytes_in", "counter", "Bytes of records appended."),
+        MetricInfo("kafka_server_broker_topic_metrics_bytes_out", "counter", "Bytes of records fetched."),
+        MetricInfo("kafka_server_broker_topic_metrics_batches_in", "counter", "Record batches appended."),
+        MetricInfo("kafka_server_replica_manager_partition_count", "gauge", "Replicas on this broker."),
+        MetricInfo("kafka_server_replica_manager_leader_count", "gauge", "Partitions that this broker leads."),
+        MetricInfo("kafka_log_size_bytes", "gauge", "Bytes of all partition logs."),
+        MetricInfo("kafka_log_num_log_segments", "gauge", "Segments of all partition logs."),
+        MetricInfo("kafka_server_fetch_session_cache_num_incremental_fetch_sessions", "gauge", "Fetch sessions."),
+        MetricInfo(
+            "kafka_server_fetch_session_cache_incremental_fetch_session_evictions",
+            "counter",
+            "Fetch sessions that had to make room.",
+        ),
+        MetricInfo(
+            "kafka_server_broker_state",
+            "gauge",
+            "1 starting, 2 fenced, 3 running, 6 leaving the cluster, 7 stopped.",
+        ),
+        MetricInfo("kafka_coordinator_group_group_count", "gauge", "Groups by state.", ("protocol", "state")),
+        MetricInfo("kafka_coordinator_group_num_offsets", "gauge", "Committed offsets that are kept."),
+        MetricInfo("kafka_coordinator_group_offset_commit", "counter", "Offsets committed."),
+        MetricInfo("kafka_coordinator_group_offset_expiration", "counter", "Offsets that expired."),
+        MetricInfo("kafka_coordinator_group_offset_deletion", "counter", "Offsets removed for any reason."),
+        MetricInfo("kafka_coordinator_group_group_completed_rebalance", "counter", "Rebalances completed."),
+        MetricInfo("kafka_controller_kafka_controller_active_controller_count", "gauge", "1 on the active controller."),
+        MetricInfo(
+            "kafka_controller_kafka_controller_fenced_broker_count", "gauge", "Registered brokers that are fenced."
+        ),
+        MetricInfo(
+            "kafka_controller_kafka_controller_active_broker_count", "gauge", "Registered brokers that are not fenced."
+        ),
+        MetricInfo("kafka_controller_kafka_controller_global_topic_count", "gauge", "Topics of the cluster."),
+        MetricInfo("kafka_controller_kafka_controller_global_partition_count", "gauge", "Partitions of the cluster."),
+        MetricInfo(
+            "kafka_controller_kafka_controller_last_applied_record_offset",
+            "gauge",
+            "The last offset in the metadata image.",
+        ),
+        MetricInfo(
+            "kafka_server_raft_metrics_high_watermark",
+            "gauge",
+            "High watermark of the metadata log; -1 while it is not known.",
+        ),
+    )
+}
+"""By name."""
+
+_FAMILIES = {"counter": CounterMetricFamily, "gauge": GaugeMetricFamily, "histogram": HistogramMetricFamily}
+
+
+def _family(name: str) -> Any:
+    info = METRICS[name]
+    return _FAMILIES[info.kind](info.name, info.text, labels=info.labels)
+
+
+def _single(name: str, value: float) -> Metric:
+    family: Metric = _family(name)
+    family.add_metric((), value)  # type: ignore[attr-defined]
+    return family
+
+
 class NodeCollector(Collector):
     """Reads the node's counters on another thread: numbers may be a moment old, never torn."""
 
@@ -38,37 +131,25 @@ class NodeCollector(Collector):
 
     def collect(self) -> Iterable[Metric]:
         yield from self._requests()
+        yield from self._connections()
         yield from self._broker_topics()
         yield from self._partitions()
         yield from self._groups()
         yield from self._controller()
 
     def _requests(self) -> Iterator[Metric]:
-        requests = CounterMetricFamily(
-            "kafka_network_request_metrics_requests", "Requests answered.", labels=("request", "version")
-        )
-        errors = CounterMetricFamily(
-            "kafka_network_request_metrics_errors", "Top-level errors answered.", labels=("request", "error")
-        )
-        latency = HistogramMetricFamily(
-            "kafka_network_request_metrics_total_time_seconds",
-            "From the whole request to its answer, waiting included.",
-            labels=("request",),
-        )
-        received = CounterMetricFamily(
-            "kafka_network_request_metrics_request_bytes", "Bytes of requests.", labels=("request",)
-        )
-        sent = CounterMetricFamily(
-            "kafka_network_request_metrics_response_bytes", "Bytes of responses.", labels=("request",)
-        )
+        prefix = "kafka_network_request_metrics"
+        requests, errors = _family(f"{prefix}_requests"), _family(f"{prefix}_errors")
+        latency = _family(f"{prefix}_total_time_seconds")
+        received, sent = _family(f"{prefix}_request_bytes"), _family(f"{prefix}_response_bytes")
         for key, stats in list(self._node.broker_stats.items()):
-            if not stats.requests:
-                continue
             name = API_TABLE[key].name
-            for version, count in list(stats.versions.items()):
-                requests.add_metric((name, str(version)), count)
             for code, count in list(stats.errors.items()):
                 errors.add_metric((name, ErrorCode(code).name), count)
+            if not stats.requests:
+                continue
+            for version, count in list(stats.versions.items()):
+                requests.add_metric((name, str(version)), count)
             total, buckets = 0, []
             for bound, count in zip((*map(str, LATENCY_BUCKETS_S), "+Inf"), list(stats.buckets), strict=True):
                 total += count
@@ -77,91 +158,57 @@ class NodeCollector(Collector):
             received.add_metric((name,), stats.request_bytes)
             sent.add_metric((name,), stats.response_bytes)
         yield from (requests, errors, latency, received, sent)
-        connections = GaugeMetricFamily(
-            "kafka_server_socket_server_connection_count", "Open connections.", labels=("listener",)
-        )
-        created = CounterMetricFamily(
-            "kafka_server_socket_server_connection_creation", "Connections accepted.", labels=("listener",)
-        )
+
+    def _connections(self) -> Iterator[Metric]:
+        open_now = _family("kafka_server_socket_server_connection_count")
+        created = _family("kafka_server_socket_server_connection_creation")
         for name, listener in list(self._node.listeners.items()):
-            connections.add_metric((name,), len(listener.connections))
+            open_now.add_metric((name,), len(listener.connections))
             created.add_metric((name,), listener.connections_created)
-        yield connections
-        yield created
+        yield from (open_now, created)
 
     def _broker_topics(self) -> Iterator[Metric]:
         replicas = self._node.replicas
-        yield CounterMetricFamily(
-            "kafka_server_broker_topic_metrics_bytes_in", "Bytes appended by clients.", value=replicas.bytes_in
-        )
-        yield CounterMetricFamily(
-            "kafka_server_broker_topic_metrics_bytes_out", "Bytes fetched by clients.", value=replicas.bytes_out
-        )
-        yield CounterMetricFamily(
-            "kafka_server_broker_topic_metrics_batches_in", "Record batches appended.", value=replicas.batches_in
-        )
+        yield _single("kafka_server_broker_topic_metrics_bytes_in", replicas.bytes_in)
+        yield _single("kafka_server_broker_topic_metrics_bytes_out", replicas.bytes_out)
+        yield _single("kafka_server_broker_topic_metrics_batches_in", replicas.batches_in)
 
     def _partitions(self) -> Iterator[Metric]:
         replicas = self._node.replicas
         partitions = list(replicas.partitions.values())
-        yield GaugeMetricFamily(
-            "kafka_server_replica_manager_partition_count", "Replicas on this broker.", value=len(partitions)
-        )
-        yield GaugeMetricFamily(
-            "kafka_server_replica_manager_leader_count",
-            "Partitions that this broker leads.",
-            value=sum(partition.leader_id == replicas.broker_id for partition in partitions),
-        )
-        size = sum(p.log_or_none.size_bytes() for p in partitions if p.log_or_none is not None)
-        yield GaugeMetricFamily("kafka_log_size_bytes", "Bytes of all partition logs.", value=size)
+        led = sum(partition.leader_id == replicas.broker_id for partition in partitions)
+        logs = [partition.log_or_none for partition in partitions if partition.log_or_none is not None]
+        yield _single("kafka_server_replica_manager_partition_count", len(partitions))
+        yield _single("kafka_server_replica_manager_leader_count", led)
+        yield _single("kafka_log_size_bytes", sum(log.size_bytes() for log in logs))
+        yield _single("kafka_log_num_log_segments", sum(len(log.segments) for log in logs))
         sessions = self._node.broker.fetch_sessions
-        yield GaugeMetricFamily(
-            "kafka_server_fetch_session_cache_num_incremental_fetch_sessions", "Fetch sessions.", value=len(sessions)
-        )
-        yield CounterMetricFamily(
-            "kafka_server_fetch_session_cache_incremental_fetch_session_evictions",
-            "Fetch sessions that had to make room.",
-            value=sessions.evictions,
-        )
-        yield GaugeMetricFamily(
-            "kafka_server_broker_state", "3 is running.", value=_BROKER_STATES[self._node.lifecycle.state]
-        )
+        prefix = "kafka_server_fetch_session_cache"
+        yield _single(f"{prefix}_num_incremental_fetch_sessions", len(sessions))
+        yield _single(f"{prefix}_incremental_fetch_session_evictions", sessions.evictions)
+        yield _single("kafka_server_broker_state", _BROKER_STATES[self._node.lifecycle.state])
 
     def _groups(self) -> Iterator[Metric]:
-        groups = GaugeMetricFamily(
-            "kafka_coordinator_group_group_count", "Groups by state.", labels=("protocol", "state")
-        )
         stats = self._node.groups.coordinator.stats()
+        groups = _family("kafka_coordinator_group_group_count")
         for state, count in sorted(stats.groups_by_state.items()):
             groups.add_metric(("classic", state), count)
         yield groups
-        yield GaugeMetricFamily(
-            "kafka_coordinator_group_num_offsets", "Committed offsets that are kept.", value=stats.offset_count
-        )
-        for name, text, value in (
-            ("offset_commit", "Offsets committed.", stats.offset_commit_count),
-            ("offset_expiration", "Offsets that expired.", stats.offset_expiration_count),
-            ("offset_deletion", "Offsets removed for any reason.", stats.offset_deletion_count),
-            ("group_completed_rebalance", "Rebalances completed.", stats.completed_rebalance_count),
-        ):
-            yield CounterMetricFamily(f"kafka_coordinator_group_{name}", text, value=value)
+        yield _single("kafka_coordinator_group_num_offsets", stats.offset_count)
+        yield _single("kafka_coordinator_group_offset_commit", stats.offset_commit_count)
+        yield _single("kafka_coordinator_group_offset_expiration", stats.offset_expiration_count)
+        yield _single("kafka_coordinator_group_offset_deletion", stats.offset_deletion_count)
+        yield _single("kafka_coordinator_group_group_completed_rebalance", stats.completed_rebalance_count)
 
     def _controller(self) -> Iterator[Metric]:
         image = self._node.metadata.image
         brokers = list(image.cluster.brokers.values())
-        values = (
-            ("active_controller_count", "1 on the active controller.", int(self._node.controller.is_active)),
-            ("fenced_broker_count", "Registered brokers that are fenced.", sum(b.fenced for b in brokers)),
-            ("active_broker_count", "Registered brokers that are not.", sum(not b.fenced for b in brokers)),
-            ("global_topic_count", "Topics.", len(image.topics)),
-            ("global_partition_count", "Partitions.", image.topics.partition_count()),
-            ("last_applied_record_offset", "The last offset in the image.", image.offset),
-        )
-        for name, text, value in values:
-            yield GaugeMetricFamily(f"kafka_controller_kafka_controller_{name}", text, value=value)
+        fenced = sum(broker.fenced for broker in brokers)
+        yield _single("kafka_controller_kafka_controller_active_controller_count", int(self._node.controller.is_active))
+        yield _single("kafka_controller_kafka_controller_fenced_broker_count", fenced)
+        yield _single("kafka_controller_kafka_controller_active_broker_count", len(brokers) - fenced)
+        yield _single("kafka_controller_kafka_controller_global_topic_count", len(image.topics))
+        yield _single("kafka_controller_kafka_controller_global_partition_count", image.topics.partition_count())
+        yield _single("kafka_controller_kafka_controller_last_applied_record_offset", image.offset)
         high_watermark = self._node.driver.high_watermark
-        yield GaugeMetricFamily(
-            "kafka_server_raft_metrics_high_watermark",
-            "High watermark of the metadata log; -1 unknown.",
-            value=-1 if high_watermark is None else high_watermark,
-        )
+        yield _single("kafka_server_raft_metrics_high_watermark", -1 if high_watermark is None else high_watermark)

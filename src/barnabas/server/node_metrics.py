@@ -58,15 +58,25 @@ class MetricsEndpoint:
             self._socket.close()
 
     def _make_server(self, bound: socket.socket) -> Any:
+        from socketserver import ThreadingMixIn
         from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
         class Quiet(WSGIRequestHandler):
-            timeout = 10  # A client that sends nothing does not keep the others waiting for ever.
+            timeout = 10
 
             def log_message(self, format: str, *args: Any) -> None:
                 log.debug(format, *args)
 
-        server = WSGIServer(bound.getsockname()[:2], Quiet, bind_and_activate=False)
+        class Server(ThreadingMixIn, WSGIServer):
+            """A thread for each client: one that says nothing does not keep the others waiting."""
+
+            daemon_threads = True
+            block_on_close = False
+
+            def handle_error(self, request: Any, client_address: Any) -> None:
+                log.debug("a client of the metrics endpoint went away", exc_info=True)
+
+        server = Server(bound.getsockname()[:2], Quiet, bind_and_activate=False)
         server.socket.close()
         server.socket = bound
         server.server_name, server.server_port = bound.getsockname()[:2]

@@ -1,0 +1,48 @@
+"""The error codes in a response, wherever they stand: for the counters of errors by API.
+
+Where a response has fields named ``error_code`` is found out once per API, from the declaration of its response.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from barnabas.protocol.schema import Struct
+
+__all__ = ["ResponseErrors"]
+
+
+class ResponseErrors:
+    """Where one response type, or an element of its lists, has error codes."""
+
+    __slots__ = ("_has_own", "_lists", "_type")
+
+    def __init__(self, response_type: type[Struct]) -> None:
+        self._type = response_type
+        self._has_own = any(field.name == "error_code" for field in response_type.FIELDS)
+        self._lists: list[tuple[str, ResponseErrors]] = []
+        for field in response_type.FIELDS:
+            if field.kind == "array" and field.type is not None:
+                nested = ResponseErrors(field.type)
+                if nested:
+                    self._lists.append((field.name, nested))
+
+    def __bool__(self) -> bool:
+        return self._has_own or bool(self._lists)
+
+    def of(self, response: Any) -> list[int]:
+        """Every code but 0. Of a response that is encoded already just the one at the top."""
+        found: list[int] = []
+        if type(response) is self._type:
+            self._collect(response, found)
+        elif code := getattr(response, "error_code", 0):
+            found.append(code)
+        return found
+
+    def _collect(self, part: Any, found: list[int]) -> None:
+        if self._has_own and part.error_code:
+            found.append(part.error_code)
+        for name, nested in self._lists:
+            for element in getattr(part, name) or ():
+                nested._collect(element, found)

@@ -1,0 +1,45 @@
+"""Error codes are found in a response wherever they stand."""
+
+from __future__ import annotations
+
+import pytest
+
+from barnabas.network.response_errors import ResponseErrors
+from barnabas.protocol.messages.heartbeat import HeartbeatResponse
+from barnabas.protocol.messages.list_groups import ListGroupsResponse
+from barnabas.protocol.messages.metadata import MetadataResponse
+from barnabas.protocol.messages.offset_delete import OffsetDeleteResponse
+from barnabas.protocol.messages.produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
+from barnabas.protocol.schema import Message
+
+
+def produced(*codes: int) -> ProduceResponse:
+    partitions = [PartitionProduceResponse(index=index, error_code=code) for index, code in enumerate(codes)]
+    return ProduceResponse(responses=[TopicProduceResponse(name="t", partition_responses=partitions)])
+
+
+@pytest.mark.parametrize(
+    ("response", "codes"),
+    [
+        (HeartbeatResponse(), []),
+        (HeartbeatResponse(error_code=25), [25]),
+        (produced(0, 0), []),
+        (produced(0, 3, 3, 87), [3, 3, 87]),
+        (OffsetDeleteResponse(error_code=16), [16]),
+        (ListGroupsResponse(), []),
+    ],
+)
+def test_the_codes_of_a_response_are_those_that_are_not_0(response: Message, codes: list[int]) -> None:
+    assert ResponseErrors(type(response)).of(response) == codes
+
+
+def test_a_list_that_is_null_has_no_codes() -> None:
+    assert ResponseErrors(ProduceResponse).of(ProduceResponse(responses=None)) == []
+
+
+def test_of_a_response_in_another_form_the_code_at_the_top_is_read() -> None:
+    class Encoded:
+        error_code = 7
+
+    assert ResponseErrors(MetadataResponse).of(Encoded()) == [7]
+    assert ResponseErrors(MetadataResponse).of(object()) == []
