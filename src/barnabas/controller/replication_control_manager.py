@@ -124,13 +124,17 @@ class ReplicationControlManager:
             has_leaderships=lambda: self.election.has_leaderships(broker.id),
         )
         records = self._records_of_transition(broker, current, following)
-        heartbeats.touch(
-            broker.id,
-            broker.epoch,
-            request.current_metadata_offset,
-            now_ms,
-            is_active=following == BrokerControlState.UNFENCED,
-        )
+        if following == BrokerControlState.SHUTDOWN_NOW:
+            # It said good-bye: its next life need not wait until this session runs out, as it must with Kafka.
+            heartbeats.forget(broker.id)
+        else:
+            heartbeats.touch(
+                broker.id,
+                broker.epoch,
+                request.current_metadata_offset,
+                now_ms,
+                is_active=following == BrokerControlState.UNFENCED,
+            )
         if following == BrokerControlState.CONTROLLED_SHUTDOWN and (records or current != following):
             heartbeats.begin_controlled_shutdown(broker.id, next_write_offset + len(records) - 1)
         records.extend(self._directory_records(broker, request))

@@ -187,7 +187,6 @@ class TestHeartbeat:
         assert harness.heartbeat(1, want_shut_down=True).should_shut_down
         gone = partition(harness, "orders")
         assert (gone.leader, gone.isr, gone.elr, gone.last_known_elr) == (NO_LEADER, (), (1,), (1,))
-        harness.clock.ms += 9_000
         harness.start_broker(1, incarnation_id=Uuid.from_int(999), previous_broker_epoch=epoch)
         back = partition(harness, "orders")
         assert (back.leader, back.isr, back.elr, back.last_known_elr) == (1, (1,), (), ())
