@@ -6,14 +6,21 @@ import asyncio
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable
+    from typing import Protocol
 
-    from barnabas.broker.partition import Partition
+    class Notifier(Protocol):
+        """A partition, or a fetch session with many."""
+
+        def add_listener(self, listener: Callable[[int], None]) -> None: ...
+
+        def remove_listener(self, listener: Callable[[int], None]) -> None: ...
+
 
 __all__ = ["wait_for_bytes"]
 
 
-async def wait_for_bytes(partitions: Sequence[Partition], missing_bytes: int, max_wait_ms: int) -> None:
+async def wait_for_bytes(notifiers: Iterable[Notifier], missing_bytes: int, max_wait_ms: int) -> None:
     """Return when ``missing_bytes`` more were appended to the partitions together, or ``max_wait_ms`` passed.
 
     A partition that goes away or changes leader ends the wait too (it notifies with 0 bytes).
@@ -33,11 +40,11 @@ async def wait_for_bytes(partitions: Sequence[Partition], missing_bytes: int, ma
             done.set_result(None)
 
     timer = loop.call_later(max_wait_ms / 1000, expired)
-    for partition in partitions:
-        partition.add_listener(appended)
+    for notifier in notifiers:
+        notifier.add_listener(appended)
     try:
         await done
     finally:
         timer.cancel()
-        for partition in partitions:
-            partition.remove_listener(appended)
+        for notifier in notifiers:
+            notifier.remove_listener(appended)

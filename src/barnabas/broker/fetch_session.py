@@ -1,5 +1,8 @@
 """Fetch sessions (KIP-227): the broker remembers what a client fetches, so that polls carry only changes.
 
+The session watches its partitions: only those are read again of which the client does not know all yet, so that the
+cost of a poll follows what changed and not how much is watched.
+
 A session is made by a full fetch with epoch 0, used with epochs 1, 2, ... and closed by epoch -1. The cache has a
 fixed number of places; a new session takes that of one that was idle for ``eviction_ms``, or of a smaller one that
 is as old.
@@ -12,8 +15,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from barnabas.common.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
+    from barnabas.broker.partition import Partition
     from barnabas.common.uuid import Uuid
     from barnabas.protocol.messages.fetch import FetchRequest, PartitionData
 
@@ -37,6 +41,7 @@ class WantedPartition:
     """One partition that a client fetches, and what it was told last."""
 
     __slots__ = (
+        "_session",
         "current_leader_epoch",
         "fetch_offset",
         "key",
@@ -45,10 +50,16 @@ class WantedPartition:
         "max_bytes",
         "sent_high_watermark",
         "sent_log_start_offset",
+        "turn",
+        "watched",
     )
 
     def __init__(self, key: PartitionKey) -> None:
         self.key = key
+        self._session: FetchSession | None = None
+        self.watched: Partition | None = None
+        self.turn = 0
+        """The place in the session's order."""
         self.fetch_offset = 0
         self.current_leader_epoch = -1
         self.last_fetched_epoch = -1
@@ -74,9 +85,29 @@ class WantedPartition:
             send = True
         return send
 
+    def partition_changed(self, appended_bytes: int | None) -> None:
+        session = self._session
+        if session is not None:
+            session.unread[self.key] = self
+            if appended_bytes is not None:
+                session.notify(appended_bytes)
+
 
 class FetchSession:
-    __slots__ = ("created_ms", "epoch", "id", "is_privileged", "last_used_ms", "partitions", "uses_topic_ids")
+    __slots__ = (
+        "_listeners",
+        "_next_turn",
+        "created_ms",
+        "epoch",
+        "id",
+        "is_committed_only",
+        "is_privileged",
+        "last_used_ms",
+        "partitions",
+        "unread",
+        "uses_topic_ids",
+        "watched_topics",
+    )
 
     def __init__(self, session_id: int, *, is_privileged: bool, uses_topic_ids: bool, now_ms: int) -> None:
         self.id = session_id
@@ -85,11 +116,85 @@ class FetchSession:
         self.created_ms = now_ms
         self.last_used_ms = now_ms
         self.epoch = 1
+        self.is_committed_only: bool | None = None
         self.partitions: dict[PartitionKey, WantedPartition] = {}
+        self.unread: dict[PartitionKey, WantedPartition] = {}
+        """Those about which there may be something to say; all others are watched."""
+        self.watched_topics: dict[str, int] = {}
+        """How many partitions of which topic are watched."""
+        self._next_turn = 0
+        self._listeners: set[Callable[[int], None]] = set()
+
+    def put(self, wanted: WantedPartition) -> None:
+        """A partition is new here, or the client asks for something else of it."""
+        if wanted._session is None:
+            wanted._session = self
+            self.partitions[wanted.key] = wanted
+            self.move_to_end(wanted)
+        self.unread[wanted.key] = wanted
+
+    def forget(self, key: PartitionKey) -> None:
+        wanted = self.partitions.pop(key, None)
+        self.unread.pop(key, None)
+        if wanted is not None:
+            self._unwatch(wanted)
+            wanted._session = None
+
+    def move_to_end(self, wanted: WantedPartition) -> None:
+        wanted.turn = self._next_turn
+        self._next_turn += 1
+
+    def watch(self, wanted: WantedPartition, partition: Partition) -> None:
+        if wanted.watched is partition or wanted._session is not self:
+            return
+        self._unwatch(wanted)
+        wanted.watched = partition
+        partition.add_watcher(wanted)
+        topic = partition.topic_partition.topic
+        self.watched_topics[topic] = self.watched_topics.get(topic, 0) + 1
+
+    def _unwatch(self, wanted: WantedPartition) -> None:
+        partition = wanted.watched
+        if partition is None:
+            return
+        wanted.watched = None
+        partition.remove_watcher(wanted)
+        topic = partition.topic_partition.topic
+        self.watched_topics[topic] -= 1
+        if not self.watched_topics[topic]:
+            del self.watched_topics[topic]
+
+    def read_again(self, topics: Collection[str] | None = None) -> None:
+        """What was known of the partitions (of these topics) may not hold any more."""
+        for key, wanted in self.partitions.items():
+            if topics is None or (wanted.watched is not None and wanted.watched.topic_partition.topic in topics):
+                self.unread[key] = wanted
+
+    def in_order(self) -> list[WantedPartition]:
+        """The partitions to read, those that were served last at the end."""
+        return sorted(self.unread.values(), key=_turn)
+
+    def close(self) -> None:
+        for wanted in self.partitions.values():
+            self._unwatch(wanted)
+            wanted._session = None
+        self.notify(0)
+
+    # What a waiting fetch listens to instead of each partition.
+
+    def add_listener(self, listener: Callable[[int], None]) -> None:
+        self._listeners.add(listener)
+
+    def remove_listener(self, listener: Callable[[int], None]) -> None:
+        self._listeners.discard(listener)
+
+    def notify(self, appended_bytes: int) -> None:
+        for listener in tuple(self._listeners):
+            listener(appended_bytes)
 
 
 class FetchContext:
-    """What one request fetches, and how its answer is cut down."""
+    """What one request fetches, and how its answer is cut down. ``wanted`` leaves out what has no news."""
 
     __slots__ = ("error_code", "is_incremental", "session", "wanted")
 
@@ -110,6 +215,26 @@ class FetchContext:
     def session_id(self) -> int:
         return _INVALID_SESSION_ID if self.session is None else self.session.id
 
+    @property
+    def is_empty(self) -> bool:
+        """Nothing is asked for, so that there is nothing to wait for."""
+        return self.session is None and not self.wanted
+
+    def refresh(self, allowed_in_order: Callable[[Sequence[str]], Sequence[str]], *, is_committed_only: bool) -> None:
+        """Look at ``wanted`` anew, with the rights and the isolation level of now."""
+        session = self.session
+        if session is None:
+            return
+        if session.is_committed_only is not is_committed_only:
+            session.is_committed_only = is_committed_only
+            session.read_again()
+        topics = list(session.watched_topics)
+        allowed = allowed_in_order(topics)
+        if len(allowed) != len(topics):
+            session.read_again(set(topics).difference(allowed))
+        if self.is_incremental:
+            self.wanted = session.in_order()
+
     def select(
         self, answers: Iterable[tuple[WantedPartition, PartitionData]]
     ) -> list[tuple[WantedPartition, PartitionData]]:
@@ -117,12 +242,12 @@ class FetchContext:
         if self.session is None:
             return list(answers)
         selected = []
-        partitions = self.session.partitions
+        session = self.session
         for wanted, answer in answers:
             if wanted.must_send(answer) or not self.is_incremental:
                 selected.append((wanted, answer))
-                if answer.records and wanted.key in partitions:
-                    partitions[wanted.key] = partitions.pop(wanted.key)
+                if answer.records:
+                    session.move_to_end(wanted)
         return selected
 
 
@@ -146,7 +271,7 @@ class FetchSessionCache:
         session_id, epoch = request.session_id, request.session_epoch
         if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             if session_id != _INVALID_SESSION_ID:
-                self._sessions.pop(session_id, None)
+                self._remove(session_id)
             wanted: dict[PartitionKey, WantedPartition] = {}
             _update(wanted, request)
             if epoch == FINAL_EPOCH:
@@ -163,16 +288,17 @@ class FetchSessionCache:
             return FetchContext((), error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
         if session.uses_topic_ids != uses_topic_ids:
             return FetchContext((), error_code=ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
-        _update(session.partitions, request)
+        for wanted in _update(session.partitions, request):
+            session.put(wanted)
         for topic in request.forgotten_topics_data:
             for partition in topic.partitions:
-                session.partitions.pop(PartitionKey(topic.topic_id, topic.topic, partition), None)
+                session.forget(PartitionKey(topic.topic_id, topic.topic, partition))
         session.last_used_ms = now_ms
         if not session.partitions:
-            self._sessions.pop(session.id, None)
+            self._remove(session.id)
             return FetchContext(())
         session.epoch = 1 if session.epoch == _EPOCH_MAX else session.epoch + 1
-        return FetchContext(list(session.partitions.values()), session, is_incremental=True)
+        return FetchContext(session.in_order(), session, is_incremental=True)
 
     def _create(
         self, wanted: dict[PartitionKey, WantedPartition], *, is_follower: bool, uses_topic_ids: bool, now_ms: int
@@ -185,7 +311,8 @@ class FetchSessionCache:
         while session_id in self._sessions or session_id == _INVALID_SESSION_ID:
             session_id = self._new_session_id()
         session = FetchSession(session_id, is_privileged=is_follower, uses_topic_ids=uses_topic_ids, now_ms=now_ms)
-        session.partitions = wanted
+        for each in wanted.values():
+            session.put(each)
         self._sessions[session_id] = session
         return session
 
@@ -203,12 +330,23 @@ class FetchSessionCache:
         return False
 
     def _evict(self, session: FetchSession) -> bool:
-        del self._sessions[session.id]
+        self._remove(session.id)
         self.evictions += 1
         return True
 
+    def _remove(self, session_id: int) -> None:
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            session.close()
 
-def _update(partitions: dict[PartitionKey, WantedPartition], request: FetchRequest) -> None:
+
+def _turn(wanted: WantedPartition) -> int:
+    return wanted.turn
+
+
+def _update(partitions: dict[PartitionKey, WantedPartition], request: FetchRequest) -> list[WantedPartition]:
+    """Take over what a request says of its partitions; returns each of them."""
+    updated = []
     for topic in request.topics:
         for asked in topic.partitions:
             key = PartitionKey(topic.topic_id, topic.topic, asked.partition)
@@ -220,3 +358,5 @@ def _update(partitions: dict[PartitionKey, WantedPartition], request: FetchReque
             wanted.last_fetched_epoch = asked.last_fetched_epoch
             wanted.log_start_offset = asked.log_start_offset
             wanted.max_bytes = asked.partition_max_bytes
+            updated.append(wanted)
+    return updated

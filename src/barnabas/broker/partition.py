@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from barnabas.common.errors import ApiException, ErrorCode
 
@@ -15,7 +15,13 @@ if TYPE_CHECKING:
     from barnabas.metadata.image.partition_registration import PartitionRegistration
     from barnabas.storage.partition_log import PartitionLog
 
-__all__ = ["Partition"]
+__all__ = ["Partition", "PartitionWatcher"]
+
+
+class PartitionWatcher(Protocol):
+    def partition_changed(self, appended_bytes: int | None) -> None:
+        """Data came; 0 bytes: it goes away or is led anew; None: its log starts later than before."""
+        ...
 
 
 class Partition:
@@ -32,6 +38,7 @@ class Partition:
         "log_or_none",
         "topic_id",
         "topic_partition",
+        "watchers",
     )
 
     def __init__(
@@ -44,6 +51,8 @@ class Partition:
         self.isr_count = 0
         self.log_or_none: PartitionLog | None = None
         self.listeners: set[Callable[[int], None]] | None = None
+        self.watchers: set[PartitionWatcher] | None = None
+        """Who must learn of all that a reader could see; unlike listeners they stay."""
         self.appends_waiting = 0
         """Appends that wait for a thread, or for those before them; others line up behind in ``appends_turn``."""
         self.appends_turn: Lock | None = None
@@ -51,15 +60,24 @@ class Partition:
 
     @property
     def log(self) -> PartitionLog:
-        if self.log_or_none is None:
-            self.log_or_none = self._open_log(self)
-        return self.log_or_none
+        opened = self.log_or_none
+        if opened is None:
+            opened = self._open_log(self)
+            self.use_log(opened)
+        return opened
+
+    def use_log(self, log: PartitionLog) -> None:
+        self.log_or_none = log
+        log.on_log_start_moved = self._tell_watchers
 
     def update(self, registration: PartitionRegistration) -> None:
         """Follow the metadata log: a new leader epoch, or another in-sync set."""
+        is_led_anew = (self.leader_id, self.leader_epoch) != (registration.leader, registration.leader_epoch)
         self.leader_id = registration.leader
         self.leader_epoch = registration.leader_epoch
         self.isr_count = len(registration.isr)
+        if is_led_anew:
+            self.notify(0)
 
     def check_leader(self, broker_id: int, current_leader_epoch: int = -1) -> None:
         """Raise the error that a client with this idea of the leader epoch must see; -1 means no idea."""
@@ -74,7 +92,7 @@ class Partition:
     # --- waiting for data
 
     def add_listener(self, listener: Callable[[int], None]) -> None:
-        """Call ``listener(bytes)`` for each append, and with 0 when the partition goes away."""
+        """Call ``listener(bytes)`` for each append, and with 0 when the partition goes away or is led anew."""
         if self.listeners is None:
             self.listeners = set()
         self.listeners.add(listener)
@@ -85,7 +103,27 @@ class Partition:
             if not self.listeners:
                 self.listeners = None
 
+    def add_watcher(self, watcher: PartitionWatcher) -> None:
+        if self.watchers is None:
+            self.watchers = set()
+        self.watchers.add(watcher)
+
+    def remove_watcher(self, watcher: PartitionWatcher) -> None:
+        if self.watchers is not None:
+            self.watchers.discard(watcher)
+            if not self.watchers:
+                self.watchers = None
+
+    def _tell_watchers(self) -> None:
+        if self.watchers is not None:
+            for watcher in self.watchers:
+                watcher.partition_changed(None)
+
     def notify(self, appended_bytes: int) -> None:
+        """To be called after each move of the high watermark, and with 0 when the partition goes or is led anew."""
+        if self.watchers is not None:
+            for watcher in self.watchers:
+                watcher.partition_changed(appended_bytes)
         if self.listeners is not None:
             for listener in tuple(self.listeners):
                 listener(appended_bytes)

@@ -105,7 +105,7 @@ class ReplicaManager:
             partition = self.partitions[topic_partition] = Partition(topic_partition, topic_id, self._open_log)
             existing = self.logs.get(topic_partition)
             if existing is not None and existing.topic_id == topic_id:
-                partition.log_or_none = existing
+                partition.use_log(existing)
                 existing.maybe_advance_high_watermark(existing.log_end_offset)
             else:
                 self.without_log.append(partition)
@@ -266,6 +266,6 @@ class ReplicaManager:
         self.bytes_in += batch.size
         self.batches_in += 1
         written.maybe_advance_high_watermark(written.log_end_offset)
-        if partition.listeners is not None:
+        if partition.listeners is not None or partition.watchers is not None:
             partition.notify(batch.size)
         return info

@@ -14,7 +14,7 @@ One thread, the node's loop, appends and reads. The cleaner's thread replaces se
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from barnabas.common.errors import ApiException, ErrorCode
@@ -75,6 +75,7 @@ class PartitionLog:
         "last_flush_ms",
         "log_end_offset",
         "log_start_offset",
+        "on_log_start_moved",
         "recovery_point",
         "roll_jitter_ms",
         "topic_id",
@@ -108,6 +109,7 @@ class PartitionLog:
         self.high_watermark = log_start_offset
         self.recovery_point = recovery_point
         self.last_flush_ms = now_ms
+        self.on_log_start_moved: Callable[[], None] | None = None
         # Segments of many partitions that began together shall not end together; the manager draws it.
         self.roll_jitter_ms = 0
         self._segments = LogSegments(directory, pool, segments)
@@ -431,6 +433,8 @@ class PartitionLog:
         self.high_watermark = max(self.high_watermark, offset)
         self.recovery_point = max(self.recovery_point, offset)
         self.epochs.truncate_from_start(offset)
+        if self.on_log_start_moved is not None:
+            self.on_log_start_moved()
         return True
 
     def delete_oldest_segments(self, count: int, *, now_ms: int) -> None:

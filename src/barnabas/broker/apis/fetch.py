@@ -42,11 +42,13 @@ _LEADER_HINTS_SINCE = 16
 class _Reading:
     """One pass over the wanted partitions."""
 
-    __slots__ = ("answers", "bytes_read", "has_error", "partitions")
+    __slots__ = ("answers", "bytes_read", "exhausted", "has_error", "partitions")
 
     def __init__(self) -> None:
         self.answers: list[tuple[WantedPartition, PartitionData]] = []
         self.partitions: list[Partition] = []
+        self.exhausted: list[WantedPartition] = []
+        """Those of which the client has everything, once it has this answer."""
         self.bytes_read = 0
         self.has_error = False
 
@@ -70,7 +72,7 @@ def handle_fetch(broker: Broker, request: FetchRequest, access: Access) -> Fetch
     if context.error_code is not ErrorCode.NONE:
         return FetchResponse(error_code=context.error_code)
     reading = _read_all(broker, request, context, access)
-    if reading.bytes_read >= request.min_bytes or request.max_wait_ms <= 0 or reading.has_error or not context.wanted:
+    if reading.bytes_read >= request.min_bytes or request.max_wait_ms <= 0 or reading.has_error or context.is_empty:
         return _respond(broker, context, reading, access)
     return _wait_and_read(broker, request, context, access, reading)
 
@@ -78,7 +80,8 @@ def handle_fetch(broker: Broker, request: FetchRequest, access: Access) -> Fetch
 async def _wait_and_read(
     broker: Broker, request: FetchRequest, context: FetchContext, access: Access, reading: _Reading
 ) -> FetchResponse:
-    await wait_for_bytes(reading.partitions, request.min_bytes - reading.bytes_read, request.max_wait_ms)
+    notifiers = reading.partitions if context.session is None else (context.session,)
+    await wait_for_bytes(notifiers, request.min_bytes - reading.bytes_read, request.max_wait_ms)
     return _respond(broker, context, _read_all(broker, request, context, access), access)
 
 
@@ -88,6 +91,11 @@ def _read_all(broker: Broker, request: FetchRequest, context: FetchContext, acce
     committed_only = request.isolation_level == _READ_COMMITTED
     allowed: dict[str, bool] = {}
     by_id = access.context.api_version >= 13
+    session = context.session
+    context.refresh(
+        lambda names: access.allowed_in_order(ResourceType.TOPIC, AclOperation.READ, names),
+        is_committed_only=committed_only,
+    )
     for wanted in context.wanted:
         key = wanted.key
         name = broker.replicas.topic_name(key.topic_id) if by_id else key.topic
@@ -101,7 +109,10 @@ def _read_all(broker: Broker, request: FetchRequest, context: FetchContext, acce
             if not permitted:
                 raise ApiException(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
             partition = broker.replicas.leader_of(TopicPartition(name, key.partition), wanted.current_leader_epoch)
-            _read(partition, wanted, answer, left, committed_only, first=reading.bytes_read == 0)
+            if session is not None:
+                session.watch(wanted, partition)
+            if _read(partition, wanted, answer, left, committed_only, first=reading.bytes_read == 0):
+                reading.exhausted.append(wanted)
             reading.partitions.append(partition)
             size = len(answer.records or b"")
             reading.bytes_read += size
@@ -124,7 +135,8 @@ def _read(
     committed_only: bool,
     *,
     first: bool,
-) -> None:
+) -> bool:
+    """Fill the answer; True when there is nothing to read until something changes."""
     log = partition.log
     answer.log_start_offset = log.log_start_offset
     answer.last_stable_offset = log.last_stable_offset
@@ -135,12 +147,12 @@ def _read(
         epoch, end_offset = log.end_offset_for_epoch(wanted.last_fetched_epoch)
         if epoch < wanted.last_fetched_epoch or end_offset < wanted.fetch_offset:
             answer.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=end_offset)
-            return
+            return False
     visible = log.last_stable_offset if committed_only else log.high_watermark
     if wanted.fetch_offset == visible or (left <= 0 and not first):
         if not log.log_start_offset <= wanted.fetch_offset <= log.log_end_offset:
             raise ApiException(ErrorCode.OFFSET_OUT_OF_RANGE)
-        return
+        return wanted.fetch_offset == visible and wanted.last_fetched_epoch < 0
     fetched = log.read(
         wanted.fetch_offset,
         min(wanted.max_bytes, max(left, 0)),
@@ -154,11 +166,15 @@ def _read(
             AbortedTransaction(producer_id=aborted.producer_id, first_offset=aborted.first_offset)
             for aborted in fetched.aborted_transactions or ()
         ]
+    return False
 
 
 def _respond(broker: Broker, context: FetchContext, reading: _Reading, access: Access) -> FetchResponse:
     broker.replicas.bytes_out += reading.bytes_read
     selected = context.select(reading.answers)
+    if context.session is not None:
+        for wanted in reading.exhausted:
+            context.session.unread.pop(wanted.key, None)
     response = FetchResponse(session_id=context.session_id, responses=_by_topic(selected))
     if reading.has_error and access.context.api_version >= _LEADER_HINTS_SINCE:
         response.node_endpoints = _leader_hints(broker, selected, access.context.listener_name)

@@ -1,0 +1,272 @@
+"""Fetch sessions over real partition logs: which partitions an incremental fetch mentions, and which it reads."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from barnabas.broker.apis import fetch as fetch_module
+from barnabas.broker.apis.fetch import handle_fetch
+from barnabas.broker.fetch_session import FetchSessionCache
+from barnabas.broker.partition import Partition
+from barnabas.broker.replica_manager import ReplicaManager
+from barnabas.common.errors import ErrorCode
+from barnabas.common.topic_config import TopicConfig
+from barnabas.common.topic_partition import TopicPartition
+from barnabas.common.uuid import Uuid
+from barnabas.metadata.image.partition_registration import PartitionRegistration
+from barnabas.network.api_handler import Access
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, ForgottenTopic
+from barnabas.protocol.record_batch import Record
+from barnabas.protocol.record_batch_builder import build_batch
+from barnabas.security.request_context import RequestContext
+from barnabas.storage.file_pool import FilePool
+from barnabas.storage.partition_log import PartitionLog
+
+NOW = 1_750_000_000_000
+TOPIC, TOPIC_ID = "orders", Uuid.from_int(5)
+COUNT = 4
+
+
+class Clock:
+    def now_ms(self) -> int:
+        return NOW
+
+    def monotonic_ms(self) -> int:
+        return 0
+
+
+class Rights:
+    """Allows what is not in ``denied``."""
+
+    def __init__(self) -> None:
+        self.denied: set[str] = set()
+
+    def authorize(self, context: Any, operation: Any, resource_type: Any, name: str, *, log_if_denied: bool) -> bool:
+        return name not in self.denied
+
+    def filter_authorized(self, context: Any, operation: Any, resource_type: Any, names: Sequence[str]) -> list[str]:
+        return [name for name in names if name not in self.denied]
+
+
+class Client:
+    """A broker with one topic, and a client with one fetch session on it."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.pool = FilePool(100)
+        self.rights = Rights()
+        self.replicas = ReplicaManager(broker_id=1, logs=cast("Any", None), clock=Clock(), defaults=TopicConfig({}))
+        for index in range(COUNT):
+            partition = Partition(TopicPartition(TOPIC, index), TOPIC_ID, self.create_log)
+            partition.update(registration())
+            self.replicas.partitions[partition.topic_partition] = partition
+        self.topics = {TOPIC_ID: TOPIC}
+        self.replicas.topic_name = lambda topic_id: self.topics.get(topic_id)  # type: ignore[method-assign]
+        self.sessions = FetchSessionCache(slots=2, eviction_ms=1000, new_session_id=lambda: 7)
+        self.broker = SimpleNamespace(
+            replicas=self.replicas,
+            fetch_sessions=self.sessions,
+            clock=Clock(),
+            settings=SimpleNamespace(fetch_max_bytes=10_000_000),
+        )
+        self.epoch = 0
+
+    def create_log(self, partition: Partition) -> PartitionLog:
+        return PartitionLog.create(
+            str(self.directory / str(partition.topic_partition)),
+            partition.topic_partition,
+            topic_id=partition.topic_id,
+            config=TopicConfig({}),
+            pool=self.pool,
+            now_ms=NOW,
+        )
+
+    def partition(self, index: int) -> Partition:
+        return self.replicas.partitions[TopicPartition(TOPIC, index)]
+
+    def produce(self, index: int, count: int = 1) -> None:
+        batch = build_batch([Record(i, NOW, None, b"value") for i in range(count)])
+        self.replicas.append(self.partition(index), batch, requires_all_in_sync=False)
+
+    def send(
+        self,
+        wanted: dict[int, int] | None = None,
+        *,
+        forget: Sequence[int] = (),
+        max_wait_ms: int = 0,
+        committed: bool = False,
+        max_bytes: int = 10_000_000,
+    ) -> FetchResponse | Awaitable[FetchResponse]:
+        partitions = [
+            FetchPartition(partition=p, fetch_offset=o, partition_max_bytes=9999) for p, o in (wanted or {}).items()
+        ]
+        request = FetchRequest(
+            session_id=7 if self.epoch else 0,
+            session_epoch=self.epoch,
+            min_bytes=1,
+            max_wait_ms=max_wait_ms,
+            max_bytes=max_bytes,
+            isolation_level=int(committed),
+            topics=[FetchTopic(topic_id=TOPIC_ID, partitions=partitions)] if partitions else [],
+            forgotten_topics_data=[ForgottenTopic(topic_id=TOPIC_ID, partitions=list(forget))] if forget else [],
+        )
+        self.epoch += 1
+        context = RequestContext(api_key=ApiKey.FETCH, api_version=15, correlation_id=1)
+        rules = handle_fetch.api_handler.acl  # type: ignore[attr-defined]
+        return handle_fetch(cast("Any", self.broker), request, Access(cast("Any", self.rights), context, rules))
+
+    def fetch(self, wanted: dict[int, int] | None = None, **options: Any) -> dict[int, int]:
+        """Partitions that the answer mentions, with their error codes."""
+        answer = self.send(wanted, **options)
+        assert isinstance(answer, FetchResponse)
+        return mentioned(answer)
+
+
+def mentioned(answer: FetchResponse) -> dict[int, int]:
+    assert answer.error_code == 0
+    return {p.partition_index: p.error_code for topic in answer.responses for p in topic.partitions}
+
+
+def registration(leader: int = 1, leader_epoch: int = 0) -> PartitionRegistration:
+    return PartitionRegistration(
+        replicas=(1,), directories=(Uuid.ZERO,), isr=(1,), leader=leader, leader_epoch=leader_epoch
+    )
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> Client:
+    made = Client(tmp_path)
+    assert made.fetch(dict.fromkeys(range(COUNT), 0)) == dict.fromkeys(range(COUNT), 0)
+    return made
+
+
+@pytest.fixture
+def reads(client: Client, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The partitions that were looked at, as they are."""
+    seen: list[int] = []
+    original = fetch_module._read
+
+    def read(partition: Partition, *args: Any, **options: Any) -> bool:
+        seen.append(partition.topic_partition.partition)
+        return original(partition, *args, **options)
+
+    monkeypatch.setattr(fetch_module, "_read", read)
+    return seen
+
+
+def test_a_poll_without_news_reads_no_partition(client: Client, reads: list[int]) -> None:
+    assert client.fetch() == {}
+    assert reads == []
+
+
+def test_a_poll_reads_only_what_changed(client: Client, reads: list[int]) -> None:
+    client.produce(2)
+    assert client.fetch() == {2: 0}
+    assert reads == [2]
+    client.produce(3)
+    assert client.fetch({2: 1}) == {3: 0}
+    assert reads == [2, 3, 2]  # The one that was served last comes last.
+    assert client.fetch({3: 1}) == {}
+    assert client.fetch() == {}
+    assert reads == [2, 3, 2, 3]
+
+
+def test_data_that_was_not_taken_is_sent_again(client: Client) -> None:
+    client.produce(1)
+    assert client.fetch() == {1: 0}
+    assert client.fetch() == {1: 0}
+
+
+def test_data_that_did_not_fit_comes_with_the_next_poll(client: Client) -> None:
+    client.produce(0)
+    client.produce(1)
+    # The high watermark of the second one is news, but its data does not fit.
+    first = client.send(max_bytes=1)
+    assert isinstance(first, FetchResponse)
+    assert [bool(p.records) for p in first.responses[0].partitions] == [True, False]
+    second = client.send({0: 1}, max_bytes=1)
+    assert isinstance(second, FetchResponse)
+    assert [(p.partition_index, bool(p.records)) for p in second.responses[0].partitions] == [(1, True)]
+
+
+def test_a_log_that_starts_later_is_told(client: Client) -> None:
+    client.produce(1, 3)
+    client.fetch({1: 3})
+    assert client.fetch() == {}
+    client.partition(1).log.delete_records_before(2, now_ms=NOW)
+    assert client.fetch() == {1: 0}
+    assert client.fetch() == {}
+
+
+def test_another_leader_is_told_until_it_is_over(client: Client) -> None:
+    client.partition(3).update(registration(leader=2, leader_epoch=1))
+    for _ in range(2):
+        assert client.fetch() == {3: ErrorCode.NOT_LEADER_OR_FOLLOWER}
+    client.partition(3).update(registration(leader=1, leader_epoch=2))
+    assert client.fetch() == {3: 0}
+    assert client.fetch() == {}
+
+
+def test_a_deleted_partition_is_told(client: Client) -> None:
+    client.replicas.partitions.pop(TopicPartition(TOPIC, 0)).notify(0)
+    assert client.fetch() == {0: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+    del client.topics[TOPIC_ID]
+    assert client.fetch() == {0: ErrorCode.UNKNOWN_TOPIC_ID}
+
+
+def test_a_right_that_is_lost_is_told_and_so_is_its_return(client: Client) -> None:
+    client.rights.denied.add(TOPIC)
+    assert client.fetch() == dict.fromkeys(range(COUNT), ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    client.rights.denied.clear()
+    assert client.fetch() == dict.fromkeys(range(COUNT), 0)
+    assert client.fetch() == {}
+
+
+def test_another_isolation_level_reads_everything_anew(client: Client, reads: list[int]) -> None:
+    assert client.fetch(committed=True) == {}
+    assert reads == list(range(COUNT))
+    assert client.fetch(committed=True) == {}
+    assert len(reads) == COUNT
+
+
+def test_a_forgotten_partition_is_watched_no_more(client: Client) -> None:
+    assert client.fetch(forget=[1]) == {}
+    assert client.partition(1).watchers is None
+    client.produce(1)
+    assert client.fetch() == {}
+
+
+def test_a_session_that_ends_watches_nothing(client: Client) -> None:
+    client.epoch = -1
+    assert client.sessions.partition_count() == COUNT
+    request = FetchRequest(session_id=7, session_epoch=-1)
+    client.sessions.context(request, 15, NOW, is_follower=False)
+    assert [client.partition(index).watchers for index in range(COUNT)] == [None] * COUNT
+
+
+def test_a_waiting_poll_is_woken_by_what_comes_and_by_what_goes(client: Client) -> None:
+    async def story() -> None:
+        def produce() -> None:
+            client.produce(2)
+
+        def lose_leadership() -> None:
+            client.partition(3).update(registration(leader=2, leader_epoch=1))
+
+        for change, expected in ((produce, {2: 0}), (lose_leadership, {3: 6})):
+            waiting = client.send(max_wait_ms=60_000)
+            assert not isinstance(waiting, FetchResponse)
+            task = asyncio.ensure_future(waiting)
+            await asyncio.sleep(0)
+            assert not task.done()
+            change()
+            assert mentioned(await task) == expected
+            client.fetch({2: 1})
+
+    asyncio.run(story())
