@@ -23,6 +23,7 @@ from barnabas.metadata.features import (
     validate_dependencies,
 )
 from barnabas.metadata.image.configs import ConfigResource, ConfigResourceType
+from barnabas.metadata.image.features import FeaturesImage
 from barnabas.metadata.image.record_writer import ApiMessageAndVersion
 from barnabas.metadata.metadata_version import MetadataVersion
 from barnabas.protocol.records.config_record import ConfigRecord
@@ -58,7 +59,10 @@ class FeatureControlManager:
 
     def finalized_levels(self) -> dict[str, int]:
         """Every finalized feature with its level, kraft.version included once it is above 0."""
-        levels = self._state.image.features.all_levels()
+        return self.with_kraft_version(self._state.image.features)
+
+    def with_kraft_version(self, features: FeaturesImage) -> dict[str, int]:
+        levels = features.all_levels()
         if self.kraft_version > 0:
             levels[KRAFT_VERSION] = self.kraft_version
         return levels

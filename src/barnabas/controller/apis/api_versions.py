@@ -44,7 +44,7 @@ def handle(
             finalized_features_epoch=image.offset,
             finalized_features=[
                 FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
-                for name, level in sorted(image.features.all_levels().items())
+                for name, level in sorted(controller.features.with_kraft_version(image.features).items())
                 if level > 0
             ],
         )
