@@ -29,7 +29,7 @@ UV_INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python --build-const
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	--no-emit-find-links --no-annotate --custom-compile-command "make lock" $(ARGS)
 PYTEST := $(BIN)/python -m pytest
-# Two workers at least; tests of one group (see tests/conftest.py) stay on one of them.
+# One worker a core; tests of one group (see tests/conftest.py) stay on one of them.
 WORKERS ?= auto
 PARALLEL := -n $(WORKERS) --dist loadgroup
 
