@@ -2,12 +2,17 @@
 
 Limits are Kafka's: ``max.connections``, ``max.connections.per.ip``, ``connections.max.idle.ms``,
 ``socket.request.max.bytes``. Idle connections are found by a sweep, not by a timer each.
+
+At most a few connections are accepted in one go, whatever the length of the system's queue: all of them take a
+descriptor before the first one that is too many can be refused.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import socket
 from typing import TYPE_CHECKING
 
 from barnabas.network.connection import Connection
@@ -20,10 +25,14 @@ __all__ = ["ConnectionLimits", "Listener"]
 log = logging.getLogger(__name__)
 
 _UNLIMITED = 2147483647
+_ACCEPTED_AT_ONCE = 8
+_QUEUE_MIN = 128
 
 
 class ConnectionLimits:
-    __slots__ = ("idle_ms_max", "per_ip_max", "request_bytes_max", "total_max")
+    """Limits of one listener, or of several together: ``open_count`` is the number of connections of all of them."""
+
+    __slots__ = ("idle_ms_max", "open_count", "per_ip_max", "request_bytes_max", "total_max")
 
     def __init__(
         self,
@@ -37,6 +46,7 @@ class ConnectionLimits:
         self.idle_ms_max = idle_ms_max
         self.total_max = total_max
         self.per_ip_max = per_ip_max
+        self.open_count = 0
 
 
 class Listener:
@@ -52,6 +62,7 @@ class Listener:
         self._per_ip: dict[str, int] = {}
         self._server: asyncio.Server | None = None
         self._sweep: asyncio.TimerHandle | None = None
+        self._queue_length = _QUEUE_MIN
         self.host = ""
         self.port = 0
 
@@ -59,8 +70,9 @@ class Listener:
         """Open the socket without accepting yet; port 0 takes a free one. Raises OSError."""
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(
-            lambda: self._connection(loop), host or None, port, backlog=max(backlog, 128), start_serving=False
+            lambda: self._connection(loop), host or None, port, backlog=_ACCEPTED_AT_ONCE, start_serving=False
         )
+        self._queue_length = max(backlog, _QUEUE_MIN)
         address = self._server.sockets[0].getsockname()
         self.host, self.port = host, address[1]
 
@@ -68,6 +80,10 @@ class Listener:
         if self._server is None:
             raise RuntimeError("bind() comes before start()")
         await self._server.start_serving()
+        for served in self._server.sockets:
+            # What asyncio takes for the length of the queue is also how many it accepts before anything else runs.
+            with socket.socket(fileno=os.dup(served.fileno())) as same:
+                same.listen(self._queue_length)
         self._schedule_sweep()
 
     async def close(self) -> None:
@@ -91,9 +107,10 @@ class Listener:
         host = connection.peer_host
         count = self._per_ip.get(host, 0)
         self.connections.add(connection)
+        self._limits.open_count += 1
         self._per_ip[host] = count + 1
-        if len(self.connections) > self._limits.total_max:
-            log.warning("refusing %s: listener %s has max.connections=%d", host, self.name, self._limits.total_max)
+        if self._limits.open_count > self._limits.total_max:
+            log.warning("refusing %s: %d connections are open, no more are possible", host, self._limits.total_max)
             return False
         if count >= self._limits.per_ip_max:
             log.warning("refusing %s: it has max.connections.per.ip=%d connections", host, self._limits.per_ip_max)
@@ -102,6 +119,7 @@ class Listener:
 
     def closed(self, connection: Connection) -> None:
         self.connections.discard(connection)
+        self._limits.open_count -= 1
         host = connection.peer_host
         left = self._per_ip.get(host, 1) - 1
         if left:

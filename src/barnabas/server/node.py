@@ -50,6 +50,7 @@ from barnabas.server.controller_handlers import (
 )
 from barnabas.server.controller_registration import register_controller
 from barnabas.server.controller_service import ControllerService
+from barnabas.server.descriptor_budget import descriptor_budget, raise_descriptor_limit
 from barnabas.server.in_process_channel import InProcessChannel
 from barnabas.server.log_maintenance import LogMaintenance
 from barnabas.server.logging_setup import configure_logging
@@ -107,10 +108,11 @@ class Node:
         self.identity = read_identity(config)
         self.serde = MetadataRecordSerde()
         self.authorizer = AllowAllAuthorizer()
+        self.descriptors = descriptor_budget(raise_descriptor_limit(), config.barnabas_max_open_files)
         self.logs = LogManager(
             config.log_dirs,
             default_config=config.topic_defaults,
-            pool=FilePool(_files_max(config)),
+            pool=FilePool(self.descriptors.files_max),
             producer_id_expiration_ms=config.producer_id_expiration_ms,
         )
         self.report = self.logs.startup(now_ms=self.clock.now_ms())
@@ -326,7 +328,9 @@ class Node:
     async def _bind(self) -> None:
         config = self.config
         limits = ConnectionLimits(
-            request_bytes_max=config.socket_request_max_bytes, idle_ms_max=config.connections_max_idle_ms
+            request_bytes_max=config.socket_request_max_bytes,
+            idle_ms_max=config.connections_max_idle_ms,
+            total_max=self.descriptors.connections_max,
         )
         broker_handlers = HandlerTable("barnabas.broker.apis", SERVED_BY_BROKER)
         controller_handlers = ControllerHandlers(SERVED_ON_CONTROLLER_LISTENERS)
@@ -397,16 +401,6 @@ class Node:
         log.critical("the metadata log failed; the node stops", exc_info=fault)
         self.failure = fault
         self.stopping.set()
-
-
-def _files_max(config: NodeConfig) -> int:
-    """``barnabas.max.open.files``, or half of what the system allows the process (sockets need the rest)."""
-    if config.barnabas_max_open_files > 0:
-        return config.barnabas_max_open_files
-    import resource
-
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return max(64, min(soft // 2, 8192))
 
 
 def _static_voters(config: NodeConfig) -> VoterSet:
