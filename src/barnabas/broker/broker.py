@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from barnabas.broker.auto_topic_creation import AutoTopicCreation
     from barnabas.broker.broker_settings import BrokerSettings
@@ -33,6 +33,7 @@ class Broker:
         static_configs: Mapping[str, str],
         served: Mapping[ApiKey, tuple[int, int]],
         supported_features: Mapping[str, tuple[int, int]],
+        kraft_version: Callable[[], int],
         metadata: MetadataCache,
         replicas: ReplicaManager,
         fetch_sessions: FetchSessionCache,
@@ -48,6 +49,7 @@ class Broker:
         self.static_configs = static_configs
         self.served = served
         self.supported_features = supported_features
+        self.kraft_version = kraft_version
         self.metadata = metadata
         self.replicas = replicas
         self.fetch_sessions = fetch_sessions

@@ -32,12 +32,14 @@ class MetadataListener:
         controller: QuorumController | None,
         serde: RecordSerde,
         next_offset: Callable[[], int],
+        kraft_version: Callable[[], int],
     ) -> None:
         self._node_id = node_id
         self._loader = loader
         self._controller = controller
         self._serde = serde
         self._next_offset = next_offset
+        self._kraft_version = kraft_version
 
     def handle_commit(self, batches: Sequence[CommittedBatch]) -> None:
         self._loader.handle_commit(batches)
@@ -62,8 +64,11 @@ class MetadataListener:
         if controller is None:
             return
         if leader.is_leader(self._node_id):
-            if not controller.is_active:
-                controller.activate(leader.epoch, self._next_offset())
+            if controller.epoch == leader.epoch:
+                return
+            controller.deactivate()
+            controller.features.kraft_version = self._kraft_version()
+            controller.activate(leader.epoch, self._next_offset())
         else:
             controller.deactivate()
             controller.handle_leader_change(-1 if leader.leader_id is None else leader.leader_id)

@@ -197,6 +197,7 @@ class Node:
             static_configs=config.static,
             served=SERVED_BY_BROKER,
             supported_features=SUPPORTED_FEATURES,
+            kraft_version=self._kraft_version,
             metadata=self.metadata,
             replicas=self.replicas,
             fetch_sessions=FetchSessionCache(
@@ -216,6 +217,9 @@ class Node:
         )
         self.maintenance = LogMaintenance(config, self.logs, self.replicas, self.clock)
         self.metrics = MetricsEndpoint(self)
+
+    def _kraft_version(self) -> int:
+        return self.driver.control_records.last_kraft_version
 
     def _raft_config(self) -> RaftConfig:
         config = self.config
@@ -296,6 +300,7 @@ class Node:
                 controller=self.controller,
                 serde=self.serde,
                 next_offset=lambda: self.driver.next_offset,
+                kraft_version=self._kraft_version,
             )
         )
         self.driver.start()

@@ -6,6 +6,13 @@ import re
 from typing import TYPE_CHECKING
 
 from barnabas.common.errors import ErrorCode
+from barnabas.metadata.features import (
+    GROUP_VERSION,
+    KRAFT_VERSION,
+    SHARE_VERSION,
+    STREAMS_VERSION,
+    TRANSACTION_VERSION,
+)
 from barnabas.network.api_handler import Access, handles
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.messages.api_versions import (
@@ -22,6 +29,17 @@ if TYPE_CHECKING:
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 """Names and versions of client software that Kafka accepts (KIP-511)."""
 
+_NEEDED_APIS = {
+    GROUP_VERSION: ApiKey.CONSUMER_GROUP_HEARTBEAT,
+    TRANSACTION_VERSION: ApiKey.ADD_PARTITIONS_TO_TXN,
+    SHARE_VERSION: ApiKey.SHARE_GROUP_HEARTBEAT,
+    STREAMS_VERSION: ApiKey.STREAMS_GROUP_HEARTBEAT,
+}
+"""A client that finds the feature goes on to use the API: without the API the feature is not offered.
+
+Its level is in the metadata log all the same: a directory moves to and from Kafka, whose format finalizes it.
+"""
+
 
 @handles(ApiKey.API_VERSIONS)
 def handle_api_versions(broker: Broker, request: ApiVersionsRequest, access: Access) -> ApiVersionsResponse:
@@ -31,7 +49,7 @@ def handle_api_versions(broker: Broker, request: ApiVersionsRequest, access: Acc
         _SOFTWARE.fullmatch(request.client_software_name) and _SOFTWARE.fullmatch(request.client_software_version)
     ):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
-    features = broker.metadata.image.features
+    finalized = {**broker.metadata.image.features.all_levels(), KRAFT_VERSION: broker.kraft_version()}
     return ApiVersionsResponse(
         api_keys=[
             ApiVersion(api_key=key, min_version=low, max_version=high)
@@ -41,12 +59,17 @@ def handle_api_versions(broker: Broker, request: ApiVersionsRequest, access: Acc
             # Versions below 4 cannot say that a feature may be absent (minimum 0): such features are left out.
             SupportedFeatureKey(name=name, min_version=low, max_version=high)
             for name, (low, high) in sorted(broker.supported_features.items())
-            if low > 0 or version >= 4
+            if (low > 0 or version >= 4) and _is_offered(broker, name)
         ],
         finalized_features_epoch=broker.metadata.image.offset,
         finalized_features=[
             FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
-            for name, level in sorted(features.all_levels().items())
-            if level > 0
+            for name, level in sorted(finalized.items())
+            if level > 0 and _is_offered(broker, name)
         ],
     )
+
+
+def _is_offered(broker: Broker, feature: str) -> bool:
+    needed = _NEEDED_APIS.get(feature)
+    return needed is None or needed in broker.served
