@@ -115,7 +115,7 @@ class MetadataVersion(IntEnum):
                 return levels[-1]
         raise ValueError(
             f"Unknown metadata.version '{text}'. Supported metadata.version are: "
-            + ", ".join(str(version) for version in cls)
+            + ", ".join(str(version) for version in cls if version <= LATEST_PRODUCTION)
         )
 
 
