@@ -44,6 +44,8 @@ SPARK_SETTINGS = {
     "spark.sql.adaptive.enabled": "false",  # Its re-planning costs more than these small stages.
     "spark.ui.enabled": "false",
     "spark.driver.memory": "1g",
+    # The run is over before the optimizing compiler has earned its keep: it would double the CPU of the first minute.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.sql.streaming.minBatchesToRetain": "10",
     "spark.sql.streaming.stopTimeout": "10s",  # A query whose broker has died would else be waited for a minute.
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000",
