@@ -177,10 +177,14 @@ class KafkaNode(NodeProcess):
     def properties(self) -> Path:
         return self.folder / "server.properties"
 
-    def format(self, *options: str) -> None:
-        """Write the settings and format the data folder with Kafka's own tool."""
+    def write_properties(self) -> None:
+        """Without ``format``: for a data folder that is formatted already."""
         self.folder.mkdir(parents=True, exist_ok=True)
         self.properties.write_text("".join(f"{key}={value}\n" for key, value in self._settings.items()))
+
+    def format(self, *options: str) -> None:
+        """Write the settings and format the data folder with Kafka's own tool."""
+        self.write_properties()
         cluster_id = run_class("storage", "random-uuid").stdout.split()[-1]
         run_class(
             "storage", "format", "--standalone", "-t", cluster_id, "-c", str(self.properties), *options, timeout_s=120
