@@ -112,7 +112,7 @@ types: dev
 	@$(BIN)/mypy
 
 layers: dev
-	@$(BIN)/lint-imports
+	@$(BIN)/lint-imports --no-logo
 
 format: dev ## write the format that `check` expects
 	@$(BIN)/ruff check --quiet --fix-only .
