@@ -169,10 +169,10 @@ class Connection(asyncio.BufferedProtocol):
             log.exception("request from %s failed in a way that it should not; closing the connection", self.peer)
             self.abort()
         else:
-            if isinstance(answer, Awaitable):
-                self._busy = self._loop.create_task(self._wait_for(answer))
-            elif answer is not None:
+            if type(answer) is list:
                 self.send(answer)
+            elif isinstance(answer, Awaitable):
+                self._busy = self._loop.create_task(self._wait_for(answer))
 
     async def _wait_for(self, awaitable: Awaitable[Answer]) -> None:
         try:

@@ -139,7 +139,7 @@ class RequestDispatcher:
             connection.client_software_name = getattr(request, "client_software_name", "unknown")
             connection.client_software_version = getattr(request, "client_software_version", "unknown")
         response = self.call(handler, request, context)
-        if isinstance(response, Awaitable):
+        if type(response) is not handler.response_type and isinstance(response, Awaitable):
             return self._answer_later(route, handler, request, context, response, started, len(frame))
         return self._answer(route, context, response, started, len(frame))
 

@@ -217,7 +217,9 @@ def _hint_at_leader(
 
 
 def _endpoints(broker: Broker, listener_name: str, leaders: set[int]) -> list[NodeEndpoint]:
-    endpoints = []
+    endpoints: list[NodeEndpoint] = []
+    if not leaders:
+        return endpoints
     for leader in sorted(leaders):
         endpoint = broker.metadata.endpoint(leader, listener_name)
         if endpoint is not None:
