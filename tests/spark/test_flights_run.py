@@ -16,7 +16,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-pytestmark = [pytest.mark.spark, pytest.mark.interop, pytest.mark.timeout(400), pytest.mark.usefixtures("java")]
+pytestmark = [pytest.mark.spark, pytest.mark.interop, pytest.mark.timeout(900), pytest.mark.usefixtures("java")]
 
 FLIGHTS = 3_000
 WITHOUT_DEPARTURE = 22  # Of the first 3,000, as pandas counts them.
@@ -48,7 +48,7 @@ class Run:
         return "\n".join(self.lines)
 
     def await_line(self, text: str) -> None:
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 240
         while text not in self.output:
             assert self._process.poll() is None, self.output
             assert time.monotonic() < deadline, self.output
@@ -58,7 +58,7 @@ class Run:
         self._process.send_signal(number)
 
     def wait(self) -> int:
-        status = self._process.wait(180)
+        status = self._process.wait(400)
         self._reader.join()
         assert self._process.stdout is not None
         self._process.stdout.close()

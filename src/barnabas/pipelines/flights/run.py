@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 __all__ = ["FlightsRun"]
 
 _POLL_SECONDS = 0.25
-_FIRST_TRIGGER_SECONDS_MAX = 120.0
+_FIRST_TRIGGER_SECONDS_MAX = 300.0
 
 
 class FlightsRun:
