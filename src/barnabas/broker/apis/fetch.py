@@ -120,8 +120,8 @@ def _read_all(broker: Broker, request: FetchRequest, context: FetchContext, acce
             if answer.diverging_epoch is not None:
                 reading.has_error = True
         except ApiException as error:
-            answer.error_code = error.code
-            answer.records = b""
+            # Beside an error nothing else is told of the partition.
+            answer = PartitionData(partition_index=key.partition, error_code=error.code, high_watermark=-1, records=b"")
             reading.has_error = True
         reading.answers.append((wanted, answer))
     return reading

@@ -1,0 +1,382 @@
+"""Where everything is denied, each API says so as Kafka 4.3.1 does, in every version that is served.
+
+The broker's parts that would do the work fail the test when they are touched: a denial comes first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from barnabas.broker.apis import SERVED_BY_BROKER
+from barnabas.broker.fetch_session import FetchSessionCache
+from barnabas.broker.metadata_cache import MetadataCache
+from barnabas.common.acl import AclOperation
+from barnabas.common.resource import ResourceType
+from barnabas.common.uuid import Uuid
+from barnabas.coordinator.deferred import Deferred
+from barnabas.network.api_handler import HandlerTable
+from barnabas.network.connection import CloseConnection
+from barnabas.network.request_dispatcher import RequestDispatcher
+from barnabas.network.response_errors import ResponseErrors
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.messages.describe_configs import DescribeConfigsResource
+from barnabas.protocol.messages.fetch import ReplicaState
+from barnabas.protocol.messages.list_groups import ListedGroup, ListGroupsResponse
+from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from barnabas.protocol.messages.offset_delete import OffsetDeleteResponse
+from barnabas.protocol.messages.offset_fetch import OffsetFetchResponseGroup, OffsetFetchResponseTopics
+from barnabas.protocol.schema import Message
+from barnabas.security.request_context import RequestContext
+from barnabas.server.controller_handlers import SERVED_TO_OWN_BROKER, ControllerHandlers
+from barnabas.server.in_process_channel import InProcessChannel
+from tests.peers.every_request import Target, request_for
+from tests.unit.controller.controller_harness import ControllerHarness, topic
+
+TOPIC, GROUP, CLUSTER, TRANSACTIONAL_ID = 29, 30, 31, 53
+TABLE = HandlerTable("barnabas.broker.apis", SERVED_BY_BROKER)
+
+# What a denied request of tests.peers.every_request is told; nothing at all where the API leaves out what is denied.
+TOLD: dict[ApiKey, set[int]] = {
+    ApiKey.PRODUCE: {TOPIC},
+    ApiKey.FETCH: {TOPIC},
+    ApiKey.LIST_OFFSETS: {TOPIC},
+    ApiKey.METADATA: {TOPIC},
+    ApiKey.OFFSET_COMMIT: {GROUP},
+    ApiKey.OFFSET_FETCH: {GROUP},
+    ApiKey.FIND_COORDINATOR: {GROUP},
+    ApiKey.JOIN_GROUP: {GROUP},
+    ApiKey.HEARTBEAT: {GROUP},
+    ApiKey.LEAVE_GROUP: {GROUP},
+    ApiKey.SYNC_GROUP: {GROUP},
+    ApiKey.DESCRIBE_GROUPS: {GROUP},
+    ApiKey.LIST_GROUPS: set(),
+    ApiKey.API_VERSIONS: set(),
+    ApiKey.CREATE_TOPICS: {TOPIC},
+    ApiKey.DELETE_TOPICS: {TOPIC},
+    ApiKey.DELETE_RECORDS: {TOPIC},
+    ApiKey.INIT_PRODUCER_ID: {CLUSTER},
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: {TOPIC},
+    ApiKey.DESCRIBE_CONFIGS: {TOPIC, GROUP, CLUSTER},
+    ApiKey.DESCRIBE_LOG_DIRS: {CLUSTER},
+    ApiKey.CREATE_PARTITIONS: {TOPIC},
+    ApiKey.DELETE_GROUPS: {GROUP},
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: {TOPIC},
+    ApiKey.OFFSET_DELETE: {GROUP},
+    ApiKey.DESCRIBE_CLUSTER: set(),
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS: {TOPIC},
+}
+VERSIONS = [
+    (key, version)
+    for key, (low, high) in SERVED_BY_BROKER.items()
+    for version in range(3 if key is ApiKey.PRODUCE else low, high + 1)
+]
+
+
+class Denying:
+    """Denies everything, except what was named as ``TYPE:OPERATION``; remembers denials that are to be logged."""
+
+    def __init__(self, *allowed: str) -> None:
+        self._allowed = set(allowed)
+        self.logged: set[str] = set()
+
+    def authorize(
+        self,
+        context: RequestContext,
+        operation: AclOperation,
+        resource_type: ResourceType,
+        resource_name: str,
+        *,
+        log_if_denied: bool = True,
+    ) -> bool:
+        asked = f"{resource_type.name}:{operation.name}"
+        if asked not in self._allowed and log_if_denied:
+            self.logged.add(asked)
+        return asked in self._allowed
+
+    def authorize_by_resource_type(
+        self, context: RequestContext, operation: AclOperation, resource_type: ResourceType
+    ) -> bool:
+        return f"{resource_type.name}:{operation.name}" in self._allowed
+
+    def filter_authorized(
+        self, context: RequestContext, operation: AclOperation, resource_type: ResourceType, names: Sequence[str]
+    ) -> Sequence[str]:
+        return names if f"{resource_type.name}:{operation.name}" in self._allowed else []
+
+    def authorized_operations(self, context: RequestContext, resource_type: ResourceType, resource_name: str) -> int:
+        return 0
+
+    def authorized_operations_many(
+        self, context: RequestContext, resource_type: ResourceType, names: Sequence[str]
+    ) -> Sequence[int]:
+        return [0] * len(names)
+
+
+class Untouched:
+    """A part of the broker that a denied request must not reach; ``given`` is what it may."""
+
+    def __init__(self, **given: Any) -> None:
+        self.__dict__.update(given)
+
+    def __getattr__(self, name: str) -> Any:
+        raise AssertionError(f"a denied request reached {name}")
+
+
+class World:
+    """A broker with one topic and one group, and a controller, behind an authorizer that denies."""
+
+    def __init__(self, *allowed: str) -> None:
+        self.authorizer = Denying(*allowed)
+        self.harness = ControllerHarness().activate()
+        self.harness.start_broker(1)
+        self.harness.create(topic("secret"))
+        image = self.harness.controller.committed_image
+        topic_id = next(iter(image.topics.by_id))
+        self.target = Target(topic="secret", topic_id=topic_id, group="hidden", new_topic="new")
+        metadata = MetadataCache()
+        metadata.image = image
+        channel = InProcessChannel(
+            controller=self.harness.controller,
+            handlers=ControllerHandlers(SERVED_TO_OWN_BROKER),
+            authorizer=self.authorizer,
+            listener_name="CONTROLLER",
+        )
+        self.broker = SimpleNamespace(
+            broker_id=1,
+            cluster_id="cluster",
+            served=SERVED_BY_BROKER,
+            supported_features={},
+            kraft_version=lambda: 1,
+            settings=SimpleNamespace(
+                fetch_max_bytes=1000, auto_create_topics_enable=True, max_request_partition_size_limit=10
+            ),
+            static_configs={},
+            metadata=metadata,
+            controller=channel,
+            replicas=Untouched(topic_name=lambda i: "secret" if i == topic_id else None, bytes_out=0),
+            producer_ids=Untouched(),
+            topic_creation=Untouched(),
+            fetch_sessions=FetchSessionCache(slots=10, eviction_ms=1000, new_session_id=lambda: 1),
+            groups=SimpleNamespace(
+                now_ms=lambda: 0, answer=lambda deferred: deferred.value, coordinator=Untouched(**self._groups())
+            ),
+            clock=SimpleNamespace(now_ms=lambda: 0),
+        )
+
+    def _groups(self) -> dict[str, Any]:
+        def fetch_offsets(group: Any, *, require_stable: bool) -> OffsetFetchResponseGroup:
+            topics = [OffsetFetchResponseTopics(name="secret")] if group.topics is None else []
+            return OffsetFetchResponseGroup(group_id=group.group_id, topics=topics)
+
+        def delete_offsets(request: Any, now_ms: int) -> Deferred[OffsetDeleteResponse]:
+            assert request.topics == []
+            answer: Deferred[OffsetDeleteResponse] = Deferred()
+            answer.complete(OffsetDeleteResponse())
+            return answer
+
+        def delete_groups(names: list[str], now_ms: int) -> Deferred[list[list[Any]]]:
+            assert names == []
+            answer: Deferred[list[list[Any]]] = Deferred()
+            answer.complete([])
+            return answer
+
+        listed = ListGroupsResponse(groups=[ListedGroup(group_id="hidden")])
+        return {
+            "list_groups": lambda request: listed,
+            "fetch_offsets": fetch_offsets,
+            "delete_offsets": delete_offsets,
+            "delete_groups": delete_groups,
+        }
+
+    def ask(self, request: Message, version: int) -> Any:
+        """The answer as the client decodes it."""
+        key = ApiKey(request.API_KEY)
+        handler = TABLE.handler(key)
+        dispatcher = RequestDispatcher(server=self.broker, handlers=TABLE, authorizer=self.authorizer, stats={})
+        context = RequestContext(api_key=key, api_version=version, listener_name="PLAINTEXT")
+        request = handler.request_type.decode(request.encode(version), version)
+
+        async def answer() -> Any:
+            response = dispatcher.call(handler, request, context)
+            if isinstance(response, Awaitable):
+                waiting = asyncio.ensure_future(response)
+                for _ in range(3):
+                    await asyncio.sleep(0)
+                    self.harness.settle()
+                response = await waiting
+            return response
+
+        response = asyncio.run(answer())
+        if response is None:
+            return None
+        chunks: list[Any] = []
+        response.write(version, chunks)
+        return handler.response_type.decode(b"".join(chunks), version)
+
+
+def codes(answer: Any) -> set[int]:
+    return set(ResponseErrors(type(answer)).of(answer))
+
+
+@pytest.mark.parametrize(("key", "version"), VERSIONS, ids=lambda value: getattr(value, "name", f"v{value}"))
+def test_a_denied_request_is_told_what_kafka_tells(key: ApiKey, version: int) -> None:
+    world = World()
+    answer = world.ask(request_for(key, version, world.target), version)
+    told = TOLD[key]
+    if key is ApiKey.DESCRIBE_LOG_DIRS and version < 3:
+        told = set()
+        assert answer.results == []
+    assert codes(answer) == told
+    if key is ApiKey.LIST_GROUPS:
+        assert answer.groups == []
+    filters = key is ApiKey.INIT_PRODUCER_ID or not (told or key is ApiKey.DESCRIBE_LOG_DIRS)
+    assert bool(world.authorizer.logged) != filters, "what only filters is not logged"
+
+
+@pytest.mark.parametrize("version", range(3, 14))
+def test_a_denied_producer_that_awaits_no_answer_is_cut_off(version: int) -> None:
+    world = World()
+    request = request_for(ApiKey.PRODUCE, version, world.target)
+    request.acks = 0
+    with pytest.raises(CloseConnection, match="TOPIC_AUTHORIZATION_FAILED"):
+        world.ask(request, version)
+
+
+def test_a_denied_transaction_is_refused_as_a_whole() -> None:
+    world = World("TOPIC:WRITE", "CLUSTER:IDEMPOTENT_WRITE")
+    request = request_for(ApiKey.PRODUCE, 12, world.target)
+    request.transactional_id = "t"
+    assert codes(world.ask(request, 12)) == {TRANSACTIONAL_ID}
+    request = request_for(ApiKey.INIT_PRODUCER_ID, 5, world.target)
+    request.transactional_id = "t"
+    assert codes(world.ask(request, 5)) == {TRANSACTIONAL_ID}
+
+
+@pytest.mark.parametrize("version", [4, 14, 15, 18])
+def test_a_denied_follower_is_told_that_the_topics_are_forbidden(version: int) -> None:
+    world = World("TOPIC:READ")
+    request = request_for(ApiKey.FETCH, version, world.target)
+    if version < 15:
+        request.replica_id = 2
+    else:
+        request.replica_state = ReplicaState(replica_id=2, replica_epoch=1)
+    assert codes(world.ask(request, version)) == {TOPIC}
+    assert world.authorizer.logged == {"CLUSTER:CLUSTER_ACTION"}
+
+
+@pytest.mark.parametrize(("key_type", "told"), [(0, GROUP), (1, TRANSACTIONAL_ID), (2, CLUSTER)])
+def test_a_coordinator_is_not_named_to_who_may_not_know(key_type: int, told: int) -> None:
+    world = World()
+    request = request_for(ApiKey.FIND_COORDINATOR, 6, world.target)
+    request.key_type = key_type
+    answer = world.ask(request, 6)
+    assert codes(answer) == {told}
+    assert [(each.node_id, each.host, each.port) for each in answer.coordinators] == [(-1, "", -1)]
+
+
+def test_offsets_of_a_denied_partition_are_unknown() -> None:
+    world = World()
+    answer = world.ask(request_for(ApiKey.LIST_OFFSETS, 11, world.target), 11)
+    partition = answer.topics[0].partitions[0]
+    assert (partition.error_code, partition.offset, partition.timestamp) == (TOPIC, -1, -1)
+
+
+def test_metadata_shows_no_topic_that_is_denied() -> None:
+    world = World()
+    assert world.ask(MetadataRequest(topics=None), 12).topics == []
+    by_id = [MetadataRequestTopic(name=None, topic_id=world.target.topic_id)]
+    (hidden,) = world.ask(MetadataRequest(topics=by_id), 12).topics
+    assert (hidden.error_code, hidden.name, hidden.topic_id) == (TOPIC, None, world.target.topic_id)
+    assert hidden.partitions == []
+    named = [MetadataRequestTopic(name=name) for name in ("secret", "missing")]
+    shown = world.ask(MetadataRequest(topics=named), 12).topics
+    assert [(each.error_code, each.topic_id, each.partitions) for each in shown] == [(TOPIC, Uuid.ZERO, [])] * 2
+
+
+def test_a_missing_topic_is_not_created_for_who_may_only_describe() -> None:
+    world = World("TOPIC:DESCRIBE")
+    (missing,) = world.ask(MetadataRequest(topics=[MetadataRequestTopic(name="missing")]), 12).topics
+    assert missing.error_code == TOPIC
+    assert world.authorizer.logged == {"TOPIC:CREATE"}
+
+
+@pytest.mark.parametrize("version", [8, 10])
+def test_the_operations_on_a_cluster_that_may_not_be_described_are_none(version: int) -> None:
+    world = World()
+    answer = world.ask(MetadataRequest(topics=[], include_cluster_authorized_operations=True), version)
+    assert answer.cluster_authorized_operations == 0
+    request = request_for(ApiKey.DESCRIBE_CLUSTER, 2, world.target)
+    request.include_cluster_authorized_operations = True
+    assert world.ask(request, 2).cluster_authorized_operations == 0
+    assert world.authorizer.logged == set()
+
+
+@pytest.mark.parametrize("version", [2, 9, 10])
+def test_an_allowed_group_does_not_open_its_topics_to_commits(version: int) -> None:
+    world = World("GROUP:READ")
+    assert codes(world.ask(request_for(ApiKey.OFFSET_COMMIT, version, world.target), version)) == {TOPIC}
+
+
+@pytest.mark.parametrize("version", [1, 7, 8, 10])
+def test_an_allowed_group_does_not_show_offsets_of_denied_topics(version: int) -> None:
+    world = World("GROUP:DESCRIBE")
+    named = request_for(ApiKey.OFFSET_FETCH, version, world.target)
+    assert codes(world.ask(named, version)) == {TOPIC}
+    if version >= 2:
+        everything = request_for(ApiKey.OFFSET_FETCH, version, world.target)
+        (everything.groups[0] if version >= 8 else everything).topics = None
+        answer = world.ask(everything, version)
+        assert codes(answer) == set()
+        assert (answer.groups[0] if version >= 8 else answer).topics == []
+
+
+def test_an_allowed_group_does_not_lose_offsets_of_denied_topics() -> None:
+    world = World("GROUP:DELETE")
+    assert codes(world.ask(request_for(ApiKey.OFFSET_DELETE, 0, world.target), 0)) == {TOPIC}
+
+
+def test_configs_of_each_kind_are_denied_with_the_error_of_their_kind() -> None:
+    world = World()
+    request = request_for(ApiKey.DESCRIBE_CONFIGS, 4, world.target)
+    request.resources += [
+        DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=None)
+        for kind, name in ((8, "1"), (16, "metrics"))
+    ]
+    answer = world.ask(request, 4)
+    assert {(each.resource_type, each.error_code) for each in answer.results} == {
+        (2, TOPIC),
+        (4, CLUSTER),
+        (8, CLUSTER),
+        (16, CLUSTER),
+        (32, GROUP),
+    }
+    assert all(each.configs == [] for each in answer.results)
+
+
+def test_a_denied_topic_is_neither_created_nor_deleted_nor_grown() -> None:
+    world = World()
+    created = world.ask(request_for(ApiKey.CREATE_TOPICS, 7, world.target), 7).topics[0]
+    assert (created.error_code, created.error_message) == (TOPIC, "Authorization failed.")
+    gone = request_for(ApiKey.DELETE_TOPICS, 6, world.target._replace(new_topic="secret"))
+    assert codes(world.ask(gone, 6)) == {TOPIC}
+    by_id = request_for(ApiKey.DELETE_TOPICS, 6, world.target)
+    by_id.topics[0].name, by_id.topics[0].topic_id = None, world.target.topic_id
+    (hidden,) = world.ask(by_id, 6).responses
+    assert (hidden.error_code, hidden.name, hidden.topic_id) == (TOPIC, None, world.target.topic_id)
+    world.ask(request_for(ApiKey.CREATE_PARTITIONS, 3, world.target), 3)
+    image = world.harness.controller.committed_image
+    assert set(image.topics.by_name) == {"secret"}
+    assert len(image.topics.by_name["secret"].partitions) == 1
+
+
+def test_who_may_create_a_topic_sees_its_settings_only_with_the_right_to() -> None:
+    world = World("TOPIC:CREATE")
+    (created,) = world.ask(request_for(ApiKey.CREATE_TOPICS, 7, world.target), 7).topics
+    assert (created.error_code, created.topic_config_error_code) == (0, TOPIC)
+    assert (created.num_partitions, created.replication_factor) == (-1, -1)
+    assert not created.configs
