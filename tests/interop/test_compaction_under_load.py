@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 import os
+import random
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,9 @@ DEDUPE_BYTES = max(2 * MIB, 16 * KEYS)
 """Less than the keys need when there are many (24 bytes each): the cleaner has to come back for the rest."""
 SEGMENT_BYTES = MIB if KEYS < 200_000 else 8 * MIB
 MEMORY_MARGIN = 64 * MIB
+SEED = 4711
+KILLS = 5
+KILLED_KEYS = 60_000
 BLOCKED_S = 5.0
 """An append that takes this long was blocked; a busy machine is not."""
 
@@ -182,11 +186,14 @@ def percentiles(latencies: list[float]) -> str:
     return f"p50 {cuts[49] * 1e3:.1f} ms, p99 {cuts[98] * 1e3:.1f} ms, max {max(latencies) * 1e3:.0f} ms"
 
 
-def compact_all(
-    node: BarnabasNode, probe: Probe, expected: Mapping[int, object]
-) -> dict[int, tuple[bytes, bytes | None]]:
+def values_left(keys: int) -> dict[int, tuple[bytes, bytes | None]]:
+    """By offset: what is left of the load when it is compacted and its tombstones are gone."""
+    return {offset: (key, value) for key, (offset, value) in final_state(keys).items() if value is not None}
+
+
+def compact_all(node: BarnabasNode, probe: Probe, keys: int) -> dict[int, tuple[bytes, bytes | None]]:
     """Have the whole load compacted until its tombstones are gone; returns what is left of it."""
-    total = record_count(KEYS)
+    total, wanted = record_count(keys), len(values_left(keys))
     alter(node, "compacted", min_cleanable_dirty_ratio="0.0")
     fill_up(probe, "compacted")
     wait_until(lambda: cleaned_up_to(node, "compacted") >= total, 600)
@@ -199,7 +206,7 @@ def compact_all(
     def only_values_are_left() -> bool:
         found.clear()
         found.update({offset: (key, value) for offset, key, value in read(node, "compacted") if key != b"filler"})
-        return len(found) <= len(expected)
+        return len(found) <= wanted
 
     wait_until(only_values_are_left, 600)
     return found
@@ -229,8 +236,7 @@ def test_the_last_values_are_left_within_a_fixed_memory(tmp_path: Path, capsys: 
     during = probe.while_running(start_load(node, "compacted", KEYS), "compacted")
     loaded_s = time.monotonic() - began
     cleanings = [cleanings_so_far(node)]
-    expected = {offset: (key, value) for key, (offset, value) in final_state(KEYS).items() if value is not None}
-    found = compact_all(node, probe, expected)
+    found = compact_all(node, probe, KEYS)
     compacted_s = time.monotonic() - began
     cleanings.append(cleanings_so_far(node))
     peak, cap = memory(node, "VmHWM"), idle + DEDUPE_BYTES + MEMORY_MARGIN
@@ -244,7 +250,7 @@ def test_the_last_values_are_left_within_a_fixed_memory(tmp_path: Path, capsys: 
             f"MiB, peak {peak / MIB:.0f} MiB; cap {cap / MIB:.0f} MiB, dedupe buffer {DEDUPE_BYTES / MIB:.0f} MiB"
             f"\nan append beside the load: without cleaning {percentiles(without)}; with {percentiles(during)}"
         )
-    assert found == expected
+    assert found == values_left(KEYS)
     assert list(found) == sorted(found)
     assert peak <= cap
     assert cleanings[0] > 0
@@ -253,3 +259,41 @@ def test_the_last_values_are_left_within_a_fixed_memory(tmp_path: Path, capsys: 
     printed = node.printed()
     assert "Traceback" not in printed
     assert " ERROR " not in printed
+
+
+def test_kills_while_it_compacts_lose_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """kill -9 at moments from a fixed seed; the producer is idempotent and goes on through all of them."""
+    node = BarnabasNode(tmp_path, settings={"log.cleaner.backoff.ms": "10"})
+    node.start()
+    create(
+        node,
+        "compacted",
+        cleanup_policy="compact",
+        segment_bytes=str(MIB),
+        min_cleanable_dirty_ratio="0.01",
+        delete_retention_ms="0",
+    )
+    rng = random.Random(SEED)
+    load = start_load(node, "compacted", KILLED_KEYS)
+    kills, leftovers = 0, 0
+    folder = tmp_path / "data" / "compacted-0"
+    while load.poll() is None or kills < KILLS:
+        time.sleep(rng.uniform(0.2, 0.9))
+        node.kill()
+        leftovers += any(path.suffix in (".cleaned", ".swap") for path in folder.iterdir())
+        kills += 1
+        node.start()
+    assert load.returncode == 0, load.communicate()[0]
+    probe = Probe(node)
+    found = compact_all(node, probe, KILLED_KEYS)
+    probe.close()
+    assert node.stop() == 0
+    with capsys.disabled():
+        print(
+            f"\nseed {SEED}: {kills} kills of a node that compacts {KILLED_KEYS} keys; "
+            f"{leftovers} found it in the middle of a segment, {cleanings_so_far(node)} cleanings were finished"
+        )
+    assert found == values_left(KILLED_KEYS)
+    assert leftovers > 0
+    assert not any(path.suffix in (".cleaned", ".swap", ".deleted") for path in folder.iterdir() if "00" in path.name)
+    assert "Traceback" not in node.printed()
