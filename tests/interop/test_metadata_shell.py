@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tarfile
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from barnabas.metadata.snapshot import records_of
 from barnabas.raft.replica_key import OffsetAndEpoch
 from barnabas.server.metadata_record_serde import MetadataRecordSerde
 from barnabas.storage.snapshot_file import RawSnapshotWriter, SnapshotWriter, snapshot_path
+from tests.oracles.archives import unpack
 from tests.oracles.test_metadata_image import DATA, LOG, committed_batches
 from tests.peers import run_class
 
@@ -25,8 +25,7 @@ def sections(printed: str) -> list[str]:
 
 @pytest.mark.usefixtures("kafka_peer")
 def test_a_snapshot_of_ours_is_seen_as_the_log_that_it_was_made_of(tmp_path: Path) -> None:
-    with tarfile.open(DATA / "storage-a.tar.xz") as archive:
-        archive.extractall(tmp_path, filter="data")
+    unpack(DATA / "storage-a.tar.xz", tmp_path)
     recorded = (tmp_path / "storage-a" / "metadata-shell.txt").read_text()
     commands = [line.removeprefix("#> ") for line in recorded.splitlines() if line.startswith("#> ")]
     loader = MetadataLoader()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tarfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from barnabas.metadata.loader import CommittedBatch
 from barnabas.protocol.records.broker_registration_change_record import BrokerRegistrationChangeRecord
 from barnabas.protocol.records.partition_change_record import PartitionChangeRecord
 from barnabas.protocol.records.register_broker_record import RegisterBrokerRecord
+from tests.oracles.archives import unpack
 from tests.oracles.test_metadata_image import DATA, LOG, committed_batches
 
 pytestmark = pytest.mark.oracle
@@ -55,8 +55,7 @@ def elections_at(state: ControllerState, batch: CommittedBatch) -> list[Any]:
 
 
 def test_elections_are_those_of_the_real_controller(tmp_path: Path) -> None:
-    with tarfile.open(DATA / "storage-a.tar.xz") as archive:
-        archive.extractall(tmp_path, filter="data")
+    unpack(DATA / "storage-a.tar.xz", tmp_path)
     batches = list(committed_batches((tmp_path / "storage-a" / "controller-3000" / LOG).read_bytes()))
     state = ControllerState()
     compared = 0

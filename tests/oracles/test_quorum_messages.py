@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from barnabas.raft.ready import OutboundRequest, Ready
 from barnabas.raft.replica_key import OffsetAndEpoch
 from barnabas.raft.voter_set import Endpoint, VoterSet
 from barnabas.storage.snapshot_file import SnapshotReader
+from tests.oracles.archives import unpack
 from tests.simulation.raft_cluster import TextSerde
 
 pytestmark = pytest.mark.oracle
@@ -43,8 +43,7 @@ def captured(api: str, direction: str, link: str, index: int = 0, run: str = "m3
 def voters(tmp_path_factory: pytest.TempPathFactory) -> VoterSet:
     """The three voters that these controllers were formatted with."""
     folder = tmp_path_factory.mktemp("kraft")
-    with tarfile.open(DATA / "storage-c.tar.xz") as archive:
-        archive.extractall(folder, filter="data")
+    unpack(DATA / "storage-c.tar.xz", folder)
     directory = folder / "storage-c" / "controller-3002" / "__cluster_metadata-0"
     found = SnapshotReader(str(directory), OffsetAndEpoch(0, 0)).voters
     assert found is not None
