@@ -131,8 +131,6 @@ def check_query(query: StreamingQuery, *, log: Path) -> None:
     except Exception as error:
         raise PipelineError(f"Spark's process ended ({error}). Its log: {log}") from error
     text = str(failure) if failure is not None else "it was stopped"
-    if "No space left on device" in text:
-        raise PipelineError(f"no space left on the disk of {log.parent}. Free some and start again: the run goes on.")
     raise PipelineError(f"the query ended: {_cause(text)}. Spark's log: {log}")
 
 

@@ -77,6 +77,13 @@ class FlightsRun:
             self._conclude(record, totals, dataset)
             self._tell(f"finished in {time.monotonic() - started:.0f} s")
             self._say_where(bootstrap_server)
+        except PipelineError as error:
+            if self._directory.is_full():  # Node, producer and Spark each have their own words for it.
+                raise PipelineError(
+                    f"the disk of {self._directory.path} is full: free some space and start again, the run goes on "
+                    f"where it was. What failed first: {error}"
+                ) from error
+            raise
         finally:
             interruption.shield()
             resources.close()

@@ -20,7 +20,8 @@ from barnabas.pipelines.flights.starting_point import RunRecord, RunState
 
 __all__ = ["RunDirectory", "write_durably"]
 
-_BYTES_FREE_MIN = 500 * 1024 * 1024  # A run leaves about 150 MB; Spark's scratch files come on top.
+_BYTES_FREE_MIN = 500 * 1024 * 1024  # A run leaves some 50 MB; Spark's scratch files come on top.
+_BYTES_FULL = 20 * 1024 * 1024  # Writers of large files fail, and remove what they had begun, before the last byte.
 
 
 class RunDirectory:
@@ -66,6 +67,9 @@ class RunDirectory:
         if self._lock_file is not None:
             self._lock_file.close()
             self._lock_file = None
+
+    def is_full(self) -> bool:
+        return self.path.exists() and shutil.disk_usage(self.path).free < _BYTES_FULL
 
     def record(self) -> RunRecord | None:
         """What the last run did here; None if there was none, or if what it left can't be understood."""

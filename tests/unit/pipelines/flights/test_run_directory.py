@@ -81,6 +81,15 @@ def test_a_full_disk_is_noticed_before_anything_is_started(
         directory.open()
 
 
+def test_a_disk_that_filled_up_during_the_run_is_told_from_one_that_has_room(
+    directory: RunDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory.open()
+    assert not directory.is_full()
+    monkeypatch.setattr("shutil.disk_usage", lambda _: type("Usage", (), {"free": 13 * 1024**2}))
+    assert directory.is_full()
+
+
 def test_the_record_is_readable_by_people(directory: RunDirectory) -> None:
     directory.open()
     directory.write_record(RECORD)
