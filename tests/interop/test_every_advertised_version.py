@@ -15,8 +15,10 @@ from barnabas.protocol.api_keys import API_TABLE, ApiKey
 from barnabas.protocol.headers import RequestHeader, ResponseHeader, request_header_version
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from barnabas.protocol.messages.describe_cluster import DescribeClusterRequest
 from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from barnabas.server.controller_handlers import SERVED_ON_CONTROLLER_LISTENERS
 from tests.interop.raw_client import RawClient
 from tests.peers.barnabas_node import BarnabasNode, running_barnabas
 from tests.peers.every_request import Target, request_for
@@ -102,6 +104,39 @@ def test_what_is_advertised_is_what_is_tried_here(node: BarnabasNode) -> None:
     client.close()
     advertised = {ApiKey(entry.api_key): (entry.min_version, entry.max_version) for entry in answer.api_keys}
     assert advertised == SERVED_BY_BROKER
+
+
+CONTROLLER_VERSIONS = [
+    (key, version) for key, (low, high) in SERVED_ON_CONTROLLER_LISTENERS.items() for version in range(low, high + 1)
+]
+
+
+def controller_request(key: ApiKey, version: int, target: Target) -> Any:
+    if key is ApiKey.DESCRIBE_CLUSTER and version >= 1:
+        return DescribeClusterRequest(endpoint_type=2)
+    return request_for(key, version, target)
+
+
+@pytest.mark.parametrize(("key", "version"), CONTROLLER_VERSIONS, ids=lambda value: getattr(value, "name", f"v{value}"))
+def test_an_advertised_version_is_answered_by_a_controller(
+    node: BarnabasNode, target: Target, key: ApiKey, version: int
+) -> None:
+    client = RawClient(node.controller_port)
+    answer = client.call(controller_request(key, version, target), version)
+    client.close()
+    allowed = {ErrorCode.NONE}
+    if key is ApiKey.DESCRIBE_CLUSTER and version == 0:
+        allowed = {ErrorCode.MISMATCHED_ENDPOINT_TYPE}  # Version 0 can only ask for brokers.
+    assert error_codes(answer) <= allowed, answer
+    assert answer.encode(version)
+
+
+def test_a_controller_advertises_what_is_tried_here(node: BarnabasNode) -> None:
+    client = RawClient(node.controller_port)
+    answer = client.call(ApiVersionsRequest(client_software_name="x", client_software_version="1"), 4)
+    client.close()
+    advertised = {ApiKey(entry.api_key): (entry.min_version, entry.max_version) for entry in answer.api_keys}
+    assert advertised == SERVED_ON_CONTROLLER_LISTENERS
 
 
 def closes(node: BarnabasNode, key: int, version: int) -> bytes:
