@@ -12,7 +12,7 @@ import pytest
 
 from barnabas.storage.dump import dump_metadata_log
 from barnabas.storage.metadata_log import MetadataLog
-from tests.peers import KafkaNode, run_class
+from tests.peers import KafkaNode, metadata_shell, run_class
 from tests.peers.barnabas_node import BarnabasNode
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
@@ -63,10 +63,6 @@ def run_ours(*args: str) -> str:
 def dumped_by_kafka(path: Path) -> list[str]:
     done = run_class("dump-log", "--cluster-metadata-decoder", "--files", str(path), jvm=QUICK)
     return done.stdout.splitlines()
-
-
-def shell(path: Path, *commands: str) -> str:
-    return run_class("metadata-shell", "-s", str(path), stdin="\n".join(commands) + "\n", jvm=QUICK).stdout
 
 
 @pytest.fixture
@@ -123,13 +119,13 @@ def test_kafkas_tools_read_our_log_and_our_snapshot(kafka_peer: Path, tmp_path: 
     assert node.stop() == 0
     data = tmp_path / "node" / "data"
     assert dumped_by_kafka(data / LOG) == list(dump_metadata_log(str(data / LOG)))
-    listed = shell(data / LOG, "ls image/topics/byName")
+    listed = metadata_shell(data / LOG, "ls image/topics/byName")[0].split()
     assert "first" in listed
     assert "second" in listed
     snapshots = sorted((data / "__cluster_metadata-0").glob("*.checkpoint"))
     assert len(snapshots) >= 2, "the voters' checkpoint and one of the metadata"
     assert dumped_by_kafka(snapshots[-1]) == list(dump_metadata_log(str(snapshots[-1])))
-    assert "first" in shell(snapshots[-1], "ls image/topics/byName")
+    assert "first" in metadata_shell(snapshots[-1], "ls image/topics/byName")[0].split()
     indexes = ",".join(str(path) for path in sorted((data / "__cluster_metadata-0").glob("0*.*index")))
     checked = run_class("dump-log", "--index-sanity-check", "--files", indexes, jvm=QUICK).stdout
     assert checked.count("passed sanity check") + checked.count("is empty") == indexes.count(",") + 1

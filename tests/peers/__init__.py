@@ -25,6 +25,7 @@ __all__ = [
     "KafkaNode",
     "free_ports",
     "kafka_command",
+    "metadata_shell",
     "peer_lib",
     "require_java",
     "require_maven",
@@ -145,6 +146,21 @@ def run_class(
             f"{name} {' '.join(args)} ended with {done.returncode}\n--- out\n{done.stdout}\n--- err\n{done.stderr}"
         )
     return done
+
+
+def metadata_shell(path: Path, *commands: str, tries: int = 6) -> list[str]:
+    """What Kafka's metadata shell prints for each command on a log or a snapshot.
+
+    It reads commands while another thread of it still publishes what was loaded, so on a busy machine it may see
+    nothing yet; then it is asked again.
+    """
+    for _ in range(tries):
+        stdin = "\n".join(["ls image", *commands, "exit", ""])
+        printed = run_class("metadata-shell", "--snapshot", str(path), stdin=stdin).stdout
+        loaded, *sections = [section.strip("\n") for section in printed.split(">> ")[1:]]
+        if loaded:
+            return sections[: len(commands)]
+    raise AssertionError(f"the metadata shell saw nothing in {path}, {tries} times:\n{printed}")
 
 
 class KafkaNode(NodeProcess):

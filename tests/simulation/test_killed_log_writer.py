@@ -17,6 +17,7 @@ pytestmark = [pytest.mark.simulation, pytest.mark.timeout(240)]
 
 SEED = 20_240_611
 ROUNDS = 12
+ROUNDS_MAX = 60
 PROJECT = Path(__file__).resolve().parent.parent.parent
 
 
@@ -45,7 +46,10 @@ def run_until_killed(folder: Path, seed: int, seconds: float) -> list[list[str]]
 def test_nothing_that_was_acknowledged_is_lost_or_doubled(tmp_path: Path) -> None:
     draw = random.Random(SEED)
     sequences, values, offsets = 0, {}, 0
-    for round_ in range(ROUNDS):
+    has_compacted = False
+    for round_ in range(ROUNDS_MAX):
+        if round_ >= ROUNDS and has_compacted:
+            break  # On a busy machine more rounds may pass before one lives long enough to compact.
         for kind, *words in run_until_killed(tmp_path, SEED + round_, draw.uniform(0.02, 0.6)):
             numbers = [int(word) for word in words]
             if kind == "idempotent":
@@ -65,5 +69,6 @@ def test_nothing_that_was_acknowledged_is_lost_or_doubled(tmp_path: Path) -> Non
         assert all(last[key] >= value for key, value in values.items())
         for directory in manager.directories:
             directory.unlock()
+        has_compacted = bool(manager.cleaner_offsets)
     assert sequences > ROUNDS
-    assert manager.cleaner_offsets
+    assert has_compacted
