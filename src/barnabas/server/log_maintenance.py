@@ -26,7 +26,8 @@ __all__ = ["LogMaintenance"]
 log = logging.getLogger(__name__)
 
 _NEW_LOGS_INTERVAL_S = 0.2
-_NEW_LOGS_AT_ONCE = 50
+_NEW_LOGS_AT_ONCE = 1
+"""A directory with its file can take milliseconds of disk; everybody else gets a turn after each."""
 _INITIAL_RETENTION_DELAY_S = 30
 _DELETION_INTERVAL_S = 5
 _ROLLED_FLUSH_INTERVAL_S = 1
@@ -100,7 +101,7 @@ class LogMaintenance:
         self._tasks.append(loop.create_task(_repeat(interval_s, lambda: loop.run_in_executor(None, work), None)))
 
     def _open_new(self) -> None:
-        """Directories of new partitions, a few at a time, so that answering goes first."""
+        """Directories of new partitions, one in each turn of the loop, so that answering goes first."""
         if self._replicas.without_log and self._replicas.open_some(_NEW_LOGS_AT_ONCE):
             asyncio.get_running_loop().call_soon(self._open_new)
 
