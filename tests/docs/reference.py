@@ -15,6 +15,7 @@ from barnabas.cli.node import HELP
 from barnabas.network.api_handler import HandlerTable
 from barnabas.protocol.api_keys import API_TABLE
 from barnabas.server.node_collector import METRICS
+from barnabas.server.controller_handlers import SERVED_ON_CONTROLLER_LISTENERS
 from barnabas.server.setting_reference import reference_page
 
 __all__ = ["PAGES", "REFERENCE"]
@@ -60,7 +61,16 @@ def apis_page() -> str:
         "Produce is advertised from version 0 because an old librdkafka refuses a broker that does not;",
         "versions 0 to 2 are not served.",
         "",
+        "## On controller listeners",
+        "",
+        "What an admin client finds that was given `bootstrap.controllers`. Nothing for other nodes yet.",
+        "",
+        "| Key | API | Versions |",
+        "|---:|---|---|",
     ]
+    for key, (low, high) in sorted(SERVED_ON_CONTROLLER_LISTENERS.items()):
+        lines.append(f"| {int(key)} | {API_TABLE[key].name} | {low}–{high} |")
+    lines.append("")
     return "\n".join(lines)
 
 
