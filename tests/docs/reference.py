@@ -14,8 +14,8 @@ from barnabas.cli.main import COMMANDS
 from barnabas.cli.node import HELP
 from barnabas.network.api_handler import HandlerTable
 from barnabas.protocol.api_keys import API_TABLE
-from barnabas.server.node_collector import METRICS
 from barnabas.server.controller_handlers import SERVED_ON_CONTROLLER_LISTENERS
+from barnabas.server.node_collector import METRICS
 from barnabas.server.setting_reference import reference_page
 
 __all__ = ["PAGES", "REFERENCE"]
