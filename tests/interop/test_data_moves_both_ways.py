@@ -91,6 +91,14 @@ def latest_offset(client: RawClient, topic: str, isolation: int) -> int:
 
 
 def consume(node: NodeProcess, topic: str, isolation: int) -> Iterator[tuple[int, bytes]]:
+    """Offset and value of every record."""
+    for offset, _, value in consume_keyed(node, topic, isolation):
+        assert value is not None
+        yield offset, value
+
+
+def consume_keyed(node: NodeProcess, topic: str, isolation: int) -> Iterator[tuple[int, bytes, bytes | None]]:
+    """Offset, key and value of every record."""
     from confluent_kafka import Consumer, TopicPartition
 
     consumer = Consumer(
@@ -112,7 +120,7 @@ def consume(node: NodeProcess, topic: str, isolation: int) -> Iterator[tuple[int
                 assert message.error().name() == "_PARTITION_EOF", message.error()
                 return
             if message is not None:
-                yield message.offset(), message.value()
+                yield message.offset(), message.key(), message.value()
     finally:
         consumer.close()
     raise AssertionError("the end was not reached")
