@@ -1,0 +1,81 @@
+"""``python -m bench.flights``: what a micro-batch of the flights pipeline costs while its tables grow.
+
+The data set is merged in the order of the source, without a broker in between, so that the figures are those of the
+upsert alone. A micro-batch rewrites the months that it touches; if its cost grew with all that came before, the last
+micro-batches would show it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from barnabas.pipelines.flights.dataset import FLIGHT_COUNT, find_dataset
+from barnabas.pipelines.flights.job import SPARK_SETTINGS, FlightTables
+from barnabas.pipelines.java_runtime import find_java
+from barnabas.pipelines.spark_session import spark_session
+
+_WARM_UP = 2
+"""Micro-batches at the start that are not counted: they load classes and compile."""
+
+
+@dataclass(frozen=True, slots=True)
+class MicroBatch:
+    flights_before: int
+    months: int
+    seconds: float
+
+
+def measure(folder: Path, *, flights: int, batch: int) -> Iterator[MicroBatch]:
+    source = find_dataset(flights=flights).read()
+    (folder / "spark").mkdir()
+    (folder / "scratch").mkdir()
+    with spark_session(
+        "bench",
+        master="local[*]",
+        jars=[],
+        java=find_java(os.environ),
+        work=folder / "spark",
+        settings=SPARK_SETTINGS,
+    ) as spark:
+        tables = FlightTables(folder, scratch=folder / "scratch")
+        lines = folder / "batch.json"
+        number = 0
+        while rows := list(islice(source, batch)):
+            lines.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+            before, started = tables.flight_count, time.perf_counter()
+            tables.upsert(spark.read.text(str(lines)), number)
+            months = len({str(row["time_hour"])[:7] for row in rows})
+            yield MicroBatch(before, months, time.perf_counter() - started)
+            number += 1
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.flights", description=__doc__)
+    parser.add_argument("--flights", type=int, default=FLIGHT_COUNT)
+    parser.add_argument("--batch", type=int, default=15_000, help="flights in a micro-batch (default 15000)")
+    options = parser.parse_args()
+    found: list[MicroBatch] = []
+    print(f"{'flights before':>14}  {'months touched':>14}  {'seconds':>7}")
+    with tempfile.TemporaryDirectory(prefix="barnabas-bench-") as folder:
+        for each in measure(Path(folder), flights=options.flights, batch=options.batch):
+            found.append(each)
+            print(f"{each.flights_before:14,}  {each.months:14}  {each.seconds:7.2f}", flush=True)
+    counted = found[_WARM_UP:]
+    half = len(counted) // 2
+    if half:
+        early = statistics.median(each.seconds for each in counted[:half])
+        late = statistics.median(each.seconds for each in counted[-half:])
+        print(f"median of the earlier half {early:.2f} s, of the later half {late:.2f} s: ratio {late / early:.2f}")
+
+
+if __name__ == "__main__":
+    main()
