@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 import threading
@@ -214,6 +215,20 @@ def test_data_without_its_meta_properties_is_not_taken_for_an_empty_directory(tm
     said = start_and_fail(node)
     assert "meta.properties" in said
     assert contents(tmp_path / "data") == before
+
+
+@pytest.mark.parametrize("files", range(1, 7))
+def test_a_first_start_that_was_killed_can_be_repeated(tmp_path: Path, files: int) -> None:
+    node = BarnabasNode(tmp_path)
+    process = subprocess.Popen(node.command(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=tmp_path)
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline and process.poll() is None:
+        if sum(len(names) for _, _, names in os.walk(tmp_path / "data")) >= files:
+            break
+    process.kill()
+    process.wait()
+    node.start()
+    assert node.stop() == 0
 
 
 def test_directories_of_two_clusters_are_refused(tmp_path: Path) -> None:

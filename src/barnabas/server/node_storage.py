@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from barnabas.common.uuid import Uuid
 from barnabas.storage.errors import StorageError
 from barnabas.storage.meta_properties import MetaPropertiesEnsemble
+from barnabas.storage.metadata_log import METADATA_LOG_DIRECTORY
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,12 +72,14 @@ def read_identity(config: NodeConfig) -> NodeIdentity:
 
 
 def _format(config: NodeConfig) -> None:
+    from glob import escape, glob
+
     from barnabas.server.storage_formatter import FormatError, format_storage
 
     for directory in dict.fromkeys([*config.log_dirs, config.metadata_log_dir]):
-        if os.path.isdir(f"{directory}/__cluster_metadata-0"):
+        # A format that was interrupted leaves no log behind: that begins with the first start after it.
+        if glob(f"{escape(directory)}/{METADATA_LOG_DIRECTORY}/*.log"):
             raise NodeStartError(f"{directory} holds the data of a cluster, but its meta.properties is missing")
-
     cluster_id = str(Uuid(os.urandom(16)))
     try:
         format_storage(config, cluster_id=cluster_id, standalone=not config.quorum_voters)
