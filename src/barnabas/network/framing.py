@@ -17,7 +17,7 @@ __all__ = ["FrameReader", "InvalidFrameSize"]
 
 _SIZE = Struct(">i")
 _SCRATCH_SIZE = 256 * 1024
-_FIRST_ALLOCATION_MAX = 1024 * 1024
+_FIRST_ALLOCATION_MIN = 16 * 1024
 
 _scratch = memoryview(bytearray(_SCRATCH_SIZE))
 """Shared by all readers: what is received is cut out of it before anyone else receives."""
@@ -94,6 +94,6 @@ class FrameReader:
         yield from frames
 
     def _begin_long_frame(self, size: int, start: bytes | memoryview) -> None:
-        frame = bytearray(max(min(size, _FIRST_ALLOCATION_MAX), len(start)))
+        frame = bytearray(min(size, max(4 * len(start), _FIRST_ALLOCATION_MIN)))
         frame[: len(start)] = start
         self._frame, self._filled, self._size = frame, len(start), size

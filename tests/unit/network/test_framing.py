@@ -73,3 +73,12 @@ def test_a_length_of_2_gb_costs_no_memory() -> None:
     tracemalloc.stop()
     assert peak < 4 * 1024 * 1024
     assert not reader.is_idle
+
+
+@pytest.mark.parametrize("size", [100, 20_000, 100 * 1024 * 1024])
+def test_a_frame_takes_memory_for_what_has_arrived_not_for_what_it_announces(size: int) -> None:
+    reader = FrameReader(size)
+    start = size.to_bytes(4, "big") + b"x" * 30
+    reader.next_buffer()[: len(start)] = start
+    assert list(reader.received(len(start))) == []
+    assert 0 < len(reader.next_buffer()) <= 16 * 1024
