@@ -12,7 +12,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from barnabas.pipelines.errors import PipelineError
 
-__all__ = ["FlightTopic"]
+__all__ = ["FlightTopic", "row_of"]
 
 _REQUEST_TIMEOUT_SECONDS = 20.0
 _DELETE_TIMEOUT_SECONDS = 60.0
@@ -93,7 +93,7 @@ class FlightTopic:
                         raise PipelineError(
                             f"topic {self.name} can't be read at {self.bootstrap_server}: {error.str()}"
                         )
-                    row = _row_of(message.value())
+                    row = row_of(message.value())
                     if row is not None and 0 <= row < flights:
                         present[row] = 1
                 tell(sum(present))
@@ -134,11 +134,11 @@ class FlightTopic:
         return PipelineError(f"can't {verb} topic {self.name} at {self.bootstrap_server}: {error.args[0].str()}")
 
 
-def _row_of(value: bytes | None) -> int | None:
+def row_of(value: bytes | None) -> int | None:
     """The row number in a record's value; None if it is no flight of ours."""
     try:
         flight = json.loads(value or b"")
     except ValueError:
         return None
     row = flight.get("row") if isinstance(flight, dict) else None
-    return row if isinstance(row, int) else None
+    return row if type(row) is int else None
