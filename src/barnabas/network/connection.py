@@ -2,7 +2,8 @@
 
 Requests of a connection are handled one after the other, as Kafka does: while one waits (a long poll, a join),
 the next ones stay queued and the socket is not read. Handlers run inline; only one that really waits becomes
-a task. A client that does not read its answers is not read either.
+a task. A client that does not read its answers is not read either, and what it did not read yet of a large answer
+stays where it is (in a mapped segment) instead of being copied for it.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ log = logging.getLogger(__name__)
 _SIZE = Struct(">i")
 _QUEUED_FRAMES_MAX = 8
 _WRITE_BUFFER_HIGH = 4 * 1024 * 1024
+_WRITE_PIECE = 1024 * 1024
 
 Answer = list[bytes | memoryview] | None
 """Header and body of a response in pieces, or None when the request has no answer (acks=0)."""
@@ -67,6 +69,7 @@ class Connection(asyncio.BufferedProtocol):
         "_reader",
         "_reading_paused",
         "_transport",
+        "_unsent",
         "_writing_paused",
         "client_software_name",
         "client_software_version",
@@ -87,6 +90,7 @@ class Connection(asyncio.BufferedProtocol):
         self._corked: list[bytes] | None = None
         self._reading_paused = False
         self._writing_paused = False
+        self._unsent: deque[bytes | memoryview] = deque()
         self._transport: asyncio.Transport | None = None
         self.connection_id = connection_id
         self.principal: Principal = ANONYMOUS
@@ -123,6 +127,7 @@ class Connection(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._closing = True
         self._frames.clear()
+        self._unsent.clear()
         if isinstance(self._busy, asyncio.Task):
             self._busy.cancel()
         self._transport = None
@@ -156,7 +161,11 @@ class Connection(asyncio.BufferedProtocol):
 
     def resume_writing(self) -> None:
         self._writing_paused = False
-        self._continue()
+        self._write_unsent()
+        if not self._unsent:
+            if self._closing and self._transport is not None:
+                self._transport.close()
+            self._continue()
 
     # --- requests
 
@@ -206,13 +215,15 @@ class Connection(asyncio.BufferedProtocol):
             return
         if len(parts) == 1:
             data = _SIZE.pack(len(parts[0])) + parts[0]
-            if self._corked is None:
+            if self._unsent:
+                self._unsent.append(data)
+            elif self._corked is None:
                 transport.write(data)
             else:
                 self._corked.append(data)
             return
         if self._corked:
-            transport.write(b"".join(self._corked))
+            self._unsent.append(b"".join(self._corked))
             self._corked = []
         total = sum(map(len, parts))
         small: list[bytes | memoryview] = [_SIZE.pack(total)]
@@ -221,11 +232,23 @@ class Connection(asyncio.BufferedProtocol):
                 small.append(part)
             else:
                 if small:
-                    transport.write(b"".join(small))
+                    self._unsent.append(b"".join(small))
                     small = []
-                transport.write(part)
+                self._unsent.append(part)
         if small:
-            transport.write(b"".join(small))
+            self._unsent.append(b"".join(small))
+        self._write_unsent()
+
+    def _write_unsent(self) -> None:
+        """As much as the transport takes; it goes on when the client has read."""
+        unsent, transport = self._unsent, self._transport
+        while unsent and not self._writing_paused and transport is not None:
+            part = unsent.popleft()
+            if len(part) > _WRITE_PIECE:
+                view = memoryview(part)
+                unsent.appendleft(view[_WRITE_PIECE:])
+                part = view[:_WRITE_PIECE]
+            transport.write(part)
 
     def _uncork(self) -> None:
         corked, self._corked = self._corked, None
@@ -242,7 +265,7 @@ class Connection(asyncio.BufferedProtocol):
         """Close after what was answered has left."""
         self._uncork()
         self._closing = True
-        if self._transport is not None:
+        if self._transport is not None and not self._unsent:
             self._transport.close()
 
     def abort(self) -> None:

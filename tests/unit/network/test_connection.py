@@ -191,3 +191,67 @@ async def test_losing_the_connection_cancels_what_waits() -> None:
         await asyncio.sleep(0)
     assert waiting.cancelled()
     assert owner.closed_count == 1
+
+
+class FullTransport(FakeTransport):
+    """Takes so many writes, then asks to wait."""
+
+    def __init__(self, connection: Connection, writes_max: int) -> None:
+        super().__init__()
+        self._connection = connection
+        self.left = writes_max
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        super().write(data)
+        self.left -= 1
+        if self.left == 0:
+            self._connection.pause_writing()
+
+    def drained(self, writes_max: int) -> None:
+        self.left = writes_max
+        self._connection.resume_writing()
+
+
+LARGE = bytes(range(256)) * 20_000
+
+
+def connect_to_full(respond: Callable[[bytes], Answer | Awaitable[Answer]]) -> tuple[Connection, FullTransport]:
+    connection = Connection(Owner(respond), asyncio.get_running_loop(), "PLAINTEXT-1")
+    transport = FullTransport(connection, 2)
+    connection.connection_made(transport)
+    return connection, transport
+
+
+def large_or_echo(frame: bytes) -> Answer:
+    return [b"head", memoryview(LARGE), b"tail"] if frame == b"large" else echo(frame)
+
+
+def framed(body: bytes) -> bytes:
+    return len(body).to_bytes(4, "big") + body
+
+
+def test_a_large_answer_is_handed_over_as_the_client_reads_it() -> None:
+    async def scenario() -> None:
+        connection, transport = connect_to_full(large_or_echo)
+        receive(connection, b"large", b"next")
+        assert sum(map(len, transport.writes)) < 2_000_000
+        while not transport.writes[-1].endswith(b"next"):
+            written = len(transport.writes)
+            transport.drained(2)
+            assert written < len(transport.writes) <= written + 2
+        assert b"".join(transport.writes) == framed(b"head" + LARGE + b"tail") + framed(b"answer to next")
+
+    asyncio.run(scenario())
+
+
+def test_a_connection_closes_after_the_large_answer_has_left() -> None:
+    async def scenario() -> None:
+        connection, transport = connect_to_full(large_or_echo)
+        receive(connection, b"large")
+        connection.close()
+        assert not transport.is_closed
+        transport.drained(100)
+        assert transport.is_closed
+        assert b"".join(transport.writes) == framed(b"head" + LARGE + b"tail")
+
+    asyncio.run(scenario())
