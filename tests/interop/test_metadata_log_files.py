@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -111,13 +112,22 @@ def test_a_directory_formatted_by_kafka_is_started_by_us(
     kafka.stop()
 
 
+def wait_for_a_snapshot_with(name: str, folder: Path, *, timeout_s: float = 60) -> None:
+    """Snapshots are written beside the log: NoOps alone fill the bytes between two of them within seconds."""
+    deadline = time.monotonic() + timeout_s
+    while not any(name.encode() in path.read_bytes() for path in folder.glob("*.checkpoint")):
+        assert time.monotonic() < deadline, f"no snapshot with {name} after {timeout_s} s"
+        time.sleep(0.1)
+
+
 def test_kafkas_tools_read_our_log_and_our_snapshot(kafka_peer: Path, tmp_path: Path) -> None:
     node = BarnabasNode(tmp_path / "node", settings={"metadata.log.max.record.bytes.between.snapshots": "1500"})
     node.start()
     create(node.bootstrap, "first")
     create(node.bootstrap, "second")
-    assert node.stop() == 0
     data = tmp_path / "node" / "data"
+    wait_for_a_snapshot_with("first", data / "__cluster_metadata-0")
+    assert node.stop() == 0
     assert dumped_by_kafka(data / LOG) == list(dump_metadata_log(str(data / LOG)))
     listed = metadata_shell(data / LOG, "ls image/topics/byName")[0].split()
     assert "first" in listed

@@ -155,10 +155,10 @@ def metadata_shell(path: Path, *commands: str, tries: int = 6) -> list[str]:
     nothing yet; then it is asked again.
     """
     for _ in range(tries):
-        stdin = "\n".join(["ls image", *commands, "exit", ""])
+        stdin = "\n".join(["tree image/provenance", *commands, "exit", ""])
         printed = run_class("metadata-shell", "--snapshot", str(path), stdin=stdin).stdout
-        loaded, *sections = [section.strip("\n") for section in printed.split(">> ")[1:]]
-        if loaded:
+        provenance, *sections = [section.strip("\n") for section in printed.split(">> ")[1:]]
+        if provenance and not provenance.startswith("offset -1,"):
             return sections[: len(commands)]
     raise AssertionError(f"the metadata shell saw nothing in {path}, {tries} times:\n{printed}")
 
