@@ -56,26 +56,30 @@ def _draw_carriers_by_hour(axes: Axes, delays: pd.DataFrame, airlines: dict[str,
         range(cells.shape[0]), [f"{airlines.get(name, '')} ({name}) {flights[name]:,}" for name in cells.index]
     )
     axes.set_xlabel(f"scheduled hour of departure (New York); blank: fewer than {_DEPARTURES_MIN} departures")
-    axes.set_ylabel("carrier, flights of the year")
+    axes.set_ylabel("carrier, flights")
     axes.set_title("95th percentile of the departure delay of an hour, mean over the year weighted by departures")
     axes.figure.colorbar(image, ax=axes, label="minutes")
 
 
 def _draw_weeks(axes: Axes, delays: pd.DataFrame) -> None:
+    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+
     departed = delays[delays["departed"] > 0]
     minutes = departed.assign(
         mean=departed["dep_delay_mean"] * departed["departed"], p95=departed["dep_delay_p95"] * departed["departed"]
     )
     weeks = minutes.set_index("time_hour")[["mean", "p95", "departed"]].resample("7D", origin="start_day").sum()
-    weeks = weeks[weeks["departed"] > 0]
+    weeks = weeks.where(weeks["departed"] > 0)  # A week without departures is a gap in the lines.
     every = delays.set_index("time_hour")[["flights", "not_departed"]].resample("7D", origin="start_day").sum()
-    every = every[every["flights"] > 0]
+    every = every.where(every["flights"] > 0)
     axes.plot(
         weeks.index, weeks["p95"] / weeks["departed"], marker=".", color="tab:red", label="95th percentile of an hour"
     )
     axes.plot(weeks.index, weeks["mean"] / weeks["departed"], marker=".", color="tab:blue", label="mean")
     axes.set_ylabel("departure delay, minutes")
     axes.set_xlabel("week beginning")
+    axes.xaxis.set_major_locator(locator := AutoDateLocator())  # type: ignore[no-untyped-call]
+    axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
     axes.grid(alpha=0.3)
     share = axes.twinx()
     share.bar(
