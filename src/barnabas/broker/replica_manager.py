@@ -17,6 +17,7 @@ from barnabas.broker.partition import Partition
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.topic_partition import TopicPartition
 from barnabas.protocol.produce_validation import WorkBudget, WorkBudgetExceeded
+from barnabas.storage.errors import StorageError
 from barnabas.storage.produced_batch import AppendOrigin, ProducedBatch, read_produced_batch
 
 if TYPE_CHECKING:
@@ -262,7 +263,13 @@ class ReplicaManager:
 
     def _write(self, partition: Partition, batch: ProducedBatch, now_ms: int) -> AppendInfo:
         written = partition.log
-        info = written.append_batch(batch, leader_epoch=partition.leader_epoch, now_ms=now_ms)
+        try:
+            info = written.append_batch(batch, leader_epoch=partition.leader_epoch, now_ms=now_ms)
+        except (OSError, StorageError) as error:
+            log.error("the log of %s cannot be written: %s", partition.topic_partition, error)
+            raise ApiException(
+                ErrorCode.KAFKA_STORAGE_ERROR, "Disk error when trying to access log file on the disk."
+            ) from error
         self.bytes_in += batch.size
         self.batches_in += 1
         written.maybe_advance_high_watermark(written.log_end_offset)

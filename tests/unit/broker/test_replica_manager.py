@@ -150,3 +150,16 @@ def test_a_partition_that_lost_its_leadership_meanwhile_gets_nothing(replicas: R
         assert caught.value.code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
     run(story)
+
+
+def test_a_full_disk_is_a_storage_error_that_clients_retry(
+    replicas: ReplicaManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(PartitionLog, "append_batch", full)
+    with pytest.raises(ApiException) as caught:
+        produce(replicas, ORDERS, 1)
+    assert caught.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+    assert caught.value.retriable
