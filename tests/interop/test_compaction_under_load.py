@@ -261,6 +261,17 @@ def test_the_last_values_are_left_within_a_fixed_memory(tmp_path: Path, capsys: 
     assert " ERROR " not in printed
 
 
+def is_being_cleaned(folder: Path) -> bool:
+    return any(path.suffix in (".cleaned", ".swap") for path in folder.iterdir())
+
+
+def wait_for_a_cleaning(folder: Path, seconds: float) -> None:
+    """Until the middle of one, or for that long: left to chance, no kill might hit one on a busy machine."""
+    deadline = time.monotonic() + seconds
+    while not is_being_cleaned(folder) and time.monotonic() < deadline:
+        time.sleep(0.001)
+
+
 def test_kills_while_it_compacts_lose_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """kill -9 at moments from a fixed seed; the producer is idempotent and goes on through all of them."""
     node = BarnabasNode(tmp_path, settings={"log.cleaner.backoff.ms": "10"})
@@ -279,8 +290,10 @@ def test_kills_while_it_compacts_lose_nothing(tmp_path: Path, capsys: pytest.Cap
     folder = tmp_path / "data" / "compacted-0"
     while load.poll() is None or kills < KILLS:
         time.sleep(rng.uniform(0.2, 0.9))
+        if kills % 2:
+            wait_for_a_cleaning(folder, 3.0)
         node.kill()
-        leftovers += any(path.suffix in (".cleaned", ".swap") for path in folder.iterdir())
+        leftovers += is_being_cleaned(folder)
         kills += 1
         node.start()
     assert load.returncode == 0, load.communicate()[0]

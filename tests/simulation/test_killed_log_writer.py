@@ -33,10 +33,12 @@ def run_until_killed(folder: Path, seed: int, seconds: float) -> list[list[str]]
     )
     assert process.stdout is not None
     assert process.stderr is not None
-    first = process.stdout.readline()
-    timer = threading.Timer(seconds, process.kill)
-    timer.start()
-    printed, said = process.communicate()
+    with process:
+        first = process.stdout.readline()
+        timer = threading.Timer(seconds, process.kill)
+        timer.start()
+        printed = process.stdout.read()  # Not communicate(): it would lose what readline() has read ahead.
+        said = process.stderr.read()
     timer.cancel()
     assert first == "ready\n", said
     assert process.returncode == -9, said
