@@ -1,0 +1,1 @@
+"""SASL: each mechanism a small state machine, bytes in, bytes out."""

@@ -1,0 +1,61 @@
+"""The port through which SASL asks for what it compares a login with.
+
+SCRAM credentials and delegation tokens live in the metadata log; whoever follows it implements ``CredentialStore``.
+Answers come from memory, at once: they are asked for on the event loop, in the middle of an exchange. None of these
+values shows its secrets in its repr.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from barnabas.common.scram_mechanism import ScramMechanism
+    from barnabas.security.principal import Principal
+
+__all__ = ["CredentialStore", "NoCredentials", "ScramCredential", "TokenCredential"]
+
+
+@dataclass(frozen=True, slots=True)
+class ScramCredential:
+    """What a server keeps of a password (RFC 5802): enough to check a proof, not enough to make one."""
+
+    salt: bytes = field(repr=False)
+    stored_key: bytes = field(repr=False)
+    server_key: bytes = field(repr=False)
+    iterations: int
+
+
+@dataclass(frozen=True, slots=True)
+class TokenCredential:
+    """One delegation token. A client logs in with the token's id as user and its HMAC, in base64, as password."""
+
+    token_id: str
+    owner: Principal
+    hmac: str = field(repr=False)
+    """Base64, as the owner was given it."""
+    expires_at_ms: int
+    """The earlier of its expiry and its end of life. The port may still have an expired token; SASL refuses it."""
+    scram_credentials: Mapping[ScramMechanism, ScramCredential] = field(repr=False)
+    """Derived from ``hmac``. The mapping may derive them at the first look: PBKDF2 takes milliseconds."""
+
+
+class CredentialStore(Protocol):
+    def scram_credential(self, mechanism: ScramMechanism, user: str) -> ScramCredential | None:
+        """The user's credential for this mechanism; none if there is no such user, or not for this mechanism."""
+        ...
+
+    def delegation_token(self, token_id: str) -> TokenCredential | None: ...
+
+
+class NoCredentials:
+    """Nobody is known: a node that does not follow the metadata log."""
+
+    def scram_credential(self, mechanism: ScramMechanism, user: str) -> ScramCredential | None:
+        return None
+
+    def delegation_token(self, token_id: str) -> TokenCredential | None:
+        return None
