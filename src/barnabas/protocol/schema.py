@@ -12,6 +12,7 @@ A message is a class whose fields are one line each::
   reader of a version without the field sees.
 * ``tag`` with ``tagged``: the versions in which the field travels in the tagged section (default: all of its versions).
   A tagged struct that is absent is None.
+* ``secret``: the value is hidden where a message is printed (``repr``, and so logs and errors).
 * ``ignorable``: a value other than the default may be dropped by a version that lacks the field; otherwise
   encoding it is refused.
 
@@ -82,6 +83,7 @@ class Field:
         "kind",
         "name",
         "nullable",
+        "secret",
         "tag",
         "tagged",
         "type",
@@ -101,6 +103,7 @@ class Field:
         type_: type[Struct] | None = None,
         json: str | None = None,
         flexible: bool = True,
+        secret: bool = False,
     ) -> None:
         self.kind = kind
         self.versions = parse_versions(versions)
@@ -114,6 +117,7 @@ class Field:
         self.name = ""
         self.json_name = json or ""
         self.flexible = flexible
+        self.secret = secret
 
     def in_version(self, version: int) -> bool:
         return self.versions[0] <= version <= self.versions[1]
@@ -141,8 +145,11 @@ def _scalar(kind: str, zero: Any) -> Callable[..., Any]:
         ignorable: bool = False,
         json: str | None = None,
         flexible: bool = True,
+        secret: bool = False,
     ) -> Any:
-        return Field(kind, versions, default, nullable, tag, tagged, ignorable, json=json, flexible=flexible)
+        return Field(
+            kind, versions, default, nullable, tag, tagged, ignorable, json=json, flexible=flexible, secret=secret
+        )
 
     return declare
 
@@ -274,8 +281,12 @@ class Struct(metaclass=StructMeta):
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{field.name}={getattr(self, field.name)!r}" for field in self.FIELDS)
+        shown = ", ".join(f"{field.name}={_shown(field, getattr(self, field.name))}" for field in self.FIELDS)
         return f"{type(self).__name__}({shown})"
+
+
+def _shown(field: Field, value: Any) -> str:
+    return "[hidden]" if field.secret and value else repr(value)
 
 
 class Message(Struct):

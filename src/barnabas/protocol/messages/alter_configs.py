@@ -13,7 +13,7 @@ __all__ = [
 
 class AlterableConfig(Struct):
     name: str = string()
-    value: str | None = string(nullable="0+")
+    value: str | None = string(nullable="0+", secret=True)
 
 
 class AlterConfigsResource(Struct):

@@ -20,8 +20,8 @@ class ScramCredentialUpsertion(Struct):
     name: str = string()
     mechanism: int = int8()
     iterations: int = int32()
-    salt: bytes = bytes_()
-    salted_password: bytes = bytes_()
+    salt: bytes = bytes_(secret=True)
+    salted_password: bytes = bytes_(secret=True)
 
 
 class AlterUserScramCredentialsRequest(Message, api_key=51, versions="0", flexible="0+"):

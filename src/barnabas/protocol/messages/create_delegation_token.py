@@ -27,5 +27,5 @@ class CreateDelegationTokenResponse(Message, api_key=38, versions="1-3", flexibl
     expiry_timestamp_ms: int = int64()
     max_timestamp_ms: int = int64()
     token_id: str = string()
-    hmac: bytes = bytes_()
+    hmac: bytes = bytes_(secret=True)
     throttle_time_ms: int = int32()

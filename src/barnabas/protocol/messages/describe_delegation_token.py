@@ -34,7 +34,7 @@ class DescribedDelegationToken(Struct):
     expiry_timestamp: int = int64()
     max_timestamp: int = int64()
     token_id: str = string()
-    hmac: bytes = bytes_()
+    hmac: bytes = bytes_(secret=True)
     renewers: list[DescribedDelegationTokenRenewer] = array(DescribedDelegationTokenRenewer)
 
 

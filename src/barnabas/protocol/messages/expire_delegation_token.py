@@ -6,7 +6,7 @@ __all__ = ["ExpireDelegationTokenRequest", "ExpireDelegationTokenResponse"]
 
 
 class ExpireDelegationTokenRequest(Message, api_key=40, versions="1-2", flexible="2+"):
-    hmac: bytes = bytes_()
+    hmac: bytes = bytes_(secret=True)
     expiry_time_period_ms: int = int64()
 
 

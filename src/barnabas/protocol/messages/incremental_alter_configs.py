@@ -14,7 +14,7 @@ __all__ = [
 class AlterableConfig(Struct):
     name: str = string()
     config_operation: int = int8()
-    value: str | None = string(nullable="0+")
+    value: str | None = string(nullable="0+", secret=True)
 
 
 class AlterConfigsResource(Struct):

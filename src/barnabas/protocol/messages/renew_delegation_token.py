@@ -6,7 +6,7 @@ __all__ = ["RenewDelegationTokenRequest", "RenewDelegationTokenResponse"]
 
 
 class RenewDelegationTokenRequest(Message, api_key=39, versions="1-2", flexible="2+"):
-    hmac: bytes = bytes_()
+    hmac: bytes = bytes_(secret=True)
     renew_period_ms: int = int64()
 
 

@@ -9,4 +9,4 @@ class ConfigRecord(Message, api_key=4, versions="0", flexible="0+"):
     resource_type: int = int8()
     resource_name: str = string()
     name: str = string()
-    value: str | None = string(nullable="0+")
+    value: str | None = string(nullable="0+", secret=True)
