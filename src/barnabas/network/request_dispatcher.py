@@ -82,11 +82,13 @@ class RequestDispatcher:
         authorizer: Authorizer,
         stats: dict[ApiKey, ApiStats],
         is_privileged: bool = False,
+        security_protocol: str = "PLAINTEXT",
     ) -> None:
         self._server = server
         self._handlers = handlers
         self._authorizer = authorizer
         self._is_privileged = is_privileged
+        self._security_protocol = security_protocol
         self._routes = {
             int(key): _Route(key, versions, stats.setdefault(key, ApiStats()))
             for key, versions in handlers.served.items()
@@ -132,6 +134,7 @@ class RequestDispatcher:
             principal=connection.principal,
             client_host=connection.peer_host,
             listener_name=connection.listener_name,
+            security_protocol=self._security_protocol,
             connection_id=connection.connection_id,
             from_privileged_listener=self._is_privileged,
         )

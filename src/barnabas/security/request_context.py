@@ -13,7 +13,11 @@ __all__ = ["RequestContext"]
 
 
 class RequestContext:
-    """One request's circumstances. ``forwarding_principal`` is set when a broker passed the request on."""
+    """One request's circumstances. ``forwarding_principal`` is set when a broker passed the request on.
+
+    ``security_protocol`` is that of the channel on which the request came to the one who has this context: the
+    client's own at a broker and, in one process, at its controller; the broker's when the request came in an Envelope.
+    """
 
     __slots__ = (
         "api_key",
@@ -26,6 +30,7 @@ class RequestContext:
         "from_privileged_listener",
         "listener_name",
         "principal",
+        "security_protocol",
     )
 
     def __init__(
@@ -38,6 +43,7 @@ class RequestContext:
         principal: Principal = ANONYMOUS,
         client_host: str = "127.0.0.1",
         listener_name: str = "",
+        security_protocol: str = "PLAINTEXT",
         connection_id: str = "",
         from_privileged_listener: bool = False,
         forwarding_principal: Principal | None = None,
@@ -49,6 +55,7 @@ class RequestContext:
         self.principal = principal
         self.client_host = client_host
         self.listener_name = listener_name
+        self.security_protocol = security_protocol
         self.connection_id = connection_id
         self.from_privileged_listener = from_privileged_listener
         self.forwarding_principal = forwarding_principal

@@ -341,7 +341,11 @@ class Node:
         controller_handlers = ControllerHandlers(SERVED_ON_CONTROLLER_LISTENERS)
         for endpoint in config.broker_listeners:
             dispatcher = RequestDispatcher(
-                server=self.broker, handlers=broker_handlers, authorizer=self.authorizer, stats=self.broker_stats
+                server=self.broker,
+                handlers=broker_handlers,
+                authorizer=self.authorizer,
+                stats=self.broker_stats,
+                security_protocol=endpoint.security_protocol,
             )
             await self._open(endpoint, dispatcher, limits)
         for endpoint in config.controller_listeners:
@@ -352,6 +356,7 @@ class Node:
                     authorizer=self.authorizer,
                     stats=self.controller_stats,
                     is_privileged=True,
+                    security_protocol=endpoint.security_protocol,
                 )
                 await self._open(endpoint, dispatcher, limits)
 
