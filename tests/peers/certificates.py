@@ -1,0 +1,170 @@
+"""Keys and certificates for tests, made at run time: a certificate authority and what it signs.
+
+Files come in every form that a node or a client may be given: PEM (also with an encrypted key), PKCS12, and a PKCS12
+trust store that Java reads. Nothing of it outlives the test's folder.
+"""
+
+from __future__ import annotations
+
+import datetime
+import ipaddress
+from collections.abc import Sequence
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    KeySerializationEncryption,
+    NoEncryption,
+    PrivateFormat,
+    pkcs12,
+)
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+__all__ = ["PASSWORD", "Authority", "Identity", "common_name"]
+
+PASSWORD = "only-for-tests"
+"""Of every store and encrypted key that is made here."""
+
+_LOCAL = ("localhost", "127.0.0.1")
+PrivateKey = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
+
+
+def common_name(name: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+
+
+class Identity:
+    """A private key with its certificate and those of its issuers."""
+
+    def __init__(self, key: PrivateKey, certificate: x509.Certificate, issuers: Sequence[x509.Certificate]) -> None:
+        self.key = key
+        self.certificate = certificate
+        self.issuers = list(issuers)
+
+    @property
+    def der(self) -> bytes:
+        return self.certificate.public_bytes(Encoding.DER)
+
+    def certificates_pem(self) -> str:
+        """The certificate, then its issuers without the root."""
+        chain = [self.certificate, *(each for each in self.issuers if each.subject != each.issuer)]
+        return "".join(each.public_bytes(Encoding.PEM).decode() for each in chain)
+
+    def key_pem(self, password: str | None = None) -> str:
+        return self.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, _encryption(password)).decode()
+
+    def write_pem(self, path: Path, *, password: str | None = None) -> Path:
+        """Key and certificates in one file, as ``ssl.keystore.type=PEM`` wants them."""
+        path.write_text(self.key_pem(password) + self.certificates_pem())
+        return path
+
+    def write_key(self, path: Path, *, password: str | None = None) -> Path:
+        path.write_text(self.key_pem(password))
+        return path
+
+    def write_certificates(self, path: Path) -> Path:
+        path.write_text(self.certificates_pem())
+        return path
+
+    def write_pkcs12(self, path: Path, *, password: str = PASSWORD, name: str = "node") -> Path:
+        data = pkcs12.serialize_key_and_certificates(
+            name.encode(), self.key, self.certificate, self.issuers, _encryption(password)
+        )
+        path.write_bytes(data)
+        return path
+
+
+class Authority:
+    """A certificate authority. ``intermediate`` makes another one below it."""
+
+    def __init__(self, name: str = "Test CA", *, parent: Authority | None = None) -> None:
+        self.key = ec.generate_private_key(ec.SECP256R1())
+        subject = common_name(name)
+        builder = _builder(subject, parent.certificate.subject if parent else subject, self.key.public_key(), 30)
+        builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        builder = builder.add_extension(_key_usage(signs_certificates=True), critical=True)
+        self.certificate = builder.sign((parent or self).key, hashes.SHA256())
+        self.issuers: list[x509.Certificate] = [self.certificate, *(parent.issuers if parent else [])]
+
+    def intermediate(self, name: str = "Test CA below") -> Authority:
+        return Authority(name, parent=self)
+
+    def issue(
+        self,
+        subject: str | x509.Name,
+        *,
+        hosts: Sequence[str] = _LOCAL,
+        days: float = 30,
+        key: PrivateKey | None = None,
+        usages: Sequence[x509.ObjectIdentifier] = (ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH),
+    ) -> Identity:
+        """Sign a new certificate: for servers and clients, unless ``usages`` says otherwise. Below 0 days it is over."""
+        own_key = key or ec.generate_private_key(ec.SECP256R1())
+        name = common_name(subject) if isinstance(subject, str) else subject
+        builder = _builder(name, self.certificate.subject, own_key.public_key(), days)
+        builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        builder = builder.add_extension(_key_usage(signs_certificates=False), critical=True)
+        if hosts:
+            builder = builder.add_extension(x509.SubjectAlternativeName([_alternative(host) for host in hosts]), False)
+        if usages:
+            builder = builder.add_extension(x509.ExtendedKeyUsage(list(usages)), critical=False)
+        return Identity(own_key, builder.sign(self.key, hashes.SHA256()), self.issuers)
+
+    def pem(self) -> str:
+        return self.certificate.public_bytes(Encoding.PEM).decode()
+
+    def write_pem(self, path: Path) -> Path:
+        path.write_text(self.pem())
+        return path
+
+    def write_trust_store(self, path: Path, *, password: str = PASSWORD) -> Path:
+        """A PKCS12 store of trusted certificates with the mark without which Java sees none in it."""
+        entry = pkcs12.PKCS12Certificate(self.certificate, b"ca")
+        path.write_bytes(pkcs12.serialize_java_truststore([entry], _encryption(password)))
+        return path
+
+
+def _builder(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey | rsa.RSAPublicKey, days: float
+) -> x509.CertificateBuilder:
+    now = datetime.datetime.now(datetime.UTC)
+    end = now + datetime.timedelta(days=days)
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(min(now, end) - datetime.timedelta(days=1))
+        .not_valid_after(end)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
+    )
+
+
+def _key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=True,
+        content_commitment=False,
+        key_encipherment=not signs_certificates,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=signs_certificates,
+        crl_sign=signs_certificates,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _alternative(host: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)
+
+
+def _encryption(password: str | None) -> KeySerializationEncryption:
+    return NoEncryption() if password is None else BestAvailableEncryption(password.encode())
