@@ -1,8 +1,35 @@
-"""Operations and permissions of ACLs, with Kafka's numbers."""
+"""Operations and permissions of ACLs, with Kafka's numbers; one rule, and the filter that finds rules.
+
+Bindings and filters hold plain ints where the protocol has an int8, so that a code of a newer version survives.
+"""
+
+from __future__ import annotations
 
 from enum import IntEnum
+from typing import TYPE_CHECKING, NamedTuple
 
-__all__ = ["AclOperation", "AclPermissionType"]
+from barnabas.common.resource import PatternType, ResourceType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = [
+    "WILDCARD_HOST",
+    "WILDCARD_NAME",
+    "WILDCARD_PRINCIPAL",
+    "AclBinding",
+    "AclBindingFilter",
+    "AclOperation",
+    "AclPermissionType",
+]
+
+WILDCARD_NAME = "*"
+"""As the name of a LITERAL pattern: every resource of the type. As a prefix it is an ordinary character."""
+
+WILDCARD_HOST = "*"
+
+WILDCARD_PRINCIPAL = "User:*"
+"""In a rule: every principal, of whatever type. No other type has a wildcard."""
 
 
 class AclOperation(IntEnum):
@@ -29,3 +56,80 @@ class AclPermissionType(IntEnum):
     ANY = 1
     DENY = 2
     ALLOW = 3
+
+
+class AclBinding(NamedTuple):
+    """One rule: what a principal at a host may or may not do to the resources of a pattern.
+
+    Two rules are the same rule when all seven fields are equal. Nothing is checked here: ``host`` and ``principal``
+    are compared as text, and an operation need not make sense for the type.
+    """
+
+    resource_type: int
+    name: str
+    pattern_type: int
+    principal: str
+    host: str
+    operation: int
+    permission: int
+
+    def __str__(self) -> str:
+        return (
+            f"{_enum_name(AclPermissionType, self.permission)} {self.principal} from {self.host} to "
+            f"{_enum_name(AclOperation, self.operation)} on "
+            f"{_enum_name(ResourceType, self.resource_type)}:{_enum_name(PatternType, self.pattern_type)}:{self.name}"
+        )
+
+
+class AclBindingFilter(NamedTuple):
+    """Which rules are meant: None or ANY in a field means any.
+
+    Text is compared as text: ``User:*`` finds the rules whose principal is ``User:*`` and no others. Pattern type
+    LITERAL, PREFIXED and ANY want an equal name; MATCH finds what would decide about a resource of this name.
+    """
+
+    resource_type: int = ResourceType.ANY
+    name: str | None = None
+    pattern_type: int = PatternType.ANY
+    principal: str | None = None
+    host: str | None = None
+    operation: int = AclOperation.ANY
+    permission: int = AclPermissionType.ANY
+
+    def matches(self, binding: AclBinding) -> bool:
+        return (
+            (self.resource_type == ResourceType.ANY or self.resource_type == binding.resource_type)
+            and (self.principal is None or self.principal == binding.principal)
+            and (self.host is None or self.host == binding.host)
+            and (self.operation == AclOperation.ANY or self.operation == binding.operation)
+            and (self.permission == AclPermissionType.ANY or self.permission == binding.permission)
+            and self.matches_pattern(binding.name, binding.pattern_type)
+        )
+
+    def matches_pattern(self, name: str, pattern_type: int) -> bool:
+        """Whether rules on this pattern, of a type that was compared already, are meant."""
+        if self.pattern_type not in (PatternType.ANY, PatternType.MATCH, pattern_type):
+            return False
+        if self.name is None or self.name == name:
+            return True
+        if self.pattern_type != PatternType.MATCH:
+            return False
+        return name == WILDCARD_NAME if pattern_type == PatternType.LITERAL else self.name.startswith(name)
+
+    @property
+    def is_one_binding(self) -> bool:
+        """Whether the filter can find no more than one rule."""
+        return (
+            None not in (self.name, self.principal, self.host)
+            and self.resource_type > ResourceType.ANY
+            and self.pattern_type in (PatternType.LITERAL, PatternType.PREFIXED)
+            and self.operation > AclOperation.ANY
+            and self.permission > AclPermissionType.ANY
+        )
+
+
+def _enum_name(known: Callable[[int], IntEnum], code: int) -> str:
+    try:
+        return known(code).name
+    except ValueError:
+        return f"UNKNOWN({code})"

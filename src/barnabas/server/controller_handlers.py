@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from barnabas.network.api_handler import ApiHandler, HandlerTable
 from barnabas.protocol.api_keys import API_TABLE, ApiKey
+from barnabas.security.authorizer.authorizer import Authorizer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from barnabas.common.acl import AclOperation
     from barnabas.common.resource import ResourceType
@@ -69,7 +70,7 @@ class ControllerHandlers(HandlerTable):
         return known
 
 
-class DeclaredRights:
+class DeclaredRights(Authorizer):
     """An authorizer that answers only what the API module declared: the request's ``Access`` in another shape."""
 
     def __init__(self, access: Access) -> None:
@@ -82,12 +83,28 @@ class DeclaredRights:
         resource_type: ResourceType,
         resource_name: str,
         *,
+        log_if_allowed: bool = True,
         log_if_denied: bool = True,
     ) -> bool:
         return self._access.allows(resource_type, operation, resource_name, log_if_denied=log_if_denied)
 
+    def authorize_by_resource_type(
+        self, context: RequestContext, operation: AclOperation, resource_type: ResourceType
+    ) -> bool:
+        return self._access.allows_any(resource_type, operation)
+
+    def filter_authorized(
+        self, context: RequestContext, operation: AclOperation, resource_type: ResourceType, names: Sequence[str]
+    ) -> Sequence[str]:
+        return self._access.allowed_in_order(resource_type, operation, names)
+
     def authorized_operations(self, context: RequestContext, resource_type: ResourceType, resource_name: str) -> int:
         return self._access.operations_on(resource_type, resource_name)
+
+    def authorized_operations_many(
+        self, context: RequestContext, resource_type: ResourceType, names: Sequence[str]
+    ) -> Sequence[int]:
+        return self._access.operations_on_all(resource_type, names)
 
 
 def _wait_for(deferred: Deferred[Any]) -> Any:

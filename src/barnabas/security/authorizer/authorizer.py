@@ -1,22 +1,83 @@
-"""The port through which every access decision is asked for, and the authorizer that allows everything."""
+"""The port through which every access decision is asked for: what an authorizer of your own has to implement.
+
+A node takes the class that ``authorizer.class.name`` names as ``module:Class``. It must be a subclass of
+``Authorizer``, and only ``authorize`` has to be written::
+
+    class BusinessHours(Authorizer):
+        def authorize(self, context, operation, resource_type, resource_name, *, log_if_allowed=True,
+                      log_if_denied=True):
+            return resource_type != ResourceType.TOPIC or context.principal.name.startswith("batch-")
+
+Rules that hold for every authorizer:
+
+- It is made without arguments and then configured once, before the node opens a listener.
+- It answers from memory and at once: it is asked on the event loop, for every request and every resource in it.
+- What it raises denies the request and is logged; only ``AuthorizerNotReady`` reaches the client, as an error to retry.
+- ``log_if_allowed`` and ``log_if_denied`` are False where the caller only filters a listing: such a decision is
+  nobody's attempt and does not belong into an audit trail.
+- Names are literal: there is no pattern in a question, and a topic may really be called ``*``.
+
+``AclAuthorizer`` is the port of an authorizer whose rules are the ACLs of the metadata log (KIP-801).
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, ClassVar
+
+from barnabas.common.errors import ApiException, ErrorCode, Transient
+from barnabas.security.authorizer.authorized_operations import supported_mask, supported_operations
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from barnabas.common.acl import AclOperation
+    from barnabas.common.acl import AclBinding, AclBindingFilter, AclOperation
     from barnabas.common.resource import ResourceType
+    from barnabas.common.uuid import Uuid
+    from barnabas.security.authorizer.audit import AccessAudit
+    from barnabas.security.authorizer.audit import AccessAudit
+    from barnabas.security.principal import Principal
     from barnabas.security.request_context import RequestContext
 
-__all__ = ["AllowAllAuthorizer", "Authorizer"]
+__all__ = ["AclAuthorizer", "AllowAllAuthorizer", "Authorizer", "AuthorizerNotReady"]
+
+_SAMPLE_NAME = "hardcode"
+"""A name that stands for "any": Kafka asks for the same one."""
 
 
-class Authorizer(Protocol):
-    """Implementations must answer from memory: they are asked on the request path."""
+class AuthorizerNotReady(ApiException, Transient):
+    """The rules are not all there yet, and the principal is no super user: to be asked again.
 
+    Kafka's table has no code for it, so a client sees UNKNOWN_SERVER_ERROR (authorizer.md A-62). A broker of ours
+    that forwards for somebody tells it apart by the type.
+    """
+
+    def __init__(self, message: str = "The authorizer has not finished loading its rules; try again.") -> None:
+        super().__init__(ErrorCode.UNKNOWN_SERVER_ERROR, message)
+
+
+class Authorizer(ABC):
+    """Decides what a principal may do to a resource. See the module for what an implementation promises."""
+
+    is_absent: ClassVar[bool] = False
+    """Whether this stands for having no authorizer: then the ACL APIs answer SECURITY_DISABLED."""
+
+    audit: AccessAudit | None = None
+    """Where decisions are told that somebody asked for. The node sets it, and the place that asks tells it."""
+
+    audit: AccessAudit | None = None
+    """Set by the node. An implementation leaves it alone: ``Access``, which asks, tells it what was decided."""
+    is_absent = False
+    """Whether it stands for no authorizer at all."""
+
+    def configure(self, configs: Mapping[str, str]) -> None:  # noqa: B027
+        """Take the node's settings, as written in its properties. Raise ConfigException for what can't work."""
+
+    def is_ready_for(self, principal: Principal) -> bool:
+        """Whether a decision about this principal can be made now. Until then ``authorize`` may raise."""
+        return True
+
+    @abstractmethod
     def authorize(
         self,
         context: RequestContext,
@@ -24,50 +85,93 @@ class Authorizer(Protocol):
         resource_type: ResourceType,
         resource_name: str,
         *,
+        log_if_allowed: bool = True,
         log_if_denied: bool = True,
     ) -> bool:
-        """Whether ``context.principal`` at ``context.client_host`` may do this.
+        """Whether ``context.principal`` at ``context.client_host`` may do this to the resource of this name.
 
-        ``log_if_denied`` is False where the caller asks only to filter a listing (acl-matrix: logging flags).
+        Raises AuthorizerNotReady while the rules are being loaded.
         """
-        ...
 
     def authorize_by_resource_type(
         self, context: RequestContext, operation: AclOperation, resource_type: ResourceType
     ) -> bool:
-        """Whether at least one resource of the type is allowed."""
-        ...
+        """Whether at least one resource of the type is allowed.
+
+        The default asks about a name that nobody uses, which finds out what holds for all names. An authorizer that
+        allows single resources should know better.
+        """
+        return self.authorize(
+            context, operation, resource_type, _SAMPLE_NAME, log_if_allowed=False, log_if_denied=False
+        )
 
     def filter_authorized(
         self, context: RequestContext, operation: AclOperation, resource_type: ResourceType, names: Sequence[str]
     ) -> Sequence[str]:
-        """The allowed ones of many names, in their order; ``names`` itself when all are."""
-        ...
+        """The allowed ones of many names, in their order; ``names`` itself when all are. Never logged."""
+        allowed = [
+            name
+            for name in names
+            if self.authorize(context, operation, resource_type, name, log_if_allowed=False, log_if_denied=False)
+        ]
+        return names if len(allowed) == len(names) else allowed
 
     def authorized_operations(self, context: RequestContext, resource_type: ResourceType, resource_name: str) -> int:
-        """The operations allowed on the resource, a bit for each (KIP-430)."""
-        ...
+        """The operations allowed on the resource, a bit for each that the type supports (KIP-430). Never logged."""
+        mask = 0
+        for operation in supported_operations(resource_type):
+            if self.authorize(
+                context, operation, resource_type, resource_name, log_if_allowed=False, log_if_denied=False
+            ):
+                mask |= 1 << operation
+        return mask
 
     def authorized_operations_many(
         self, context: RequestContext, resource_type: ResourceType, names: Sequence[str]
     ) -> Sequence[int]:
         """``authorized_operations`` for each name."""
-        ...
+        return [self.authorized_operations(context, resource_type, name) for name in names]
+
+    def close(self) -> None:  # noqa: B027
+        """The node stops; nothing is asked afterwards."""
 
 
-_SUPPORTED_OPERATIONS: dict[int, tuple[int, ...]] = {
-    2: (3, 4, 5, 6, 7, 8, 10, 11),
-    3: (3, 6, 8, 10, 11),
-    4: (5, 7, 8, 9, 10, 11, 12),
-    5: (4, 8, 15),
-    6: (8,),
-    7: (13, 14),
-}
-_ALL_OPERATIONS = {type_: sum(1 << code for code in codes) for type_, codes in _SUPPORTED_OPERATIONS.items()}
+class AclAuthorizer(Authorizer):
+    """An authorizer that is fed with the ACLs of the metadata log, in log order (KIP-801's ClusterMetadataAuthorizer).
+
+    Adding an id or a rule that is there, and removing an id that is not, raises InvariantViolated: the log and this
+    authorizer no longer agree, and the node must not go on as if they did.
+    """
+
+    @abstractmethod
+    def load_snapshot(self, acls_by_id: Mapping[Uuid, AclBinding]) -> None:
+        """Replace all rules at once; nobody sees a state in between."""
+
+    @abstractmethod
+    def add_acl(self, acl_id: Uuid, binding: AclBinding) -> None: ...
+
+    @abstractmethod
+    def remove_acl(self, acl_id: Uuid) -> None: ...
+
+    @abstractmethod
+    def complete_initial_load(self) -> None:
+        """The log has been replayed up to where it reached when the node started: everybody can be answered."""
+
+    @abstractmethod
+    def acls(self, acl_filter: AclBindingFilter) -> Iterable[tuple[Uuid, AclBinding]]:
+        """The rules that the filter finds, in Kafka's order (authorizer.md A-13)."""
+
+    @property
+    @abstractmethod
+    def acl_count(self) -> int: ...
 
 
-class AllowAllAuthorizer:
+class AllowAllAuthorizer(Authorizer):
     """No authorizer is configured: everything is allowed, as Kafka does without one."""
+
+    is_absent = True
+
+    is_absent = True
 
     def authorize(
         self,
@@ -76,6 +180,7 @@ class AllowAllAuthorizer:
         resource_type: ResourceType,
         resource_name: str,
         *,
+        log_if_allowed: bool = True,
         log_if_denied: bool = True,
     ) -> bool:
         return True
@@ -90,10 +195,10 @@ class AllowAllAuthorizer:
     ) -> Sequence[str]:
         return names
 
+    def authorized_operations(self, context: RequestContext, resource_type: ResourceType, resource_name: str) -> int:
+        return supported_mask(resource_type)
+
     def authorized_operations_many(
         self, context: RequestContext, resource_type: ResourceType, names: Sequence[str]
     ) -> Sequence[int]:
-        return [_ALL_OPERATIONS.get(resource_type, 0)] * len(names)
-
-    def authorized_operations(self, context: RequestContext, resource_type: ResourceType, resource_name: str) -> int:
-        return _ALL_OPERATIONS.get(resource_type, 0)
+        return [supported_mask(resource_type)] * len(names)
