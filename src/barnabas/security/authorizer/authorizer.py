@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from barnabas.common.resource import ResourceType
     from barnabas.common.uuid import Uuid
     from barnabas.security.authorizer.audit import AccessAudit
-    from barnabas.security.authorizer.audit import AccessAudit
     from barnabas.security.principal import Principal
     from barnabas.security.request_context import RequestContext
 
@@ -63,12 +62,7 @@ class Authorizer(ABC):
     """Whether this stands for having no authorizer: then the ACL APIs answer SECURITY_DISABLED."""
 
     audit: AccessAudit | None = None
-    """Where decisions are told that somebody asked for. The node sets it, and the place that asks tells it."""
-
-    audit: AccessAudit | None = None
     """Set by the node. An implementation leaves it alone: ``Access``, which asks, tells it what was decided."""
-    is_absent = False
-    """Whether it stands for no authorizer at all."""
 
     def configure(self, configs: Mapping[str, str]) -> None:  # noqa: B027
         """Take the node's settings, as written in its properties. Raise ConfigException for what can't work."""
@@ -168,8 +162,6 @@ class AclAuthorizer(Authorizer):
 
 class AllowAllAuthorizer(Authorizer):
     """No authorizer is configured: everything is allowed, as Kafka does without one."""
-
-    is_absent = True
 
     is_absent = True
 
