@@ -44,10 +44,6 @@ _UNBUILT_FAMILIES = {
     "scram-credential-parse": "SCRAM",
     "token-hmac": "delegation tokens",
     "token-lifecycle": "delegation tokens",
-    "principal-serde": "principals",
-    "principal-bad": "principals",
-    "principal-parse": "principals",
-    "ssl-mapping": "TLS principals",
     "authorized-operations": "authorized operations",
 }
 _FAILURES_SHOWN = 5

@@ -41,6 +41,9 @@ from barnabas.common.topic_name import (
 from barnabas.common.uuid import Uuid
 from barnabas.coordinator.group.partitioner import java_string_hash, partition_for_group
 from barnabas.protocol.varint import read_uvarint, read_varlong, write_uvarint, write_varint, write_varlong
+from barnabas.security.principal import Principal, parse_principal
+from barnabas.security.principal_serde import InvalidPrincipalBytes, deserialize_principal, serialize_principal
+from barnabas.security.ssl_principal_mapper import InvalidMappingRule, SslPrincipalMapper
 from tests.oracles.corpus import check_all, grouped
 
 pytestmark = pytest.mark.oracle
@@ -174,6 +177,50 @@ def check_topic_config_defaults(data: dict[str, Any]) -> None:
         assert (None if key.validator is None else str(key.validator)) == expected.get("validator"), name
 
 
+def check_principal_serde(data: dict[str, Any]) -> None:
+    principal = Principal(data["type"], data["name"], data["tokenAuthenticated"])
+    assert serialize_principal(principal).hex() == data["hex"]
+    assert deserialize_principal(bytes.fromhex(data["hex"])) == principal
+    assert str(principal) == data["toString"]
+
+
+def check_principal_bytes(data: dict[str, Any]) -> None:
+    if data["ok"]:
+        principal = Principal(data["type"], data["name"], data["tokenAuthenticated"])
+        assert deserialize_principal(bytes.fromhex(data["hex"])) == principal
+    else:
+        with pytest.raises(InvalidPrincipalBytes):
+            deserialize_principal(bytes.fromhex(data["hex"]))
+
+
+def check_principal_parse(data: dict[str, Any]) -> None:
+    if data["ok"]:
+        assert parse_principal(data["text"]) == Principal(data["type"], data["name"])
+    else:
+        with pytest.raises(ValueError) as caught:
+            parse_principal(data["text"])
+        assert str(caught.value) == data["message"]
+
+
+def check_ssl_mapping(data: dict[str, Any]) -> None:
+    if not data["ok"]:
+        with pytest.raises(InvalidMappingRule) as invalid:
+            SslPrincipalMapper(data["rules"])
+        if data["exception"].endswith("IllegalArgumentException"):
+            assert str(invalid.value) == data["message"]
+        return
+    mapper = SslPrincipalMapper(data["rules"])
+    assert str(mapper) == data["toString"]
+    for each in data["names"]:
+        if "name" in each:
+            assert mapper.name_of(each["dn"]) == each["name"]
+            continue
+        with pytest.raises(ValueError) as caught:
+            mapper.name_of(each["dn"])
+        if each["exception"].endswith("$NoMatchingRule"):
+            assert str(caught.value) == each["message"]
+
+
 VALIDATORS: dict[str, Any] = {
     "atLeast(0)": Range(0),
     "between(1,10)": Range(1, 10),
@@ -237,4 +284,8 @@ CHECKS = {
     "config-validate": check_config_validate,
     "topic-config": check_topic_config,
     "topic-config-defaults": check_topic_config_defaults,
+    "principal-serde": check_principal_serde,
+    "principal-bad": check_principal_bytes,
+    "principal-parse": check_principal_parse,
+    "ssl-mapping": check_ssl_mapping,
 }

@@ -102,7 +102,7 @@ class Authority:
         key: PrivateKey | None = None,
         usages: Sequence[x509.ObjectIdentifier] = (ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH),
     ) -> Identity:
-        """Sign a new certificate: for servers and clients, unless ``usages`` says otherwise. Below 0 days it is over."""
+        """Sign a new certificate, for servers and clients unless ``usages`` says otherwise. Below 0 days it is over."""
         own_key = key or ec.generate_private_key(ec.SECP256R1())
         name = common_name(subject) if isinstance(subject, str) else subject
         builder = _builder(name, self.certificate.subject, own_key.public_key(), days)

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-__all__ = ["ANONYMOUS", "Principal"]
+__all__ = ["ANONYMOUS", "Principal", "parse_principal"]
 
 
 class Principal(NamedTuple):
@@ -15,3 +15,11 @@ class Principal(NamedTuple):
 
 
 ANONYMOUS = Principal("User", "ANONYMOUS")
+
+
+def parse_principal(text: str) -> Principal:
+    """``Type:name``, as settings and ACLs write it; the name may have colons. Raises ValueError."""
+    kind, colon, name = text.partition(":")
+    if not colon:
+        raise ValueError(f"expected a string in format principalType:principalName but got {text}")
+    return Principal(kind, name)

@@ -1,0 +1,154 @@
+"""Who a connection speaks for: the port that ``principal.builder.class`` names, and what it is given.
+
+A builder of a user's own is a class ``module:Class`` that derives from PrincipalBuilder (or has its methods). It is
+made once per listener without arguments, then configured. Because principals travel between nodes inside forwarded
+requests, a builder has to come with ``serialize`` and ``deserialize``: without them the node doesn't start.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from barnabas.security.principal import ANONYMOUS, Principal
+from barnabas.security.principal_serde import deserialize_principal, serialize_principal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cryptography.x509 import Certificate
+
+    from barnabas.security.ssl_principal_mapper import SslPrincipalMapper
+
+__all__ = [
+    "KAFKA_DEFAULT_BUILDER",
+    "AuthenticationContext",
+    "DefaultPrincipalBuilder",
+    "PrincipalBuilder",
+    "PrincipalRefused",
+    "missing_methods",
+    "session_principal",
+]
+
+KAFKA_DEFAULT_BUILDER = "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"
+_REQUIRED = ("build", "serialize", "deserialize")
+
+
+class PrincipalRefused(Exception):
+    """Nobody may be who this connection says it is; the text is for the log."""
+
+
+class AuthenticationContext:
+    """What is known about a connection once it has proved who it is.
+
+    ``authorization_id`` and ``sasl_mechanism`` are None without SASL. ``peer_certificate_der`` is None unless the
+    client sent a certificate, which was checked then; ``peer_certificate`` reads it when it is asked for.
+    """
+
+    __slots__ = (
+        "authorization_id",
+        "client_host",
+        "listener_name",
+        "peer_certificate_der",
+        "sasl_mechanism",
+        "security_protocol",
+        "token_authenticated",
+    )
+
+    def __init__(
+        self,
+        *,
+        listener_name: str,
+        security_protocol: str,
+        client_host: str,
+        peer_certificate_der: bytes | None = None,
+        authorization_id: str | None = None,
+        sasl_mechanism: str | None = None,
+        token_authenticated: bool = False,
+    ) -> None:
+        self.listener_name = listener_name
+        self.security_protocol = security_protocol
+        self.client_host = client_host
+        self.peer_certificate_der = peer_certificate_der
+        self.authorization_id = authorization_id
+        self.sasl_mechanism = sasl_mechanism
+        self.token_authenticated = token_authenticated
+
+    @property
+    def peer_certificate(self) -> Certificate | None:
+        """The client's certificate. Raises ValueError when it can't be read."""
+        if self.peer_certificate_der is None:
+            return None
+        from cryptography.x509 import load_der_x509_certificate
+
+        return load_der_x509_certificate(self.peer_certificate_der)
+
+
+class PrincipalBuilder:
+    """The base of every builder. ``build`` runs on the event loop: it must not wait for anything.
+
+    What ``build`` raises closes the connection, with a line in the log. ``deserialize`` raises ValueError for bytes
+    that it can't read.
+    """
+
+    def configure(self, configs: Mapping[str, Any]) -> None:
+        """Called once, with the listener's settings by name."""
+
+    def build(self, context: AuthenticationContext) -> Principal:
+        raise NotImplementedError
+
+    def serialize(self, principal: Principal) -> bytes:
+        raise NotImplementedError
+
+    def deserialize(self, data: bytes) -> Principal:
+        raise NotImplementedError
+
+
+class DefaultPrincipalBuilder(PrincipalBuilder):
+    """Kafka's rules: the authorization id with SASL, the mapped name of the certificate with TLS, else ANONYMOUS."""
+
+    def __init__(self, mapper: SslPrincipalMapper | None = None) -> None:
+        self._mapper = mapper
+
+    def build(self, context: AuthenticationContext) -> Principal:
+        if context.authorization_id is not None:
+            return Principal("User", context.authorization_id, context.token_authenticated)
+        if context.peer_certificate_der is None:
+            return ANONYMOUS
+        from barnabas.security.distinguished_name import subject_name
+
+        name = subject_name(context.peer_certificate_der)
+        return Principal("User", name if self._mapper is None else self._mapper.name_of(name))
+
+    def serialize(self, principal: Principal) -> bytes:
+        return serialize_principal(principal)
+
+    def deserialize(self, data: bytes) -> Principal:
+        return deserialize_principal(data)
+
+
+def session_principal(builder: PrincipalBuilder, context: AuthenticationContext) -> Principal:
+    """The principal of a connection. Raises PrincipalRefused, with the builder's own fault as its cause.
+
+    ``User:*`` stands for everybody in rules: a connection that bore it would be everybody.
+    """
+    try:
+        principal = builder.build(context)
+    except PrincipalRefused:
+        raise
+    except Exception as error:
+        raise PrincipalRefused(f"no principal could be built: {type(error).__name__}: {error}") from error
+    if not isinstance(principal, Principal):
+        raise PrincipalRefused(f"{type(builder).__name__}.build returned {type(principal).__name__}, not a Principal")
+    if principal.name == "*":
+        raise PrincipalRefused(f"{principal} stands for everybody and can't be the principal of a connection")
+    return principal
+
+
+def missing_methods(builder_class: type) -> list[str]:
+    """Which of the methods that a builder needs a class doesn't have."""
+    return [
+        name
+        for name in _REQUIRED
+        if not callable(getattr(builder_class, name, None))
+        or getattr(builder_class, name) is getattr(PrincipalBuilder, name)
+    ]

@@ -1,0 +1,107 @@
+"""From the name in a certificate to the name of a principal: ``ssl.principal.mapping.rules``.
+
+A rule is ``DEFAULT`` (the name itself) or ``RULE:expression/replacement/`` with an L or U behind it for lower or upper
+case. The first rule whose expression matches the whole name decides; when none does, nobody is let in. Expressions and
+replacements are Java's, with what Kafka makes of them: where a rule matches, *every* match in the name is replaced.
+"""
+
+from __future__ import annotations
+
+import re
+
+from barnabas.security.java_regex import compile_java, replace_all
+
+__all__ = ["InvalidMappingRule", "NoMatchingRule", "SslPrincipalMapper"]
+
+_BLANK = " \t\n\x0b\f\r"
+_ANY = r"[^\n\r\x85\u2028\u2029]"
+_PATTERN = rf"(DEFAULT)|RULE:((\\{_ANY}|[^\\/])*)/((\\{_ANY}|[^\\/])*)/([LU]?){_ANY}*?|({_ANY}*?)"
+_SPLITTER = re.compile(rf"[{_BLANK}]*({_PATTERN})[{_BLANK}]*(,[{_BLANK}]*|\Z)")
+_PARSER = re.compile(_PATTERN)
+_BACK_REFERENCE = re.compile(r"\$([0-9]+)")
+
+
+class InvalidMappingRule(ValueError):
+    """The rules can't be used; the text names the rule."""
+
+
+class NoMatchingRule(ValueError):
+    """No rule says who the bearer of this name is."""
+
+
+class _Rule:
+    __slots__ = ("case", "pattern", "replacement", "source")
+
+    def __init__(self, source: str, replacement: str, case: str) -> None:
+        self.source = source
+        self.case = case
+        self.pattern = compile_java(source)
+        self.replacement = _with_literal_references(replacement, self.pattern.groups)
+
+    def apply(self, name: str) -> str | None:
+        if self.pattern.fullmatch(name) is None:
+            return None
+        mapped = replace_all(self.pattern, self.replacement, name)
+        return mapped.lower() if self.case == "L" else mapped.upper() if self.case == "U" else mapped
+
+
+class SslPrincipalMapper:
+    """The rules, read once. Raises InvalidMappingRule."""
+
+    def __init__(self, rules: str | None = "DEFAULT") -> None:
+        self._rules: list[_Rule | None] = []
+        self._texts: list[str] = []
+        for text in _split("DEFAULT" if rules is None else rules):
+            self._add(text)
+
+    def _add(self, text: str) -> None:
+        match = _PARSER.match(text)
+        if match is None or match.end() < len(text):
+            unmatched = text[0 if match is None else match.end() :]
+            raise InvalidMappingRule(f"Invalid rule: `{text}`, unmatched substring: `{unmatched}`")
+        if match[1] is not None:
+            self._rules.append(None)
+            self._texts.append("DEFAULT")
+        elif match[2] is not None:
+            try:
+                self._rules.append(_Rule(match[2], match[4], match[6]))
+            except ValueError as error:
+                raise InvalidMappingRule(f"Invalid rule: `{text}`: {error}") from None
+            self._texts.append(f"RULE:{match[2]}/{match[4]}" + (f"/{match[6]}" if match[6] else ""))
+
+    def name_of(self, distinguished_name: str) -> str:
+        """Raises NoMatchingRule, or ValueError when the replacement of the rule that matches can't be followed."""
+        for rule in self._rules:
+            mapped = distinguished_name if rule is None else rule.apply(distinguished_name)
+            if mapped is not None:
+                return mapped
+        raise NoMatchingRule(f"No rules apply to {distinguished_name}, rules [{', '.join(self._texts)}]")
+
+    def __str__(self) -> str:
+        return f"SslPrincipalMapper(rules = [{', '.join(self._texts)}])"
+
+
+def _split(rules: str) -> list[str]:
+    trimmed = rules.strip("".join(map(chr, range(33))))
+    return [match[1] for match in _SPLITTER.finditer(trimmed)]
+
+
+def _with_literal_references(replacement: str, groups: int) -> str:
+    """A reference to a group that there is not stands for itself, in an expression that has groups.
+
+    The places to quote are found in the text as it was, also after a first backslash has moved what follows: so does
+    Kafka's.
+    """
+    if not groups:
+        return replacement
+    value = replacement
+    for match in _BACK_REFERENCE.finditer(replacement):
+        number = int(match[1])
+        if match[1].startswith("0"):
+            continue
+        while number > groups and number >= 10:
+            number //= 10
+        if number > groups:
+            start = match.start()
+            value = f"{value[:start]}\\{value[start:]}"
+    return value
