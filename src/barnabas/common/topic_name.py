@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 __all__ = [
+    "ACCESS_AUDIT_TOPIC",
     "INTERNAL_TOPIC_NAMES",
     "TOPIC_NAME_LENGTH_MAX",
     "has_collision",
@@ -16,7 +17,12 @@ __all__ = [
 TOPIC_NAME_LENGTH_MAX = 249
 """A directory is called ``topic-partition``, and file names end at 255 bytes."""
 
-INTERNAL_TOPIC_NAMES = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+ACCESS_AUDIT_TOPIC = "__access_audit"
+"""Our own: decisions about access. Only nodes write to it."""
+
+INTERNAL_TOPIC_NAMES = frozenset(
+    {"__consumer_offsets", "__transaction_state", "__share_group_state", ACCESS_AUDIT_TOPIC}
+)
 
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
 

@@ -26,6 +26,7 @@ class ControllerConfig:
         "min_insync_replicas",
         "node_id",
         "num_partitions",
+        "protect_access_audit",
         "remote_storage_system_enable",
         "served",
         "static_configs",
@@ -50,6 +51,7 @@ class ControllerConfig:
         supported_features: Mapping[str, VersionRange] = SUPPORTED_FEATURES,
         create_topic_policy: CreateTopicPolicy | None = None,
         alter_config_policy: AlterConfigPolicy | None = None,
+        protect_access_audit: bool = False,
     ) -> None:
         self.node_id = node_id
         self.cluster_id = cluster_id
@@ -67,3 +69,5 @@ class ControllerConfig:
         self.supported_features = supported_features
         self.create_topic_policy = create_topic_policy
         self.alter_config_policy = alter_config_policy
+        self.protect_access_audit = protect_access_audit
+        """Whether the topic of the access audit may not be deleted."""

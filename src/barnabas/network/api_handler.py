@@ -12,17 +12,20 @@ or None when the request has no answer.
 
 from __future__ import annotations
 
+from collections import Counter
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
-from barnabas.common.errors import ApiException, ErrorCode, InvariantViolated, invariant
-from barnabas.common.resource import CLUSTER_NAME, ResourceType
+from barnabas.common.errors import InvariantViolated, invariant
+from barnabas.common.resource import CLUSTER_NAME, PatternType, ResourceType
 from barnabas.protocol.api_keys import API_TABLE, ApiKey
+from barnabas.security.authorizer.denial import denial_error, denial_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from barnabas.common.acl import AclOperation
+    from barnabas.common.errors import ApiException
     from barnabas.protocol.schema import Message
     from barnabas.security.authorizer.authorizer import Authorizer
     from barnabas.security.request_context import RequestContext
@@ -40,7 +43,12 @@ class AclRule(NamedTuple):
 
 
 class Access:
-    """The one point where a request's access is decided. Made anew for each request."""
+    """The one point where a request's access is decided, and told to the audit. Made anew for each request.
+
+    ``log_if_denied`` and ``log_if_allowed`` are False where a question only filters or is a first try: then nobody
+    attempted anything (acl-matrix: logging flags). ``references`` is how often the request names the resource; a
+    handler asks once per resource, not once per partition.
+    """
 
     __slots__ = ("_rules", "authorizer", "context")
 
@@ -50,42 +58,102 @@ class Access:
         self.context = context
 
     def allows(
-        self, resource_type: ResourceType, operation: AclOperation, name: str, *, log_if_denied: bool = True
+        self,
+        resource_type: ResourceType,
+        operation: AclOperation,
+        name: str,
+        *,
+        log_if_allowed: bool = True,
+        log_if_denied: bool = True,
+        references: int = 1,
     ) -> bool:
         if (resource_type, operation) not in self._rules:
             raise self._undeclared(operation)
-        return self.authorizer.authorize(self.context, operation, resource_type, name, log_if_denied=log_if_denied)
+        authorizer = self.authorizer
+        allowed = authorizer.authorize(
+            self.context, operation, resource_type, name, log_if_allowed=log_if_allowed, log_if_denied=log_if_denied
+        )
+        audit = authorizer.audit
+        if audit is not None and (log_if_allowed and audit.wants_allowed if allowed else log_if_denied):
+            audit.decided(authorizer, self.context, operation, resource_type, name, allowed, references)
+        return allowed
 
     def _undeclared(self, operation: AclOperation) -> InvariantViolated:
         return InvariantViolated(f"{self.context.api_key.name} did not declare {operation.name}")
 
-    def allows_on_cluster(self, operation: AclOperation, *, log_if_denied: bool = True) -> bool:
-        return self.allows(ResourceType.CLUSTER, operation, CLUSTER_NAME, log_if_denied=log_if_denied)
+    def allows_on_cluster(
+        self, operation: AclOperation, *, log_if_allowed: bool = True, log_if_denied: bool = True
+    ) -> bool:
+        return self.allows(
+            ResourceType.CLUSTER, operation, CLUSTER_NAME, log_if_allowed=log_if_allowed, log_if_denied=log_if_denied
+        )
 
     def allows_any(self, resource_type: ResourceType, operation: AclOperation) -> bool:
         """Whether at least one resource of the type is allowed."""
         if (resource_type, operation) not in self._rules:
             raise self._undeclared(operation)
-        return self.authorizer.authorize_by_resource_type(self.context, operation, resource_type)
+        allowed = self.authorizer.authorize_by_resource_type(self.context, operation, resource_type)
+        self._audit_of_all(resource_type, operation, allowed=allowed, references=1)
+        return allowed
 
     def allowed(
-        self, resource_type: ResourceType, operation: AclOperation, names: Iterable[str], *, log_if_denied: bool = True
+        self,
+        resource_type: ResourceType,
+        operation: AclOperation,
+        names: Iterable[str],
+        *,
+        log_if_allowed: bool = True,
+        log_if_denied: bool = True,
     ) -> set[str]:
         """Those of ``names`` that are allowed; each name is decided once."""
-        return {name for name in set(names) if self.allows(resource_type, operation, name, log_if_denied=log_if_denied)}
+        return {
+            name
+            for name, references in Counter(names).items()
+            if self.allows(
+                resource_type,
+                operation,
+                name,
+                log_if_allowed=log_if_allowed,
+                log_if_denied=log_if_denied,
+                references=references,
+            )
+        }
 
     def allowed_in_order(
-        self, resource_type: ResourceType, operation: AclOperation, names: Sequence[str]
+        self, resource_type: ResourceType, operation: AclOperation, names: Sequence[str], *, is_listing: bool = False
     ) -> Sequence[str]:
-        """Those of ``names`` that are allowed, in their order; ``names`` itself when all are. Never logged."""
+        """Those of ``names`` that are allowed, in their order; ``names`` itself when all are.
+
+        Single names are not told to the audit. A listing that somebody asked for is, as one access to any of them.
+        """
         if (resource_type, operation) not in self._rules:
             raise self._undeclared(operation)
-        return self.authorizer.filter_authorized(self.context, operation, resource_type, names)
+        allowed = self.authorizer.filter_authorized(self.context, operation, resource_type, names)
+        if is_listing and allowed:
+            self._audit_of_all(resource_type, operation, allowed=True, references=len(allowed))
+        return allowed
+
+    def _audit_of_all(
+        self, resource_type: ResourceType, operation: AclOperation, *, allowed: bool, references: int
+    ) -> None:
+        audit = self.authorizer.audit
+        if audit is not None and (audit.wants_allowed or not allowed):
+            audit.decided(
+                self.authorizer, self.context, operation, resource_type, "*", allowed, references, PatternType.ANY
+            )
+
+    def denial(self, operation: AclOperation, resource_type: ResourceType, name: str) -> str:
+        """What the caller may read: ``User:billing lacks WRITE on Topic:orders``."""
+        return denial_text(self.context, operation, resource_type, name)
+
+    def denied(self, operation: AclOperation, resource_type: ResourceType, name: str = CLUSTER_NAME) -> ApiException:
+        """``denial`` with the error code of the resource type."""
+        return denial_error(self.context, operation, resource_type, name)
 
     def require_on_cluster(self, operation: AclOperation) -> None:
         """Raise CLUSTER_AUTHORIZATION_FAILED unless allowed."""
         if not self.allows_on_cluster(operation):
-            raise ApiException(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed.")
+            raise self.denied(operation, ResourceType.CLUSTER)
 
     def operations_on(self, resource_type: ResourceType, name: str) -> int:
         """Bits of the operations that the caller has on the resource (KIP-430)."""
@@ -99,7 +167,7 @@ class Access:
 class ApiHandler:
     """A handler with what it declared. ``on_error`` builds the response for an ApiException that it raised."""
 
-    __slots__ = ("acl", "api_key", "function", "on_error", "request_type", "response_type")
+    __slots__ = ("acl", "api_key", "function", "on_error", "read", "request_type", "response_type")
 
     def __init__(
         self,
@@ -107,7 +175,9 @@ class ApiHandler:
         acl: frozenset[AclRule],
         function: Callable[..., Any],
         on_error: Callable[[Any, ApiException], Message] | None,
+        check: Callable[[Any], None] | None = None,
     ) -> None:
+        """``check`` raises DecodeError for a body that decodes and that Kafka's request class refuses all the same."""
         self.api_key = api_key
         self.acl = acl
         self.function = function
@@ -115,6 +185,9 @@ class ApiHandler:
         messages = import_module(f"barnabas.protocol.messages.{api_key.name.lower()}")
         self.request_type: type[Message] = getattr(messages, f"{name}Request")
         self.response_type: type[Message] = getattr(messages, f"{name}Response")
+        self.read: Callable[[Any, int, int], tuple[Any, int]] = self.request_type.read
+        if check is not None:
+            self.read = _checked(self.request_type, check)
         self.on_error = on_error or self._top_level_error
 
     def _top_level_error(self, request: Message, error: ApiException) -> Message:
@@ -126,16 +199,27 @@ class ApiHandler:
         return cast("Message", response)
 
 
+def _checked(request_type: type[Message], check: Callable[[Any], None]) -> Callable[[Any, int, int], tuple[Any, int]]:
+    def read(buffer: Any, position: int, version: int) -> tuple[Any, int]:
+        request, end = request_type.read(buffer, position, version)
+        check(request)
+        return request, end
+
+    return read
+
+
 def handles(
     api_key: ApiKey,
     *,
     acl: Iterable[AclRule] = (),
     on_error: Callable[[Any, ApiException], Message] | None = None,
+    check: Callable[[Any], None] | None = None,
 ) -> Callable[[F], F]:
     """Mark a function as the handler of an API; a module has exactly one."""
 
     def mark(function: F) -> F:
-        function.api_handler = ApiHandler(api_key, frozenset(acl), function, on_error)  # type: ignore[attr-defined]
+        handler = ApiHandler(api_key, frozenset(acl), function, on_error, check)
+        function.api_handler = handler  # type: ignore[attr-defined]
         return function
 
     return mark

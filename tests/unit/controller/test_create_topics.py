@@ -14,6 +14,7 @@ from barnabas.protocol.messages.create_topics import (
     CreatableTopicConfig,
     CreatableTopicResult,
 )
+from barnabas.security.authorizer.authorizer import Authorizer
 from barnabas.security.request_context import RequestContext
 from tests.unit.controller.controller_harness import ControllerHarness, directory_of, topic
 
@@ -183,7 +184,7 @@ def test_no_topic_is_created_while_every_broker_is_fenced() -> None:
     )
 
 
-class _Only:
+class _Only(Authorizer):
     """Allows what is listed, nothing else."""
 
     def __init__(self, *allowed: tuple[AclOperation, ResourceType, str]) -> None:
@@ -196,6 +197,7 @@ class _Only:
         resource_type: ResourceType,
         resource_name: str,
         *,
+        log_if_allowed: bool = True,
         log_if_denied: bool = True,
     ) -> bool:
         return (operation, resource_type, resource_name) in self._allowed
@@ -214,7 +216,11 @@ def test_create_on_the_topic_suffices_and_configs_need_their_own_right(harness: 
     mine, theirs = harness.create(topic("mine"), topic("theirs")).topics
     assert (mine.name, mine.error_code, mine.topic_config_error_code) == ("mine", 0, 29)
     assert (mine.num_partitions, mine.configs) == (-1, [])
-    assert (theirs.name, theirs.error_code, theirs.error_message) == ("theirs", 29, "Authorization failed.")
+    assert (theirs.name, theirs.error_code, theirs.error_message) == (
+        "theirs",
+        29,
+        "User:ANONYMOUS lacks CREATE on Topic:theirs",
+    )
 
 
 def test_create_on_the_cluster_suffices(harness: ControllerHarness) -> None:

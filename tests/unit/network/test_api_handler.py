@@ -30,6 +30,7 @@ class OnlyNamed(AllowAllAuthorizer):
         resource_type: ResourceType,
         resource_name: str,
         *,
+        log_if_allowed: bool = True,
         log_if_denied: bool = True,
     ) -> bool:
         self.asked.append((resource_name, log_if_denied))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from barnabas.broker.auto_topic_creation import INTERNAL_TOPICS
 from barnabas.common.acl import AclOperation
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.resource import ResourceType
@@ -39,7 +40,7 @@ def _error_response(request: DeleteRecordsRequest, error: ApiException) -> Delet
 def handle_delete_records(broker: Broker, request: DeleteRecordsRequest, access: Access) -> DeleteRecordsResponse:
     response = DeleteRecordsResponse()
     for topic in request.topics:
-        allowed = access.allows(ResourceType.TOPIC, AclOperation.DELETE, topic.name)
+        allowed = access.allows(ResourceType.TOPIC, AclOperation.DELETE, topic.name, references=len(topic.partitions))
         result = DeleteRecordsTopicResult(name=topic.name)
         for wanted in topic.partitions:
             try:
@@ -55,6 +56,10 @@ def handle_delete_records(broker: Broker, request: DeleteRecordsRequest, access:
 
 
 def _delete(broker: Broker, topic_partition: TopicPartition, offset: int) -> int:
+    if topic_partition.topic in INTERNAL_TOPICS:
+        raise ApiException(
+            ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot delete records of internal topic {topic_partition.topic}"
+        )
     partition = broker.replicas.leader_of(topic_partition)
     log = partition.log
     if not log.config.delete:

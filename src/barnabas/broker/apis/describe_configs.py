@@ -50,11 +50,6 @@ _PROTECTED_BY = {
     ConfigResourceType.BROKER_LOGGER: ResourceType.CLUSTER,
     ConfigResourceType.CLIENT_METRICS: ResourceType.CLUSTER,
 }
-_DENIED = {
-    ResourceType.TOPIC: ApiException(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Topic authorization failed."),
-    ResourceType.GROUP: ApiException(ErrorCode.GROUP_AUTHORIZATION_FAILED, "Group authorization failed."),
-    ResourceType.CLUSTER: ApiException(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed."),
-}
 
 
 def _error_response(request: DescribeConfigsRequest, error: ApiException) -> DescribeConfigsResponse:
@@ -79,7 +74,7 @@ def handle_describe_configs(broker: Broker, request: DescribeConfigsRequest, acc
             protected_by = _protected_by(resource)
             name = CLUSTER_NAME if protected_by is ResourceType.CLUSTER else resource.resource_name
             if not access.allows(protected_by, AclOperation.DESCRIBE_CONFIGS, name):
-                denied.append(_failed(resource, _DENIED[protected_by]))
+                denied.append(_failed(resource, access.denied(AclOperation.DESCRIBE_CONFIGS, protected_by, name)))
                 continue
             entries = describer.describe(resource)
         except ApiException as error:

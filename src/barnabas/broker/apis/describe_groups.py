@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
 
 _AUTHORIZED_OPERATIONS_SINCE = 3
+_ERROR_MESSAGE_SINCE = 6
 
 
 def _error_response(request: DescribeGroupsRequest, error: ApiException) -> DescribeGroupsResponse:
@@ -40,6 +41,11 @@ def handle_describe_groups(broker: Broker, request: DescribeGroupsRequest, acces
             if wants_operations and described.error_code == ErrorCode.NONE:
                 described.authorized_operations = access.operations_on(ResourceType.GROUP, group_id)
         else:
-            described = DescribedGroup(group_id=group_id, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
+            described = DescribedGroup(
+                group_id=group_id,
+                error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED,
+            )
+            if access.context.api_version >= _ERROR_MESSAGE_SINCE:
+                described.error_message = access.denial(AclOperation.DESCRIBE, ResourceType.GROUP, group_id)
         response.groups.append(described)
     return response

@@ -52,7 +52,11 @@ def handle_describe_topic_partitions(
     names = sorted(broker.metadata.sorted_topic_names if wants_all else {topic.name for topic in request.topics})
     if cursor is not None:
         names = [name for name in names if name >= cursor.topic_name]
-    allowed = access.allowed(ResourceType.TOPIC, AclOperation.DESCRIBE, names, log_if_denied=not wants_all)
+    allowed = (
+        set(access.allowed_in_order(ResourceType.TOPIC, AclOperation.DESCRIBE, names, is_listing=True))
+        if wants_all
+        else access.allowed(ResourceType.TOPIC, AclOperation.DESCRIBE, names)
+    )
     left = max(1, min(request.response_partition_limit, broker.settings.max_request_partition_size_limit))
     response = DescribeTopicPartitionsResponse()
     denied = []

@@ -82,10 +82,13 @@ async def _wait_and_read(
 ) -> FetchResponse:
     notifiers = reading.partitions if context.session is None else (context.session,)
     await wait_for_bytes(notifiers, request.min_bytes - reading.bytes_read, request.max_wait_ms)
-    return _respond(broker, context, _read_all(broker, request, context, access), access)
+    return _respond(broker, context, _read_all(broker, request, context, access, is_second_look=True), access)
 
 
-def _read_all(broker: Broker, request: FetchRequest, context: FetchContext, access: Access) -> _Reading:
+def _read_all(
+    broker: Broker, request: FetchRequest, context: FetchContext, access: Access, *, is_second_look: bool = False
+) -> _Reading:
+    """Read what there is. A second look decides access anew, and is still the same request to the audit."""
     reading = _Reading()
     left = min(request.max_bytes, broker.settings.fetch_max_bytes)
     committed_only = request.isolation_level == _READ_COMMITTED
@@ -105,7 +108,13 @@ def _read_all(broker: Broker, request: FetchRequest, context: FetchContext, acce
                 raise ApiException(ErrorCode.UNKNOWN_TOPIC_ID)
             permitted = allowed.get(name)
             if permitted is None:
-                permitted = allowed[name] = access.allows(ResourceType.TOPIC, AclOperation.READ, name)
+                permitted = allowed[name] = access.allows(
+                    ResourceType.TOPIC,
+                    AclOperation.READ,
+                    name,
+                    log_if_allowed=not is_second_look,
+                    log_if_denied=not is_second_look,
+                )
             if not permitted:
                 raise ApiException(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
             partition = broker.replicas.leader_of(TopicPartition(name, key.partition), wanted.current_leader_epoch)

@@ -86,20 +86,18 @@ def _respond(
 def _key_error(key_type: int, key: str, access: Access) -> ApiException | None:
     if key_type == _GROUP:
         if not access.allows(ResourceType.GROUP, AclOperation.DESCRIBE, key):
-            return ApiException(ErrorCode.GROUP_AUTHORIZATION_FAILED, "Group authorization failed.")
+            return access.denied(AclOperation.DESCRIBE, ResourceType.GROUP, key)
         return None
     if key_type == _TRANSACTION:
         if not access.allows(ResourceType.TRANSACTIONAL_ID, AclOperation.DESCRIBE, key):
-            return ApiException(
-                ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "Transactional Id authorization failed."
-            )
+            return access.denied(AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, key)
         return ApiException(
             ErrorCode.INVALID_REQUEST,
             "Transactions are not supported by this broker yet; use a producer without a transactional id.",
         )
     if key_type == _SHARE and access.context.api_version >= _SHARE_SINCE:
         if not access.allows_on_cluster(AclOperation.CLUSTER_ACTION):
-            return ApiException(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed.")
+            return access.denied(AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER)
         return ApiException(ErrorCode.INVALID_REQUEST, "Share groups are not supported by this broker.")
     return ApiException(ErrorCode.INVALID_REQUEST, f"Unknown coordinator type {key_type}.")
 

@@ -35,12 +35,12 @@ def handle_init_producer_id(
 ) -> InitProducerIdResponse | Awaitable[InitProducerIdResponse]:
     if request.transactional_id is not None:
         if not access.allows(ResourceType.TRANSACTIONAL_ID, AclOperation.WRITE, request.transactional_id):
-            raise ApiException(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+            raise access.denied(AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
         raise ApiException(ErrorCode.INVALID_REQUEST, "Transactions are not supported by this broker yet.")
     if not access.allows_on_cluster(AclOperation.IDEMPOTENT_WRITE, log_if_denied=False) and not access.allows_any(
         ResourceType.TOPIC, AclOperation.WRITE
     ):
-        raise ApiException(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+        raise access.denied(AclOperation.IDEMPOTENT_WRITE, ResourceType.CLUSTER)
     if (request.producer_id < 0) != (request.producer_epoch < 0):
         raise ApiException(ErrorCode.INVALID_REQUEST)
     producer_id = broker.producer_ids.take_now()

@@ -27,11 +27,7 @@ if TYPE_CHECKING:
 def handle_list_groups(broker: Broker, request: ListGroupsRequest, access: Access) -> ListGroupsResponse:
     response: ListGroupsResponse = broker.groups.coordinator.list_groups(request)
     if not access.allows_on_cluster(AclOperation.DESCRIBE, log_if_denied=False):
-        allowed = access.allowed(
-            ResourceType.GROUP,
-            AclOperation.DESCRIBE,
-            (group.group_id for group in response.groups),
-            log_if_denied=False,
-        )
+        names = [group.group_id for group in response.groups]
+        allowed = set(access.allowed_in_order(ResourceType.GROUP, AclOperation.DESCRIBE, names, is_listing=True))
         response.groups = [group for group in response.groups if group.group_id in allowed]
     return response

@@ -63,7 +63,7 @@ def handle_list_offsets(broker: Broker, request: ListOffsetsRequest, access: Acc
     )
     response = ListOffsetsResponse()
     for topic in request.topics:
-        allowed = access.allows(ResourceType.TOPIC, AclOperation.DESCRIBE, topic.name)
+        allowed = access.allows(ResourceType.TOPIC, AclOperation.DESCRIBE, topic.name, references=len(topic.partitions))
         answers = []
         for wanted in topic.partitions:
             try:

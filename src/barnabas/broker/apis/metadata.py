@@ -13,7 +13,7 @@ from barnabas.broker.topic_segments import NO_OPERATIONS, topic_segment, topic_t
 from barnabas.common.acl import AclOperation
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.resource import CLUSTER_NAME, ResourceType
-from barnabas.common.topic_name import topic_name_problem
+from barnabas.common.topic_name import ACCESS_AUDIT_TOPIC, topic_name_problem
 from barnabas.common.uuid import Uuid
 from barnabas.network.api_handler import Access, AclRule, handles
 from barnabas.protocol.api_keys import ApiKey
@@ -142,7 +142,7 @@ class _Topics:
 
     def add_all(self) -> None:
         names = self._broker.metadata.sorted_topic_names
-        allowed = self._access.allowed_in_order(ResourceType.TOPIC, AclOperation.DESCRIBE, names)
+        allowed = self._access.allowed_in_order(ResourceType.TOPIC, AclOperation.DESCRIBE, names, is_listing=True)
         segments = self._segments()
         if allowed is not names:
             by_name = dict(zip(names, segments, strict=True))
@@ -191,7 +191,7 @@ class _Topics:
             topic = self._broker.metadata.topic(name)
             if topic is not None:
                 self._add(name, topic_segment(self._broker.metadata, topic, self._listener, self._version))
-            elif self._may_create and topic_name_problem(name) is None:
+            elif self._may_create and topic_name_problem(name) is None and name != ACCESS_AUDIT_TOPIC:
                 missing.append(name)
             else:
                 code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -80,7 +80,8 @@ def _existing(
         topic.name = image.name
     else:
         image = broker.metadata.topic(topic.name)
-    if not access.allows(ResourceType.TOPIC, AclOperation.READ, topic.name):
+    references = len(topic.partitions)
+    if not access.allows(ResourceType.TOPIC, AclOperation.READ, topic.name, references=references):
         return [], ErrorCode.TOPIC_AUTHORIZATION_FAILED
     if image is None:
         return [], ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -54,7 +54,8 @@ def handle_offset_delete(
 def _existing(
     broker: Broker, topic: OffsetDeleteRequestTopic, access: Access
 ) -> tuple[list[OffsetDeleteRequestPartition], ErrorCode]:
-    if not access.allows(ResourceType.TOPIC, AclOperation.READ, topic.name):
+    references = len(topic.partitions)
+    if not access.allows(ResourceType.TOPIC, AclOperation.READ, topic.name, references=references):
         return [], ErrorCode.TOPIC_AUTHORIZATION_FAILED
     image = broker.metadata.topic(topic.name)
     existing = {} if image is None else image.partitions

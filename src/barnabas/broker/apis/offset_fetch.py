@@ -146,7 +146,8 @@ def _topic_error(broker: Broker, topic: OffsetFetchRequestTopics, access: Access
         if image is None:
             return ErrorCode.UNKNOWN_TOPIC_ID
         topic.name = image.name
-    if not access.allows(ResourceType.TOPIC, AclOperation.DESCRIBE, topic.name):
+    references = len(topic.partition_indexes)
+    if not access.allows(ResourceType.TOPIC, AclOperation.DESCRIBE, topic.name, references=references):
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
     return ErrorCode.NONE
 

@@ -47,7 +47,9 @@ def handle_offset_for_leader_epoch(
     is_broker = access.allows_on_cluster(AclOperation.CLUSTER_ACTION, log_if_denied=False)
     response = OffsetForLeaderEpochResponse()
     for topic in request.topics:
-        allowed = is_broker or access.allows(ResourceType.TOPIC, AclOperation.DESCRIBE, topic.topic)
+        allowed = is_broker or access.allows(
+            ResourceType.TOPIC, AclOperation.DESCRIBE, topic.topic, references=len(topic.partitions)
+        )
         result = OffsetForLeaderTopicResult(topic=topic.topic)
         for wanted in topic.partitions:
             answer = EpochEndOffset(partition=wanted.partition)

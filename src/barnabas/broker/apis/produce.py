@@ -12,6 +12,7 @@ from barnabas.broker.auto_topic_creation import INTERNAL_TOPICS
 from barnabas.common.acl import AclOperation
 from barnabas.common.errors import ApiException, ErrorCode, InvalidRecords
 from barnabas.common.resource import ResourceType
+from barnabas.common.topic_name import ACCESS_AUDIT_TOPIC
 from barnabas.common.topic_partition import TopicPartition
 from barnabas.network.api_handler import Access, AclRule, handles
 from barnabas.network.connection import CloseConnection
@@ -71,7 +72,7 @@ def handle_produce(
 ) -> ProduceResponse | Awaitable[ProduceResponse | None] | None:
     if request.transactional_id is not None:
         if not access.allows(ResourceType.TRANSACTIONAL_ID, AclOperation.WRITE, request.transactional_id):
-            raise ApiException(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+            raise access.denied(AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
         raise ApiException(ErrorCode.INVALID_REQUEST, "Transactions are not supported by this broker yet.")
     if request.acks not in (0, 1, -1):
         raise ApiException(ErrorCode.INVALID_REQUIRED_ACKS)
@@ -101,7 +102,7 @@ class _Producing:
         by_id = version >= _TOPIC_IDS_SINCE
         for topic in self.request.topic_data:
             name = broker.replicas.topic_name(topic.topic_id) if by_id else topic.name
-            error = _topic_error(broker, self.access, name)
+            error = _topic_error(self.access, name, len(topic.partition_data))
             answers = []
             for data in topic.partition_data:
                 answer = PartitionProduceResponse(index=data.index)
@@ -154,12 +155,12 @@ class _Producing:
             _hint_at_leader(self.broker, name, answer, failure, self.leaders)
 
 
-def _topic_error(broker: Broker, access: Access, name: str | None) -> ApiException | None:
+def _topic_error(access: Access, name: str | None, references: int) -> ApiException | None:
     if name is None:
         return ApiException(ErrorCode.UNKNOWN_TOPIC_ID)
-    if not access.allows(ResourceType.TOPIC, AclOperation.WRITE, name):
-        return ApiException(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-    if name in INTERNAL_TOPICS and access.context.client_id != _INTERNAL_CLIENT_ID:
+    if not access.allows(ResourceType.TOPIC, AclOperation.WRITE, name, references=references):
+        return access.denied(AclOperation.WRITE, ResourceType.TOPIC, name)
+    if name in INTERNAL_TOPICS and (access.context.client_id != _INTERNAL_CLIENT_ID or name == ACCESS_AUDIT_TOPIC):
         return ApiException(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {name}")
     return None
 

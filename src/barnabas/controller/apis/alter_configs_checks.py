@@ -8,6 +8,7 @@ from barnabas.common.acl import AclOperation
 from barnabas.common.errors import ApiError, ErrorCode
 from barnabas.common.resource import CLUSTER_NAME, ResourceType
 from barnabas.metadata.image.configs import ConfigResource, ConfigResourceType
+from barnabas.security.authorizer.denial import denial_error
 
 if TYPE_CHECKING:
     from barnabas.security.authorizer.authorizer import Authorizer
@@ -17,19 +18,17 @@ __all__ = ["DUPLICATE_RESOURCE", "denial"]
 
 DUPLICATE_RESOURCE = ApiError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
 
-_TOPIC_DENIED = ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Topic authorization failed.")
-_GROUP_DENIED = ApiError(ErrorCode.GROUP_AUTHORIZATION_FAILED, "Group authorization failed.")
-_CLUSTER_DENIED = ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed.")
-
 
 def denial(authorizer: Authorizer, context: RequestContext, resource: ConfigResource) -> ApiError | None:
     """The error of a caller that may not alter the resource, or of a type that has no configs here."""
     if resource.type == ConfigResourceType.TOPIC:
-        protected, name, refused = ResourceType.TOPIC, resource.name, _TOPIC_DENIED
+        protected, name = ResourceType.TOPIC, resource.name
     elif resource.type == ConfigResourceType.GROUP:
-        protected, name, refused = ResourceType.GROUP, resource.name, _GROUP_DENIED
+        protected, name = ResourceType.GROUP, resource.name
     elif resource.type in (ConfigResourceType.BROKER, ConfigResourceType.CLIENT_METRICS):
-        protected, name, refused = ResourceType.CLUSTER, CLUSTER_NAME, _CLUSTER_DENIED
+        protected, name = ResourceType.CLUSTER, CLUSTER_NAME
     else:
         return ApiError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {resource.type}")
-    return None if authorizer.authorize(context, AclOperation.ALTER_CONFIGS, protected, name) else refused
+    if authorizer.authorize(context, AclOperation.ALTER_CONFIGS, protected, name):
+        return None
+    return ApiError.of(denial_error(context, AclOperation.ALTER_CONFIGS, protected, name))

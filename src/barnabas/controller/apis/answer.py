@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from barnabas.common.acl import AclOperation
-from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.resource import CLUSTER_NAME, ResourceType
+from barnabas.security.authorizer.denial import denial_error
 
 if TYPE_CHECKING:
     from barnabas.security.authorizer.authorizer import Authorizer
@@ -34,14 +34,6 @@ def allowed_on_cluster(
     authorizer: Authorizer, context: RequestContext, operation: AclOperation, *, log_if_denied: bool = True
 ) -> bool:
     return authorizer.authorize(context, operation, ResourceType.CLUSTER, CLUSTER_NAME, log_if_denied=log_if_denied)
-
-
-def _cluster_denied(context: RequestContext, operation: AclOperation) -> ApiException:
-    """The refusal names who lacks what, and nothing of our insides."""
-    return ApiException(
-        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
-        f"Principal {context.principal} lacks {operation.name} on Cluster:{CLUSTER_NAME}",
-    )
 
 
 def allowed_topics(
@@ -81,4 +73,4 @@ def require_cluster_action(authorizer: Authorizer, context: RequestContext) -> N
 
 def require_on_cluster(authorizer: Authorizer, context: RequestContext, operation: AclOperation) -> None:
     if not allowed_on_cluster(authorizer, context, operation):
-        raise _cluster_denied(context, operation)
+        raise denial_error(context, operation, ResourceType.CLUSTER, CLUSTER_NAME)

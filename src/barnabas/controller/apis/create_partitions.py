@@ -15,6 +15,7 @@ from barnabas.protocol.messages.create_partitions import (
     CreatePartitionsResponse,
     CreatePartitionsTopicResult,
 )
+from barnabas.security.authorizer.denial import denial_text
 
 if TYPE_CHECKING:
     from barnabas.controller.quorum_controller import QuorumController
@@ -33,7 +34,15 @@ def handle(
     once, often = split_duplicates(topic.name for topic in request.topics)
     alterable = allowed_topics(authorizer, context, AclOperation.ALTER, once)
     refused = [_refusal(name, ErrorCode.INVALID_REQUEST, DUPLICATE_TOPIC_NAME) for name in often]
-    refused.extend(_refusal(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED, None) for name in once if name not in alterable)
+    refused.extend(
+        _refusal(
+            name,
+            ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+            denial_text(context, AclOperation.ALTER, ResourceType.TOPIC, name),
+        )
+        for name in once
+        if name not in alterable
+    )
     topics = [topic for topic in request.topics if topic.name in alterable]
 
     def decide() -> ControllerResult[CreatePartitionsResponse]:

@@ -17,6 +17,7 @@ from barnabas.controller.controller_result import ControllerResult
 from barnabas.controller.topic_names import CLUSTER_METADATA_TOPIC
 from barnabas.network.api_handler import AclRule
 from barnabas.protocol.messages.create_topics import CreatableTopicResult, CreateTopicsRequest, CreateTopicsResponse
+from barnabas.security.authorizer.denial import denial_text
 
 if TYPE_CHECKING:
     from barnabas.controller.quorum_controller import QuorumController
@@ -46,7 +47,11 @@ def handle(
     if not allowed_on_cluster(authorizer, context, AclOperation.CREATE, log_if_denied=False):
         creatable = allowed_topics(authorizer, context, AclOperation.CREATE, once)
     refused.extend(
-        _refusal(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
+        _refusal(
+            name,
+            ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+            denial_text(context, AclOperation.CREATE, ResourceType.TOPIC, name),
+        )
         for name in once
         if name not in creatable
     )

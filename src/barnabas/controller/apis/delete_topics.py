@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from barnabas.common.acl import AclOperation
 from barnabas.common.errors import ApiError, ApiException, ErrorCode
 from barnabas.common.resource import ResourceType
+from barnabas.common.topic_name import ACCESS_AUDIT_TOPIC
 from barnabas.common.uuid import Uuid
 from barnabas.controller.apis.answer import (
     DUPLICATE_TOPIC_NAME,
@@ -22,6 +23,7 @@ from barnabas.controller.controller_result import ControllerResult
 from barnabas.controller.topic_deletion import UNKNOWN_TOPIC_ID
 from barnabas.network.api_handler import AclRule
 from barnabas.protocol.messages.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicsResponse
+from barnabas.security.authorizer.denial import denial_error
 
 if TYPE_CHECKING:
     from barnabas.controller.quorum_controller import QuorumController
@@ -38,7 +40,10 @@ ACL = (
 )
 
 _UNKNOWN_TOPIC = ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
-_DENIED = ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Topic authorization failed.")
+_PROTECTED = ApiError(
+    ErrorCode.INVALID_REQUEST,
+    f"Topic {ACCESS_AUDIT_TOPIC} can't be deleted while barnabas.audit.topic.enable is true.",
+)
 _FIRST_VERSION_WITH_DISABLED_ERROR = 3
 
 
@@ -74,7 +79,9 @@ class _Selection:
     ) -> None:
         self.refused: list[DeletableTopicResult] = []
         self.names_by_id: dict[Uuid, str] = {}
+        self._context = context
         self._topics = controller.state.image.topics
+        self._is_audit_protected = controller.config.protect_access_audit
         names, ids, duplicate_ids = self._distinct(request)
         known = {i: topic.name for i in ids if (topic := self._topics.by_id.get(i)) is not None}
         for unknown in ids:
@@ -87,10 +94,14 @@ class _Selection:
             describable = allowed_topics(authorizer, context, AclOperation.DESCRIBE, everybody)
             deletable = allowed_topics(authorizer, context, AclOperation.DELETE, everybody)
         for topic_id, name in known.items():
-            if name in deletable:
-                self.names_by_id[topic_id] = name
+            if name not in describable:
+                self._refuse(None, topic_id, self._denied(AclOperation.DESCRIBE, str(topic_id)))
+            elif name not in deletable:
+                self._refuse(name, topic_id, self._denied(AclOperation.DELETE, name))
+            elif self._is_audit_protected and name == ACCESS_AUDIT_TOPIC:
+                self._refuse(name, topic_id, _PROTECTED)
             else:
-                self._refuse(name if name in describable else None, topic_id, _DENIED)
+                self.names_by_id[topic_id] = name
         self._select_names(names, describable, deletable, duplicate_ids)
 
     def _distinct(self, request: DeleteTopicsRequest) -> tuple[dict[str, None], dict[Uuid, None], set[Uuid]]:
@@ -122,16 +133,22 @@ class _Selection:
         for name in names:
             topic = self._topics.get(name)
             if name not in describable:
-                self._refuse(name, Uuid.ZERO, _DENIED)
+                self._refuse(name, Uuid.ZERO, self._denied(AclOperation.DESCRIBE, name))
             elif topic is None:
                 self._refuse(name, Uuid.ZERO, _UNKNOWN_TOPIC)
             elif name not in deletable:
-                self._refuse(name, Uuid.ZERO, _DENIED)
+                self._refuse(name, Uuid.ZERO, self._denied(AclOperation.DELETE, name))
+            elif self._is_audit_protected and name == ACCESS_AUDIT_TOPIC:
+                self._refuse(name, Uuid.ZERO, _PROTECTED)
             elif topic.id in duplicate_ids or topic.id in self.names_by_id:
                 reason = _invalid("The provided topic name maps to an ID that was already supplied.")
                 self._refuse(name, topic.id, reason)
             else:
                 self.names_by_id[topic.id] = name
+
+    def _denied(self, operation: AclOperation, named: str) -> ApiError:
+        """``named`` as the caller did: who gave an id and may not describe the topic does not learn its name here."""
+        return ApiError.of(denial_error(self._context, operation, ResourceType.TOPIC, named))
 
     def _refuse(self, name: str | None, topic_id: Uuid, error: ApiError) -> None:
         self.refused.append(_result(name, topic_id, error))

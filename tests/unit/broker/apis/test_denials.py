@@ -31,6 +31,7 @@ from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequest
 from barnabas.protocol.messages.offset_delete import OffsetDeleteResponse
 from barnabas.protocol.messages.offset_fetch import OffsetFetchResponseGroup, OffsetFetchResponseTopics
 from barnabas.protocol.schema import Message
+from barnabas.security.authorizer.authorizer import Authorizer
 from barnabas.security.request_context import RequestContext
 from barnabas.server.controller_handlers import SERVED_TO_OWN_BROKER, ControllerHandlers
 from barnabas.server.in_process_channel import InProcessChannel
@@ -77,7 +78,7 @@ VERSIONS = [
 ]
 
 
-class Denying:
+class Denying(Authorizer):
     """Denies everything, except what was named as ``TYPE:OPERATION``; remembers denials that are to be logged."""
 
     def __init__(self, *allowed: str) -> None:
@@ -91,6 +92,7 @@ class Denying:
         resource_type: ResourceType,
         resource_name: str,
         *,
+        log_if_allowed: bool = True,
         log_if_denied: bool = True,
     ) -> bool:
         asked = f"{resource_type.name}:{operation.name}"
@@ -361,7 +363,7 @@ def test_configs_of_each_kind_are_denied_with_the_error_of_their_kind() -> None:
 def test_a_denied_topic_is_neither_created_nor_deleted_nor_grown() -> None:
     world = World()
     created = world.ask(request_for(ApiKey.CREATE_TOPICS, 7, world.target), 7).topics[0]
-    assert (created.error_code, created.error_message) == (TOPIC, "Authorization failed.")
+    assert (created.error_code, created.error_message) == (TOPIC, "User:ANONYMOUS lacks CREATE on Topic:new")
     gone = request_for(ApiKey.DELETE_TOPICS, 6, world.target._replace(new_topic="secret"))
     assert codes(world.ask(gone, 6)) == {TOPIC}
     by_id = request_for(ApiKey.DELETE_TOPICS, 6, world.target)

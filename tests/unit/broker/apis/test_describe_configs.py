@@ -19,13 +19,14 @@ from barnabas.protocol.messages.describe_configs import (
     DescribeConfigsResult,
 )
 from barnabas.protocol.records.config_record import ConfigRecord
+from barnabas.security.authorizer.authorizer import Authorizer
 from barnabas.security.request_context import RequestContext
 
 TOPIC, BROKER, LOGGER = ConfigResourceType.TOPIC, ConfigResourceType.BROKER, ConfigResourceType.BROKER_LOGGER
 METRICS, GROUP = ConfigResourceType.CLIENT_METRICS, ConfigResourceType.GROUP
 
 
-class Denying:
+class Denying(Authorizer):
     """Refuses the resources with these names."""
 
     def __init__(self, names: set[str]) -> None:
@@ -38,6 +39,7 @@ class Denying:
         resource_type: ResourceType,
         resource_name: str,
         *,
+        log_if_allowed: bool = True,
         log_if_denied: bool = True,
     ) -> bool:
         return resource_name not in self._names
@@ -115,7 +117,7 @@ def test_what_is_denied_comes_last_and_looks_the_same_whether_it_exists(broker: 
     assert [result.resource_name for result in results] == ["u", "t", "gone"]
     for result in results[1:]:
         assert (result.error_code, result.configs) == (ErrorCode.TOPIC_AUTHORIZATION_FAILED, [])
-        assert result.error_message == "Topic authorization failed."
+        assert result.error_message == "User:ANONYMOUS lacks DESCRIBE_CONFIGS on Topic:" + result.resource_name
 
 
 @pytest.mark.parametrize("type_", [BROKER, METRICS])

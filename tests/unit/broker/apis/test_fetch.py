@@ -25,6 +25,7 @@ from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, ForgottenTopic
 from barnabas.protocol.record_batch import Record
 from barnabas.protocol.record_batch_builder import build_batch
+from barnabas.security.authorizer.authorizer import Authorizer
 from barnabas.security.request_context import RequestContext
 from barnabas.storage.file_pool import FilePool
 from barnabas.storage.partition_log import PartitionLog
@@ -42,13 +43,13 @@ class Clock:
         return 0
 
 
-class Rights:
+class Rights(Authorizer):
     """Allows what is not in ``denied``."""
 
     def __init__(self) -> None:
         self.denied: set[str] = set()
 
-    def authorize(self, context: Any, operation: Any, resource_type: Any, name: str, *, log_if_denied: bool) -> bool:
+    def authorize(self, context: Any, operation: Any, resource_type: Any, name: str, **flags: bool) -> bool:
         return name not in self.denied
 
     def filter_authorized(self, context: Any, operation: Any, resource_type: Any, names: Sequence[str]) -> list[str]:

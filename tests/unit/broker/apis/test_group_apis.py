@@ -41,6 +41,7 @@ from barnabas.protocol.messages.offset_fetch import (
 )
 from barnabas.protocol.messages.sync_group import SyncGroupRequest
 from barnabas.protocol.schema import Message
+from barnabas.security.authorizer.authorizer import Authorizer
 from barnabas.security.request_context import RequestContext
 from tests.unit.coordinator.group_driver import GROUP, TOPIC_ID, GroupDriver
 
@@ -51,7 +52,7 @@ Right = tuple[ResourceType, AclOperation]
 UNKNOWN_ID = Uuid.from_int(4711)
 
 
-class Rights:
+class Rights(Authorizer):
     """An authorizer that knows the rights by type and operation; ``hidden`` names are denied whatever they are."""
 
     def __init__(self, granted: set[Right] | None, hidden: set[str]) -> None:
@@ -65,6 +66,7 @@ class Rights:
         resource_type: ResourceType,
         resource_name: str,
         *,
+        log_if_allowed: bool = True,
         log_if_denied: bool = True,
     ) -> bool:
         if resource_name in self._hidden:

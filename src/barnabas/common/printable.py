@@ -1,0 +1,34 @@
+"""Text from outside in a form that can't be taken for anything else: in a log line, on a terminal, in an answer."""
+
+from __future__ import annotations
+
+import json
+import re
+
+__all__ = ["printable", "quoted"]
+
+_UNPRINTABLE = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ud800-\udfff\ufeff\ufff9-\ufffb]"
+)
+"""Control characters, those that break lines or reorder text, and halves of characters."""
+
+_PLAIN = re.compile(r"[A-Za-z0-9_.:@/+,*=$%#~|-]+")
+
+
+def printable(text: str) -> str:
+    """The text with its control characters written out: a line break becomes ``\\n``, an escape ``\\x1b``."""
+    return _UNPRINTABLE.sub(_written_out, text)
+
+
+def quoted(text: str) -> str:
+    """The text itself when it is one plain word, else in quotes and in ASCII: it ends where it ends."""
+    if _PLAIN.fullmatch(text):
+        return text
+    return json.dumps(text).replace("\x7f", "\\u007f")
+
+
+def _written_out(match: re.Match[str]) -> str:
+    character = match.group()
+    return {"\n": "\\n", "\r": "\\r", "\t": "\\t"}.get(character) or (
+        f"\\x{ord(character):02x}" if ord(character) < 0x100 else f"\\u{ord(character):04x}"
+    )

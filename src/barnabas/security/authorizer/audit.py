@@ -1,0 +1,305 @@
+"""What is remembered of access decisions until it is written: the audit, without its logs and topics.
+
+``Access`` in ``network.api_handler`` is the one place that calls ``decided``, for every authorizer, one of your own
+included; an authorizer itself never does. It calls for a denial that somebody asked for, and for an allowed
+decision when ``wants_allowed`` (acl-matrix: logging flags).
+
+The cost stays flat, whatever the load:
+
+- Allowed decisions that are alike (principal, host, API, operation, resource, who forwarded) are counted together
+  for a window, and become one event with a count at its end.
+- So are denials, but the first ``denials_per_window`` of each kind are events of their own, at once.
+- The deciding rule is looked up when a kind is new in a window, and not for more than ``RULE_LOOKUPS_MAX`` of them.
+- Kinds and waiting events are bounded; what does not fit is counted in ``dropped``, and the events say how many.
+
+Nobody waits here: events are taken away by ``take``, which the owner of the clock calls after ``on_event``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from barnabas.common.acl import AclOperation
+from barnabas.common.resource import PatternType, ResourceType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from barnabas.protocol.api_keys import ApiKey
+    from barnabas.security.authorizer.authorizer import Authorizer
+    from barnabas.security.principal import Principal
+    from barnabas.security.request_context import RequestContext
+
+__all__ = ["RULE_LOOKUPS_MAX", "AccessAudit", "AccessEvent", "AuditLimits", "DecidingRule"]
+
+RULE_LOOKUPS_MAX = 1000
+"""In a window. A look-up reads the rules one by one: it must not become the load that an attacker asks for."""
+
+
+class DecidingRule(NamedTuple):
+    """Why: ``SuperUser``, ``MatchingAcl``, ``DefaultAllow``, ``DefaultDeny``, ``NoAuthorizer``; ``NotLookedUp`` when
+    there were too many, ``Unknown`` when the authorizer can't tell or its rules changed in between."""
+
+    kind: str
+    id: str | None = None
+    text: str | None = None
+
+
+class AccessEvent(NamedTuple):
+    """One decision, or ``count`` that are alike; then the request named is that of the first."""
+
+    first_ms: int
+    last_ms: int
+    count: int
+    references: int
+    """How many places of the requests named the resource: partitions, mostly."""
+    allowed: bool
+    principal: Principal
+    host: str
+    listener: str
+    api_key: ApiKey
+    api_version: int
+    client_id: str | None
+    connection_id: str
+    correlation_id: int
+    forwarding_principal: Principal | None
+    operation: AclOperation
+    resource_type: ResourceType
+    pattern_type: PatternType
+    """LITERAL; ANY when the question was about any resource of the type, or about a listing of all."""
+    resource_name: str
+    rule: DecidingRule
+
+
+class AuditLimits(NamedTuple):
+    window_ms: int = 30_000
+    denials_per_window: int = 10
+    """Of one kind, that become events of their own."""
+    kinds_max: int = 10_000
+    queue_max: int = 10_000
+
+
+_Kind = tuple[object, ...]
+
+_NO_AUTHORIZER = DecidingRule("NoAuthorizer")
+_UNKNOWN = DecidingRule("Unknown")
+_NOT_LOOKED_UP = DecidingRule("NotLookedUp")
+
+
+class _Tally:
+    """The decisions of one kind in this window that no event tells of yet."""
+
+    __slots__ = ("context", "count", "first_ms", "last_ms", "references", "rule", "told")
+
+    def __init__(self, context: RequestContext, rule: DecidingRule, now_ms: int) -> None:
+        self.context = context
+        self.rule = rule
+        self.first_ms = self.last_ms = now_ms
+        self.count = 0
+        self.references = 0
+        self.told = 0
+        """Events of their own, so far."""
+
+
+class AccessAudit:
+    """``wants_allowed`` may be changed at any time. ``now_ms`` is the wall clock's."""
+
+    __slots__ = (
+        "_events",
+        "_limits",
+        "_lookups",
+        "_now_ms",
+        "_on_event",
+        "_tallies",
+        "_window_start_ms",
+        "allowed_count",
+        "denied_count",
+        "dropped",
+        "wants_allowed",
+    )
+
+    def __init__(
+        self,
+        limits: AuditLimits,
+        *,
+        now_ms: Callable[[], int],
+        on_event: Callable[[], None] = lambda: None,
+        wants_allowed: bool = False,
+    ) -> None:
+        """``on_event`` is called when there is something to take, or to take at the end of the window."""
+        self._limits = limits
+        self._now_ms = now_ms
+        self._on_event = on_event
+        self.wants_allowed = wants_allowed
+        self._tallies: dict[_Kind, _Tally] = {}
+        self._events: list[AccessEvent] = []
+        self._window_start_ms = 0
+        self._lookups = 0
+        self.dropped = 0
+        """Decisions that no event will tell of, since the start."""
+        self.allowed_count = 0
+        self.denied_count = 0
+
+    @property
+    def has_events(self) -> bool:
+        return bool(self._events)
+
+    @property
+    def window_end_ms(self) -> int | None:
+        """When the decisions counted so far become events; None while there are none."""
+        return self._window_start_ms + self._limits.window_ms if self._tallies else None
+
+    def decided(
+        self,
+        authorizer: Authorizer,
+        context: RequestContext,
+        operation: AclOperation,
+        resource_type: ResourceType,
+        name: str,
+        allowed: bool,
+        references: int = 1,
+        pattern_type: PatternType = PatternType.LITERAL,
+    ) -> None:
+        now_ms = self._now_ms()
+        kind = (
+            context.principal,
+            name,
+            operation,
+            resource_type,
+            context.api_key,
+            context.client_host,
+            allowed,
+            pattern_type,
+            context.forwarding_principal,
+        )
+        tally = self._tallies.get(kind)
+        if tally is None:
+            tally = self._new_tally(authorizer, context, kind, now_ms)
+            if tally is None:
+                self._add_uncounted(kind, context, now_ms, references, allowed)
+                return
+        if allowed:
+            self.allowed_count += 1
+        else:
+            self.denied_count += 1
+            if tally.told < self._limits.denials_per_window:
+                tally.told += 1
+                self._add(_event(kind, tally.rule, context, now_ms, now_ms, 1, references))
+                return
+        if not tally.count:
+            tally.first_ms = now_ms
+            tally.context = context
+        tally.count += 1
+        tally.references += references
+        tally.last_ms = now_ms
+
+    def _new_tally(self, authorizer: Authorizer, context: RequestContext, kind: _Kind, now_ms: int) -> _Tally | None:
+        if len(self._tallies) >= self._limits.kinds_max:
+            return None
+        if not self._tallies:
+            self._window_start_ms = now_ms
+            self._on_event()
+        tally = self._tallies[kind] = _Tally(context, self._rule(authorizer, context, kind), now_ms)
+        return tally
+
+    def _add_uncounted(self, kind: _Kind, context: RequestContext, now_ms: int, references: int, allowed: bool) -> None:
+        """There is no place for another kind: a denial is told all the same, as long as the queue takes it."""
+        if allowed:
+            self.allowed_count += 1
+            self.dropped += 1
+        else:
+            self.denied_count += 1
+            self._add(_event(kind, _NOT_LOOKED_UP, context, now_ms, now_ms, 1, references))
+
+    def _rule(self, authorizer: Authorizer, context: RequestContext, kind: _Kind) -> DecidingRule:
+        if self._lookups >= RULE_LOOKUPS_MAX:
+            return _NOT_LOOKED_UP
+        self._lookups += 1
+        return deciding_rule(authorizer, context, *kind[1:4], kind[6])  # type: ignore[arg-type]
+
+    def _add(self, event: AccessEvent) -> None:
+        if len(self._events) >= self._limits.queue_max:
+            self.dropped += event.count
+            return
+        self._events.append(event)
+        if len(self._events) == 1:
+            self._on_event()
+
+    def take(self, now_ms: int, *, is_last: bool = False) -> list[AccessEvent]:
+        """The events so far; at the end of a window, or the last time, with those of the decisions counted in it.
+
+        A clock that was set back ends the window too.
+        """
+        end_ms = self.window_end_ms
+        if end_ms is not None and (is_last or not self._window_start_ms <= now_ms < end_ms):
+            tallies, self._tallies = self._tallies, {}
+            self._lookups = 0
+            for kind, tally in tallies.items():
+                if tally.count:
+                    self._add(
+                        _event(
+                            kind,
+                            tally.rule,
+                            tally.context,
+                            tally.first_ms,
+                            tally.last_ms,
+                            tally.count,
+                            tally.references,
+                        )
+                    )
+        events, self._events = self._events, []
+        return events
+
+
+def deciding_rule(
+    authorizer: Authorizer,
+    context: RequestContext,
+    name: str,
+    operation: AclOperation,
+    resource_type: ResourceType,
+    allowed: bool,
+) -> DecidingRule:
+    """What the authorizer says about its own decision. One that can't explain, or fails to, decided all the same."""
+    explain = getattr(authorizer, "explain", None)
+    if explain is None:
+        return _NO_AUTHORIZER if getattr(authorizer, "is_absent", False) else _UNKNOWN
+    try:
+        decision = explain(context.principal, context.client_host, operation, resource_type, name)
+    except Exception:
+        return _UNKNOWN
+    if decision.allowed is not allowed:
+        return _UNKNOWN
+    return DecidingRule(str(decision.rule), decision.acl_id, decision.acl_text)
+
+
+def _event(
+    kind: _Kind,
+    rule: DecidingRule,
+    context: RequestContext,
+    first_ms: int,
+    last_ms: int,
+    count: int,
+    references: int,
+) -> AccessEvent:
+    principal, name, operation, resource_type, api_key, host, allowed, pattern_type, forwarding_principal = kind
+    return AccessEvent(
+        first_ms=first_ms,
+        last_ms=last_ms,
+        count=count,
+        references=references,
+        allowed=allowed,  # type: ignore[arg-type]
+        principal=principal,  # type: ignore[arg-type]
+        host=host,  # type: ignore[arg-type]
+        listener=context.listener_name,
+        api_key=api_key,  # type: ignore[arg-type]
+        api_version=context.api_version,
+        client_id=context.client_id,
+        connection_id=context.connection_id,
+        correlation_id=context.correlation_id,
+        forwarding_principal=forwarding_principal,  # type: ignore[arg-type]
+        operation=operation,  # type: ignore[arg-type]
+        resource_type=resource_type,  # type: ignore[arg-type]
+        pattern_type=pattern_type,  # type: ignore[arg-type]
+        resource_name=name,  # type: ignore[arg-type]
+        rule=rule,
+    )
