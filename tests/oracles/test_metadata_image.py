@@ -128,11 +128,11 @@ def test_topics(image: MetadataImage, shell: dict[str, list[str]]) -> None:
 
 def test_acls(image: MetadataImage, shell: dict[str, list[str]]) -> None:
     shown = {
-        str(acl.id): f"StandardAcl[resourceType={ResourceType(acl.resource_type).name}, "
-        f"resourceName={acl.resource_name}, patternType={PatternType(acl.pattern_type).name}, "
+        str(acl_id): f"StandardAcl[resourceType={ResourceType(acl.resource_type).name}, "
+        f"resourceName={acl.name}, patternType={PatternType(acl.pattern_type).name}, "
         f"principal={acl.principal}, host={acl.host}, operation={AclOperation(acl.operation).name}, "
-        f"permissionType={AclPermissionType(acl.permission_type).name}]"
-        for acl in image.acls.by_key.values()
+        f"permissionType={AclPermissionType(acl.permission).name}]"
+        for acl_id, acl in image.acls.by_id.items()
     }
     assert list(tree(dict(sorted(shown.items())))) == shell["tree image/acls/byId"]
 

@@ -1,29 +1,135 @@
-"""Access control entries by their id."""
+"""The ACLs of the cluster by their id, and the other way round.
+
+Whether a rule exists already is asked for every rule that somebody wants to create, so an image also knows the ids by
+rule. Only an active controller asks: the second map is made when it is first wanted, and from then on every image
+that follows brings its own up to date.
+
+Replaying is the controller's, which is more tolerant than an authorizer's (authorizer.md A-14): an id that is there is
+replaced, and a rule may stand under several ids. Removing an id that is not there is a fault in both.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
+from barnabas.common.acl import AclBinding, AclBindingFilter
 from barnabas.common.errors import invariant
 from barnabas.common.uuid import Uuid
-from barnabas.metadata.image.keyed_records import KeyedRecordsDelta, KeyedRecordsImage
+from barnabas.metadata.image.record_writer import RecordWriter
+from barnabas.metadata.persistent_map import PersistentMap
 from barnabas.protocol.records.access_control_entry_record import AccessControlEntryRecord
 from barnabas.protocol.records.remove_access_control_entry_record import RemoveAccessControlEntryRecord
 
-__all__ = ["AclsDelta", "AclsImage"]
+__all__ = ["AclsDelta", "AclsImage", "acl_record", "binding_of_record"]
 
 
-class AclsImage(KeyedRecordsImage[Uuid, AccessControlEntryRecord]):
-    __slots__ = ()
+def acl_record(acl_id: Uuid, binding: AclBinding) -> AccessControlEntryRecord:
+    return AccessControlEntryRecord(
+        id=acl_id,
+        resource_type=binding.resource_type,
+        resource_name=binding.name,
+        pattern_type=binding.pattern_type,
+        principal=binding.principal,
+        host=binding.host,
+        operation=binding.operation,
+        permission_type=binding.permission,
+    )
 
 
-class AclsDelta(KeyedRecordsDelta[Uuid, AccessControlEntryRecord]):
-    __slots__ = ()
+def binding_of_record(record: AccessControlEntryRecord) -> AclBinding:
+    return AclBinding(
+        record.resource_type,
+        record.resource_name,
+        record.pattern_type,
+        record.principal,
+        record.host,
+        record.operation,
+        record.permission_type,
+    )
+
+
+class AclsImage:
+    __slots__ = ("_ids", "by_id")
+
+    def __init__(
+        self, by_id: PersistentMap[Uuid, AclBinding] | None = None, ids: PersistentMap[AclBinding, Uuid] | None = None
+    ) -> None:
+        self.by_id: PersistentMap[Uuid, AclBinding] = PersistentMap() if by_id is None else by_id
+        self._ids = ids
+
+    def __len__(self) -> int:
+        return len(self.by_id)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, AclsImage) and self.by_id == other.by_id)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def ids(self) -> PersistentMap[AclBinding, Uuid]:
+        """An id of each rule. Takes a moment when it is first asked for (a second for a million rules)."""
+        if self._ids is None:
+            self._ids = PersistentMap({binding: acl_id for acl_id, binding in self.by_id.items()})
+        return self._ids
+
+    @property
+    def known_ids(self) -> PersistentMap[AclBinding, Uuid] | None:
+        """``ids`` if somebody asked for it already."""
+        return self._ids
+
+    def find(self, acl_filter: AclBindingFilter) -> Iterator[tuple[Uuid, AclBinding]]:
+        """What the filter finds, in no order; without a search when it names one rule."""
+        if acl_filter.is_one_binding and len(self.ids) == len(self.by_id):
+            binding = AclBinding(*acl_filter)  # type: ignore[arg-type]
+            acl_id = self.ids.get(binding)
+            return iter(() if acl_id is None else ((acl_id, binding),))
+        matches = acl_filter.matches
+        return ((acl_id, binding) for acl_id, binding in self.by_id.items() if matches(binding))
+
+    def write(self, writer: RecordWriter) -> None:
+        for acl_id in sorted(self.by_id):
+            writer.write(acl_record(acl_id, self.by_id[acl_id]), 0)
+
+
+class AclsDelta:
+    """``changes`` maps an id to its new rule, or to None when it is gone, in the order of the log.
+
+    An id that came and went in between leaves nothing: who follows the log rule by rule never hears of it.
+    """
+
+    __slots__ = ("changes", "image")
+
+    def __init__(self, image: AclsImage) -> None:
+        self.image = image
+        self.changes: dict[Uuid, AclBinding | None] = {}
 
     def replay(self, record: AccessControlEntryRecord) -> None:
-        self.put(record.id, record)
+        self.changes.pop(record.id, None)
+        self.changes[record.id] = binding_of_record(record)
 
     def replay_remove(self, record: RemoveAccessControlEntryRecord) -> None:
-        invariant(self.get(record.id) is not None, f"there is no ACL {record.id}")
-        self.remove(record.id)
+        acl_id = record.id
+        was_there = acl_id in self.image.by_id
+        changed_to = self.changes.pop(acl_id, None) if acl_id in self.changes else self.image.by_id.get(acl_id)
+        invariant(changed_to is not None, f"there is no ACL {acl_id}")
+        if was_there:
+            self.changes[acl_id] = None
+
+    def finish_snapshot(self) -> None:
+        for acl_id in self.image.by_id:
+            self.changes.setdefault(acl_id, None)
 
     def apply(self) -> AclsImage:
-        return AclsImage(self.applied())
+        put = {acl_id: binding for acl_id, binding in self.changes.items() if binding is not None}
+        gone = [acl_id for acl_id, binding in self.changes.items() if binding is None]
+        return AclsImage(self.image.by_id.updated(put, gone), self._updated_ids(put))
+
+    def _updated_ids(self, put: dict[Uuid, AclBinding]) -> PersistentMap[AclBinding, Uuid] | None:
+        ids = self.image.known_ids
+        if ids is None:
+            return None
+        before = self.image.by_id
+        replaced: Iterable[AclBinding] = [before[acl_id] for acl_id in self.changes if acl_id in before]
+        if replaced and len(ids) != len(before):
+            return None  # A rule with several ids may keep one of them: find out again when asked.
+        return ids.updated({binding: acl_id for acl_id, binding in put.items()}, replaced)
