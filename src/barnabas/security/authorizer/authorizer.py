@@ -87,6 +87,11 @@ class Authorizer(ABC):
         Raises AuthorizerNotReady while the rules are being loaded.
         """
 
+    @property
+    def acl_authorizer(self) -> AclAuthorizer | None:
+        """The authorizer, this one or the one behind it, whose rules DescribeAcls shows; None if there are no rules."""
+        return None
+
     def authorize_by_resource_type(
         self, context: RequestContext, operation: AclOperation, resource_type: ResourceType
     ) -> bool:
@@ -136,6 +141,10 @@ class AclAuthorizer(Authorizer):
     Adding an id or a rule that is there, and removing an id that is not, raises InvariantViolated: the log and this
     authorizer no longer agree, and the node must not go on as if they did.
     """
+
+    @property
+    def acl_authorizer(self) -> AclAuthorizer | None:
+        return self
 
     @abstractmethod
     def load_snapshot(self, acls_by_id: Mapping[Uuid, AclBinding]) -> None:
