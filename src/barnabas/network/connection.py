@@ -4,6 +4,8 @@ Requests of a connection are handled one after the other, as Kafka does: while o
 the next ones stay queued and the socket is not read. Handlers run inline; only one that really waits becomes
 a task. A client that does not read its answers is not read either, and what it did not read yet of a large answer
 stays where it is (in a mapped segment) instead of being copied for it.
+
+On a listener with SASL the frames go to ``network.authentication`` first; nothing is served before it says who calls.
 """
 
 from __future__ import annotations
@@ -21,6 +23,9 @@ from barnabas.security.principal import ANONYMOUS, Principal
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from barnabas.network.authentication import Authentication, ConnectionSecurity
+    from barnabas.security.sasl.sasl_listener import SaslListener
+
 __all__ = ["Answer", "CloseConnection", "Connection", "ConnectionOwner", "RequestProcessor"]
 
 log = logging.getLogger(__name__)
@@ -29,6 +34,7 @@ _SIZE = Struct(">i")
 _QUEUED_FRAMES_MAX = 8
 _WRITE_BUFFER_HIGH = 4 * 1024 * 1024
 _WRITE_PIECE = 1024 * 1024
+_SASL_LIMIT = "sasl.server.max.receive.size"
 
 Answer = list[bytes | memoryview] | None
 """Header and body of a response in pieces, or None when the request has no answer (acks=0)."""
@@ -50,6 +56,8 @@ class ConnectionOwner(Protocol):
     name: str
     request_bytes_max: int
     processor: RequestProcessor
+    security: ConnectionSecurity | None
+    """None where everybody is anonymous."""
 
     def opened(self, connection: Connection) -> bool:
         """False refuses the connection."""
@@ -60,12 +68,14 @@ class ConnectionOwner(Protocol):
 
 class Connection(asyncio.BufferedProtocol):
     __slots__ = (
+        "_authentication",
         "_busy",
         "_closing",
         "_corked",
         "_frames",
         "_loop",
         "_owner",
+        "_processor",
         "_reader",
         "_reading_paused",
         "_transport",
@@ -75,6 +85,8 @@ class Connection(asyncio.BufferedProtocol):
         "client_software_version",
         "connection_id",
         "last_active",
+        "mechanism",
+        "peer_certificate_der",
         "peer_host",
         "peer_port",
         "principal",
@@ -82,6 +94,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def __init__(self, owner: ConnectionOwner, loop: asyncio.AbstractEventLoop, connection_id: str) -> None:
         self._owner = owner
+        self._processor = owner.processor
+        self._authentication: Authentication | None = None
         self._loop = loop
         self._reader = FrameReader(owner.request_bytes_max)
         self._frames: deque[bytearray] = deque()
@@ -94,6 +108,8 @@ class Connection(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport | None = None
         self.connection_id = connection_id
         self.principal: Principal = ANONYMOUS
+        self.mechanism: str | None = None
+        self.peer_certificate_der: bytes | None = None
         self.peer_host = ""
         self.peer_port = 0
         self.client_software_name = "unknown"
@@ -123,6 +139,8 @@ class Connection(asyncio.BufferedProtocol):
         self._transport.set_write_buffer_limits(high=_WRITE_BUFFER_HIGH)
         if not self._owner.opened(self):
             self.abort()
+        elif self._owner.security is not None and self._owner.security.sasl is not None:
+            self._begin_authentication(self._owner.security, self._owner.security.sasl)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._closing = True
@@ -131,6 +149,10 @@ class Connection(asyncio.BufferedProtocol):
         if isinstance(self._busy, asyncio.Task):
             self._busy.cancel()
         self._transport = None
+        if self._authentication is not None:
+            self._authentication.closed()
+            self._authentication = None
+            self._processor = self._owner.processor
         self._owner.closed(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -149,7 +171,10 @@ class Connection(asyncio.BufferedProtocol):
                 else:
                     self._handle(frame)
         except InvalidFrameSize as error:
-            self._refuse(str(error))
+            if self._authentication is not None and self._authentication.is_pending:
+                self._authentication.refuse(str(error))
+            else:
+                self._refuse(str(error))
         finally:
             self._uncork()
         if len(self._frames) >= _QUEUED_FRAMES_MAX and not self._reading_paused and self._transport is not None:
@@ -167,11 +192,40 @@ class Connection(asyncio.BufferedProtocol):
                 self._transport.close()
             self._continue()
 
+    # --- authentication
+
+    def _begin_authentication(self, security: ConnectionSecurity, sasl: SaslListener) -> None:
+        from barnabas.network.authentication import Authentication  # Only a listener with SASL needs it.
+
+        self._reader.set_maximum(min(sasl.receive_bytes_max, self._owner.request_bytes_max), _SASL_LIMIT)
+        self._authentication = Authentication(self, self._owner.processor, security, sasl, self._loop)
+        self._processor = self._authentication
+
+    def authenticated(self, principal: Principal, mechanism: str) -> None:
+        """From now on the connection speaks for ``principal``."""
+        self.principal = principal
+        self.mechanism = mechanism
+        self._reader.set_maximum(self._owner.request_bytes_max)
+
+    def end_after(self, delay_s: float, answer: bytes | None) -> None:
+        """Read no more; after the delay send the answer, if there is one, and close."""
+        self._busy = True
+        self._frames.clear()
+        if self._transport is not None:
+            self._reading_paused = True
+            self._transport.pause_reading()
+        self._loop.call_later(delay_s, self._end, answer)
+
+    def _end(self, answer: bytes | None) -> None:
+        if answer is not None:
+            self.send([answer])
+        self.close()
+
     # --- requests
 
     def _handle(self, frame: bytearray) -> None:
         try:
-            answer = self._owner.processor.process(self, frame)
+            answer = self._processor.process(self, frame)
         except CloseConnection as error:
             self._refuse(str(error))
         except Exception:
@@ -204,7 +258,9 @@ class Connection(asyncio.BufferedProtocol):
     def _continue(self) -> None:
         while self._frames and not (self._busy or self._writing_paused or self._closing):
             self._handle(self._frames.popleft())
-        if self._reading_paused and len(self._frames) < _QUEUED_FRAMES_MAX and self._transport is not None:
+        if self._transport is None or self._busy:
+            return
+        if self._reading_paused and len(self._frames) < _QUEUED_FRAMES_MAX:
             self._reading_paused = False
             self._transport.resume_reading()
 

@@ -18,6 +18,7 @@ __all__ = ["FrameReader", "InvalidFrameSize"]
 _SIZE = Struct(">i")
 _SCRATCH_SIZE = 256 * 1024
 _FIRST_ALLOCATION_MIN = 16 * 1024
+_REQUEST_LIMIT = "socket.request.max.bytes"
 
 _scratch = memoryview(bytearray(_SCRATCH_SIZE))
 """Shared by all readers: what is received is cut out of it before anyone else receives."""
@@ -26,22 +27,26 @@ _scratch = memoryview(bytearray(_SCRATCH_SIZE))
 class InvalidFrameSize(Exception):
     """The length in front of a frame is negative or larger than allowed; the connection must close."""
 
-    def __init__(self, size: int, maximum: int) -> None:
-        super().__init__(
-            f"frame size {size} is not allowed; it must be between 0 and {maximum} (socket.request.max.bytes)"
-        )
+    def __init__(self, size: int, maximum: int, limit: str) -> None:
+        super().__init__(f"frame size {size} is not allowed; it must be between 0 and {maximum} ({limit})")
         self.size = size
 
 
 class FrameReader:
-    __slots__ = ("_filled", "_frame", "_maximum", "_prefix", "_size")
+    __slots__ = ("_filled", "_frame", "_limit", "_maximum", "_prefix", "_size")
 
     def __init__(self, maximum: int) -> None:
         self._maximum = maximum
+        self._limit = _REQUEST_LIMIT
         self._prefix = b""
         self._frame: bytearray | None = None
         self._filled = 0
         self._size = 0
+
+    def set_maximum(self, maximum: int, limit: str = _REQUEST_LIMIT) -> None:
+        """The largest frame from the next bytes on, and the setting that says so."""
+        self._maximum = maximum
+        self._limit = limit
 
     @property
     def is_idle(self) -> bool:
@@ -82,7 +87,7 @@ class FrameReader:
             (size,) = _SIZE.unpack_from(data, position)
             if not 0 <= size <= self._maximum:
                 yield from frames
-                raise InvalidFrameSize(size, self._maximum)
+                raise InvalidFrameSize(size, self._maximum, self._limit)
             position += 4
             if end - position >= size:
                 frames.append(bytearray(data[position : position + size]))

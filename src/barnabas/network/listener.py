@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from barnabas.network.connection import Connection
 
 if TYPE_CHECKING:
+    from barnabas.network.authentication import ConnectionSecurity
     from barnabas.network.connection import RequestProcessor
 
 __all__ = ["ConnectionLimits", "Listener"]
@@ -52,8 +53,15 @@ class ConnectionLimits:
 class Listener:
     """Accepts connections for one named listener and hands their requests to ``processor``."""
 
-    def __init__(self, name: str, processor: RequestProcessor, limits: ConnectionLimits) -> None:
+    def __init__(
+        self,
+        name: str,
+        processor: RequestProcessor,
+        limits: ConnectionLimits,
+        security: ConnectionSecurity | None = None,
+    ) -> None:
         self.name = name
+        self.security = security
         self.processor = processor
         self.request_bytes_max = limits.request_bytes_max
         self.connections: set[Connection] = set()

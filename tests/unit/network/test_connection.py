@@ -45,6 +45,7 @@ class Owner:
 
     name = "PLAINTEXT"
     request_bytes_max = 1000
+    security = None
 
     def __init__(self, respond: Callable[[bytes], Answer | Awaitable[Answer]]) -> None:
         self._respond = respond

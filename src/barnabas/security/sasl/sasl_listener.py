@@ -1,0 +1,109 @@
+"""What one SASL listener offers: its mechanisms, its limits, and how many logged in.
+
+Made once when the listener opens; each connection gets its authenticator from it.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from barnabas.common.clock import Clock
+    from barnabas.security.sasl.sasl_server import SaslServer
+
+__all__ = ["AuthenticationStats", "FailureLog", "MechanismStats", "SaslListener", "SaslMechanism"]
+
+log = logging.getLogger(__name__)
+
+_LOG_WINDOW_S = 10.0
+_LOGGED_PER_WINDOW = 10
+
+
+class MechanismStats:
+    """How often one mechanism of one listener was tried, for the metrics."""
+
+    __slots__ = (
+        "failed",
+        "failed_reauthentications",
+        "reauthentications",
+        "successful",
+        "successful_without_reauthentication",
+    )
+
+    def __init__(self) -> None:
+        self.successful = 0
+        self.failed = 0
+        self.reauthentications = 0
+        self.failed_reauthentications = 0
+        self.successful_without_reauthentication = 0
+        """Of the successful ones: clients too old to log in again on the same connection."""
+
+
+class AuthenticationStats:
+    """The counts of one listener. Failures before a mechanism was agreed on count under the empty name."""
+
+    __slots__ = ("expired_connections_killed", "mechanisms")
+
+    def __init__(self, mechanisms: Mapping[str, SaslMechanism]) -> None:
+        self.mechanisms = {name: MechanismStats() for name in (*mechanisms, "")}
+        self.expired_connections_killed = 0
+
+    def of(self, mechanism: str) -> MechanismStats:
+        return self.mechanisms[mechanism]
+
+
+class FailureLog:
+    """Failed logins of one listener, a few lines per ten seconds: who guesses must not fill the disk."""
+
+    __slots__ = ("_in_window", "_listener", "_suppressed", "_window_began")
+
+    def __init__(self, listener: str) -> None:
+        self._listener = listener
+        self._window_began = 0.0
+        self._in_window = 0
+        self._suppressed = 0
+
+    def failed(self, peer: str, mechanism: str, reason: str, now: float) -> None:
+        if now - self._window_began >= _LOG_WINDOW_S:
+            if self._suppressed:
+                log.info("%d more authentications failed on listener %s", self._suppressed, self._listener)
+            self._window_began, self._in_window, self._suppressed = now, 0, 0
+        if self._in_window >= _LOGGED_PER_WINDOW:
+            self._suppressed += 1
+            return
+        self._in_window += 1
+        by = f" by {mechanism}" if mechanism else ""
+        log.info("authentication of %s on listener %s%s failed: %s", peer, self._listener, by, reason)
+
+
+@dataclass(frozen=True, slots=True)
+class SaslMechanism:
+    """``make_server`` makes the server's side of one exchange."""
+
+    make_server: Callable[[], SaslServer]
+    reauthentication_ms_max: int = 0
+    """connections.max.reauth.ms: how long a login lasts at most; 0 for as long as the connection."""
+
+
+@dataclass(slots=True)
+class SaslListener:
+    name: str
+    mechanisms: Mapping[str, SaslMechanism]
+    """By name, in the order in which clients are told of them."""
+    clock: Clock
+    receive_bytes_max: int = 524288
+    authentication_timeout_ms: int = 30000
+    """Within this time a connection must have logged in; 0 for no limit."""
+    failure_delay_ms: int = 100
+    close: Callable[[], None] = lambda: None
+    """Ends what the mechanisms run beside the connections (a key refresh)."""
+    stats: AuthenticationStats = field(init=False)
+    failure_log: FailureLog = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.stats = AuthenticationStats(self.mechanisms)
+        self.failure_log = FailureLog(self.name)

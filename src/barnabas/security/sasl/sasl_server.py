@@ -1,0 +1,55 @@
+"""One mechanism's side of one exchange: bytes of the client in, bytes for it out, until somebody is logged in.
+
+A server is made anew for each exchange and forgotten after it. It does no I/O and knows nothing of frames.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from barnabas.security.principal import Principal
+
+__all__ = ["SaslFailure", "SaslServer"]
+
+
+class SaslFailure(Exception):
+    """The client is not who it says, or what it sent is not the mechanism's language. The exchange is over.
+
+    ``public_message`` is told to the client; where it is None the authenticator says no more than that it failed.
+    ``reason`` is for our log: it names neither passwords nor tokens, nor whether the user exists.
+    """
+
+    def __init__(self, reason: str, *, public_message: str | None = None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.public_message = public_message
+
+    @classmethod
+    def public(cls, message: str) -> SaslFailure:
+        """A failure whose reason the client may read."""
+        return cls(message, public_message=message)
+
+
+class SaslServer(Protocol):
+    """What is read-only here is None or False until ``is_complete``."""
+
+    def evaluate_response(self, response: bytes) -> bytes:
+        """The next challenge, possibly empty. Raises SaslFailure; nothing else may escape."""
+        ...
+
+    @property
+    def is_complete(self) -> bool: ...
+
+    @property
+    def authorization_id(self) -> str: ...
+
+    @property
+    def session_expires_at_ms(self) -> int | None:
+        """When what the client showed expires (a token), in wall-clock time; None if it doesn't."""
+        ...
+
+    @property
+    def token_owner(self) -> Principal | None:
+        """Who owns the delegation token that the client logged in with; None when it was no token."""
+        ...
