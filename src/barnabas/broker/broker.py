@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from barnabas.broker.replica_manager import ReplicaManager
     from barnabas.common.clock import Clock
     from barnabas.protocol.api_keys import ApiKey
+    from barnabas.security.delegation_tokens import TokenHmacs
 
 __all__ = ["Broker"]
 
@@ -42,6 +43,7 @@ class Broker:
         topic_creation: AutoTopicCreation,
         groups: GroupService,
         clock: Clock,
+        token_hmacs: TokenHmacs | None = None,
     ) -> None:
         self.broker_id = broker_id
         self.cluster_id = cluster_id
@@ -58,3 +60,5 @@ class Broker:
         self.topic_creation = topic_creation
         self.groups = groups
         self.clock = clock
+        self.token_hmacs = token_hmacs
+        """None while delegation tokens are disabled."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from barnabas.common.config_value import Password
 from barnabas.controller.policies import AlterConfigPolicy, CreateTopicPolicy
 from barnabas.metadata.features import SUPPORTED_FEATURES, VersionRange
 from barnabas.protocol.api_keys import ApiKey
@@ -20,6 +21,10 @@ class ControllerConfig:
         "cluster_id",
         "create_topic_policy",
         "default_replication_factor",
+        "delegation_token_expiry_check_interval_ms",
+        "delegation_token_expiry_time_ms",
+        "delegation_token_max_lifetime_ms",
+        "delegation_token_secret_key",
         "delete_topic_enable",
         "max_records_per_batch",
         "metadata_max_idle_interval_ms",
@@ -41,6 +46,10 @@ class ControllerConfig:
         num_partitions: int = 1,
         default_replication_factor: int = 1,
         min_insync_replicas: int = 1,
+        delegation_token_expiry_check_interval_ms: int = 3_600_000,
+        delegation_token_expiry_time_ms: int = 86_400_000,
+        delegation_token_max_lifetime_ms: int = 604_800_000,
+        delegation_token_secret_key: Password | None = None,
         delete_topic_enable: bool = True,
         broker_session_timeout_ms: int = 9_000,
         metadata_max_idle_interval_ms: int = 500,
@@ -58,6 +67,11 @@ class ControllerConfig:
         self.num_partitions = num_partitions
         self.default_replication_factor = default_replication_factor
         self.min_insync_replicas = min_insync_replicas
+        self.delegation_token_expiry_check_interval_ms = delegation_token_expiry_check_interval_ms
+        self.delegation_token_expiry_time_ms = delegation_token_expiry_time_ms
+        self.delegation_token_max_lifetime_ms = delegation_token_max_lifetime_ms
+        self.delegation_token_secret_key = delegation_token_secret_key
+        """Without it there are no delegation tokens."""
         self.delete_topic_enable = delete_topic_enable
         self.broker_session_timeout_ms = broker_session_timeout_ms
         self.metadata_max_idle_interval_ms = metadata_max_idle_interval_ms

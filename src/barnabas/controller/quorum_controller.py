@@ -30,9 +30,11 @@ from barnabas.controller.configuration_control_manager import ConfigurationContr
 from barnabas.controller.controller_config import ControllerConfig
 from barnabas.controller.controller_result import ControllerResult
 from barnabas.controller.controller_state import ControllerState
+from barnabas.controller.delegation_token_control_manager import DelegationTokenControlManager
 from barnabas.controller.feature_control_manager import FeatureControlManager
 from barnabas.controller.producer_ids_control_manager import ProducerIdsControlManager
 from barnabas.controller.replication_control_manager import ReplicationControlManager
+from barnabas.controller.scram_control_manager import ScramControlManager
 from barnabas.coordinator.deferred import Deferred
 from barnabas.metadata.image.metadata_image import MetadataImage, MetadataProvenance
 from barnabas.metadata.image.record_writer import ApiMessageAndVersion
@@ -88,6 +90,8 @@ class QuorumController:
             self.state, config, self.cluster, self.configs, new_uuid=new_uuid, random_int=random_int
         )
         self.producer_ids = ProducerIdsControlManager(self.state, self.cluster)
+        self.scram = ScramControlManager(self.state)
+        self.delegation_tokens = DelegationTokenControlManager(self.state, config, new_uuid=new_uuid)
 
     @property
     def is_active(self) -> bool:
@@ -128,6 +132,7 @@ class QuorumController:
         self._next_write_offset = next_write_offset
         self._last_write_ms = now_ms
         self.cluster.activate(now_ms)
+        self.delegation_tokens.activate(now_ms)
         for records in activation_records(self.state, self.config, self._bootstrap):
             self._append(ControllerResult(records, None), lambda: None)
 
@@ -140,6 +145,7 @@ class QuorumController:
         self._untaken = 0
         self.state.revert()
         self.cluster.deactivate()
+        self.delegation_tokens.deactivate()
         waiting, self._waiting = self._waiting, {}
         for fail in waiting.values():
             fail(self._not_controller())
@@ -225,11 +231,13 @@ class QuorumController:
     # Time
 
     def tick(self, now_ms: int) -> None:
-        """Fence brokers whose session ran out; keep the log moving when nothing else is written."""
+        """Fence brokers whose session ran out; remove expired tokens; keep the log moving when nothing else is written."""
         if not self.is_active:
             return
         for broker_id in self.cluster.heartbeats.stale_brokers(now_ms):
             self.submit(partial(self.replication.fence_stale_broker, broker_id), _ignore)
+        if self.delegation_tokens.is_sweep_due(now_ms):
+            self.submit(partial(self.delegation_tokens.remove_expired_tokens, self.wall_clock_ms()), _ignore)
         idle = self.config.metadata_max_idle_interval_ms
         if idle > 0 and now_ms - self._last_write_ms >= idle:
             self._append(ControllerResult((ApiMessageAndVersion(NoOpRecord(), 0),), None), lambda: None)
@@ -240,13 +248,16 @@ class QuorumController:
             return None
         idle = self.config.metadata_max_idle_interval_ms
         due = [self._last_write_ms + idle] if idle > 0 else []
-        expiry = self.cluster.heartbeats.next_expiry_ms()
-        if expiry is not None:
-            due.append(expiry)
+        timers = (self.cluster.heartbeats.next_expiry_ms(), self.delegation_tokens.next_sweep_ms())
+        due += [timer for timer in timers if timer is not None]
         return min(due) if due else None
 
     def now_ms(self) -> int:
         return self._clock.monotonic_ms()
+
+    def wall_clock_ms(self) -> int:
+        """What time it is for those who read it in a record or an answer."""
+        return self._clock.now_ms()
 
     @property
     def next_write_offset(self) -> int:

@@ -111,6 +111,18 @@ class PersistentMap(Generic[K, V]):
         result._size = size
         return result
 
+    def keys_not_shared_with(self, older: "PersistentMap[K, V]") -> Iterator[K]:
+        """The keys of all entries that are not in ``older``, and some of those that are.
+
+        What was not touched between the two is not looked at; that costs O(sqrt(n)) while neither grew much.
+        """
+        if self._mask != older._mask:
+            yield from self
+            return
+        for bucket, before in zip(self._buckets, older._buckets, strict=True):
+            if bucket is not before:
+                yield from bucket
+
     def _remove(self, key: K, owned: set[int]) -> None:
         index = hash(key) & self._mask
         bucket = self._buckets[index]

@@ -1,0 +1,82 @@
+"""DescribeDelegationToken: tokens with their HMACs, from the image.
+
+Whoever owns a token or may renew it sees it; so does who has DESCRIBE on the token, or DESCRIBE_TOKENS on its owner.
+Others' tokens are left out. No owners means everybody's; an empty list of owners means nobody's.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.common.acl import AclOperation
+from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.common.resource import ResourceType
+from barnabas.network.api_handler import Access, AclRule, handles
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.messages.describe_delegation_token import (
+    DescribedDelegationToken,
+    DescribedDelegationTokenRenewer,
+    DescribeDelegationTokenRequest,
+    DescribeDelegationTokenResponse,
+)
+from barnabas.security.delegation_tokens import is_owner_or_renewer, principal_of
+from barnabas.security.principal import Principal
+from barnabas.security.token_requests import check_caller
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+    from barnabas.protocol.records.delegation_token_record import DelegationTokenRecord
+
+
+@handles(
+    ApiKey.DESCRIBE_DELEGATION_TOKEN,
+    acl=(
+        AclRule(ResourceType.DELEGATION_TOKEN, AclOperation.DESCRIBE),
+        AclRule(ResourceType.USER, AclOperation.DESCRIBE_TOKENS),
+    ),
+)
+def handle_describe_delegation_token(
+    broker: Broker, request: DescribeDelegationTokenRequest, access: Access
+) -> DescribeDelegationTokenResponse:
+    check_caller(access.context)
+    hmacs = broker.token_hmacs
+    if hmacs is None:
+        raise ApiException(ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED)
+    owners = None
+    if request.owners is not None:
+        owners = [Principal(owner.principal_type, owner.principal_name) for owner in request.owners]
+    tokens = broker.metadata.image.delegation_tokens.by_key.values()
+    return DescribeDelegationTokenResponse(
+        tokens=[
+            _described(token, hmacs.hmac_of(token.token_id)) for token in tokens if _is_shown(token, owners, access)
+        ]
+    )
+
+
+def _is_shown(token: DelegationTokenRecord, owners: list[Principal] | None, access: Access) -> bool:
+    if owners is not None and not any(is_owner_or_renewer(token, owner) for owner in owners):
+        return False
+    return (
+        is_owner_or_renewer(token, access.context.principal)
+        or access.allows(ResourceType.DELEGATION_TOKEN, AclOperation.DESCRIBE, token.token_id)
+        or access.allows(ResourceType.USER, AclOperation.DESCRIBE_TOKENS, token.owner)
+    )
+
+
+def _described(token: DelegationTokenRecord, hmac: bytes) -> DescribedDelegationToken:
+    owner, requester = principal_of(token.owner), principal_of(token.requester)
+    renewers = [principal_of(renewer) for renewer in token.renewers]
+    return DescribedDelegationToken(
+        principal_type=owner.type,
+        principal_name=owner.name,
+        token_requester_principal_type=requester.type,
+        token_requester_principal_name=requester.name,
+        issue_timestamp=token.issue_timestamp,
+        expiry_timestamp=token.expiration_timestamp,
+        max_timestamp=token.max_timestamp,
+        token_id=token.token_id,
+        hmac=hmac,
+        renewers=[
+            DescribedDelegationTokenRenewer(principal_type=each.type, principal_name=each.name) for each in renewers
+        ],
+    )

@@ -1,0 +1,31 @@
+"""ExpireDelegationToken: the client's channel is judged here; the controller decides."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.broker.forwarding import forward_to_controller
+from barnabas.network.api_handler import Access, handles
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.messages.expire_delegation_token import (
+    ExpireDelegationTokenRequest,
+    ExpireDelegationTokenResponse,
+)
+from barnabas.security.token_requests import check_caller, time_of_refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from barnabas.broker.broker import Broker
+    from barnabas.common.errors import ApiException
+    from barnabas.protocol.schema import Message
+
+
+def _error_response(request: ExpireDelegationTokenRequest, error: ApiException) -> ExpireDelegationTokenResponse:
+    return ExpireDelegationTokenResponse(error_code=int(error.code), expiry_timestamp_ms=time_of_refusal(error.code))
+
+
+@handles(ApiKey.EXPIRE_DELEGATION_TOKEN, on_error=_error_response)
+def handle_expire_delegation_token(broker: Broker, request: Message, access: Access) -> Awaitable[Message]:
+    check_caller(access.context)
+    return forward_to_controller(broker, request, access)

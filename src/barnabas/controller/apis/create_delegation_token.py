@@ -1,0 +1,70 @@
+"""CreateDelegationToken: CREATE_TOKENS on the owner, if that is not the caller; never by one who has only a token.
+
+The broker has looked at the same things before it passed the request on; a client of a controller's listener comes
+here first.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.common.acl import AclOperation
+from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.common.resource import ResourceType
+from barnabas.controller.controller_result import ControllerResult
+from barnabas.network.api_handler import AclRule
+from barnabas.protocol.messages.create_delegation_token import (
+    CreateDelegationTokenRequest,
+    CreateDelegationTokenResponse,
+)
+from barnabas.security.principal import Principal
+from barnabas.security.token_requests import check_caller, creation_refusal, is_same, owner_of, time_of_refusal
+
+if TYPE_CHECKING:
+    from barnabas.controller.quorum_controller import QuorumController
+    from barnabas.coordinator.deferred import Deferred
+    from barnabas.security.authorizer.authorizer import Authorizer
+    from barnabas.security.request_context import RequestContext
+
+__all__ = ["ACL", "handle"]
+
+ACL = (AclRule(ResourceType.USER, AclOperation.CREATE_TOKENS),)
+
+
+def handle(
+    controller: QuorumController, context: RequestContext, request: CreateDelegationTokenRequest, authorizer: Authorizer
+) -> Deferred[CreateDelegationTokenResponse]:
+    requester = context.principal
+    owner = owner_of(request, requester)
+
+    def decide() -> ControllerResult[CreateDelegationTokenResponse]:
+        check_caller(context)
+        if not is_same(owner, requester) and not authorizer.authorize(
+            context, AclOperation.CREATE_TOKENS, ResourceType.USER, str(owner)
+        ):
+            raise ApiException(ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED)
+        result = controller.delegation_tokens.create_token(
+            owner=owner,
+            requester=requester,
+            renewers=[Principal(each.principal_type, each.principal_name) for each in request.renewers],
+            max_lifetime_ms=request.max_lifetime_ms,
+            now_ms=controller.wall_clock_ms(),
+        )
+        record, hmac = result.response
+        response = CreateDelegationTokenResponse(
+            principal_type=owner.type,
+            principal_name=owner.name,
+            token_requester_principal_type=requester.type,
+            token_requester_principal_name=requester.name,
+            issue_timestamp_ms=record.issue_timestamp,
+            expiry_timestamp_ms=record.expiration_timestamp,
+            max_timestamp_ms=record.max_timestamp,
+            token_id=record.token_id,
+            hmac=hmac,
+        )
+        return result.with_response(response)
+
+    def answer_error(error: ApiException) -> CreateDelegationTokenResponse:
+        return creation_refusal(error.code, owner, requester, time_ms=time_of_refusal(error.code))
+
+    return controller.submit(decide, answer_error)

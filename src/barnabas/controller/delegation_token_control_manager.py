@@ -1,0 +1,171 @@
+"""Delegation tokens on the active controller: made, renewed, expired, and removed once they are expired.
+
+Times are milliseconds since the epoch, handed in. Every decision checks in Kafka's order: whether tokens are enabled
+here at all, whether the metadata.version has them, whether there is such a token, whether it is expired, whether the
+caller is its owner or a renewer. Who may call at all (the channel, CreateTokens for others) is the API's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.common.uuid import Uuid
+from barnabas.controller.controller_config import ControllerConfig
+from barnabas.controller.controller_result import ControllerResult
+from barnabas.controller.controller_state import ControllerState
+from barnabas.metadata.image.record_writer import ApiMessageAndVersion
+from barnabas.protocol.records.delegation_token_record import DelegationTokenRecord
+from barnabas.protocol.records.remove_delegation_token_record import RemoveDelegationTokenRecord
+from barnabas.security.delegation_tokens import TokenHmacs, expires_at_ms, is_expired, is_owner_or_renewer
+from barnabas.security.principal import Principal
+
+__all__ = ["CreatedToken", "DelegationTokenControlManager"]
+
+_USER = "User"
+_TIME_MAX = 2**63 - 1
+
+
+class CreatedToken(NamedTuple):
+    record: DelegationTokenRecord
+    hmac: bytes
+
+
+class DelegationTokenControlManager:
+    def __init__(self, state: ControllerState, config: ControllerConfig, *, new_uuid: Callable[[], Uuid]) -> None:
+        self._state = state
+        self._config = config
+        self._new_uuid = new_uuid
+        secret = config.delegation_token_secret_key
+        self._hmacs = TokenHmacs(secret.value) if secret is not None and secret.value else None
+        self._next_sweep_ms: int | None = None
+
+    @property
+    def is_enabled(self) -> bool:
+        return self._hmacs is not None
+
+    # Requests
+
+    def create_token(
+        self,
+        *,
+        owner: Principal,
+        requester: Principal,
+        renewers: Sequence[Principal],
+        max_lifetime_ms: int,
+        now_ms: int,
+    ) -> ControllerResult[CreatedToken]:
+        """``max_lifetime_ms`` below 1 asks for the longest there is; more than that is not given."""
+        hmacs = self._check_enabled()
+        if any(renewer.type != _USER for renewer in renewers):
+            raise ApiException(ErrorCode.INVALID_PRINCIPAL_TYPE)
+        lifetime_ms = self._config.delegation_token_max_lifetime_ms
+        if max_lifetime_ms > 0:
+            lifetime_ms = min(lifetime_ms, max_lifetime_ms)
+        max_timestamp = _later(now_ms, lifetime_ms)
+        record = DelegationTokenRecord(
+            owner=str(owner),
+            requester=str(requester),
+            renewers=[str(renewer) for renewer in renewers],
+            issue_timestamp=now_ms,
+            max_timestamp=max_timestamp,
+            expiration_timestamp=min(max_timestamp, _later(now_ms, self._config.delegation_token_expiry_time_ms)),
+            token_id=self._new_token_id(),
+        )
+        created = CreatedToken(record, hmacs.hmac_of(record.token_id))
+        return ControllerResult([ApiMessageAndVersion(record, 0)], created)
+
+    def renew_token(
+        self, *, hmac: bytes, principal: Principal, renew_period_ms: int, now_ms: int
+    ) -> ControllerResult[int]:
+        """The new expiry time. A period below 1 asks for the usual one; it never passes the end of the token's life."""
+        token = self._token_of(hmac)
+        if is_expired(token, now_ms):
+            raise ApiException(ErrorCode.DELEGATION_TOKEN_EXPIRED)
+        self._check_owner(token, principal)
+        period_ms = self._config.delegation_token_expiry_time_ms
+        if renew_period_ms > 0:
+            period_ms = min(period_ms, renew_period_ms)
+        return self._with_expiry(token, _later(now_ms, period_ms))
+
+    def expire_token(
+        self, *, hmac: bytes, principal: Principal, expiry_period_ms: int, now_ms: int
+    ) -> ControllerResult[int]:
+        """The new expiry time. A period below 0 removes the token at once, also one that is expired."""
+        token = self._token_of(hmac)
+        self._check_owner(token, principal)
+        if expiry_period_ms < 0:
+            removal = RemoveDelegationTokenRecord(token_id=token.token_id)
+            return ControllerResult([ApiMessageAndVersion(removal, 0)], now_ms)
+        if is_expired(token, now_ms):
+            raise ApiException(ErrorCode.DELEGATION_TOKEN_EXPIRED)
+        return self._with_expiry(token, _later(now_ms, expiry_period_ms))
+
+    # Time
+
+    def activate(self, monotonic_ms: int) -> None:
+        """The first sweep comes at once: a node that is often restarted must not keep tokens for ever."""
+        self._next_sweep_ms = monotonic_ms if self.is_enabled else None
+
+    def deactivate(self) -> None:
+        self._next_sweep_ms = None
+
+    def next_sweep_ms(self) -> int | None:
+        return self._next_sweep_ms
+
+    def is_sweep_due(self, monotonic_ms: int) -> bool:
+        """True once per ``delegation.token.expiry.check.interval.ms``."""
+        if self._next_sweep_ms is None or monotonic_ms < self._next_sweep_ms:
+            return False
+        self._next_sweep_ms = monotonic_ms + self._config.delegation_token_expiry_check_interval_ms
+        return True
+
+    def remove_expired_tokens(self, now_ms: int) -> ControllerResult[None]:
+        tokens = self._state.image.delegation_tokens.by_key
+        gone = [token.token_id for token in tokens.values() if is_expired(token, now_ms)]
+        records = [ApiMessageAndVersion(RemoveDelegationTokenRecord(token_id=token_id), 0) for token_id in gone]
+        return ControllerResult(records, None, is_atomic=False)
+
+    # Checks
+
+    def _check_enabled(self) -> TokenHmacs:
+        if self._hmacs is None:
+            raise ApiException(ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED)
+        if not self._state.image.features.metadata_version.is_delegation_token_supported:
+            raise ApiException(ErrorCode.UNSUPPORTED_VERSION)
+        return self._hmacs
+
+    def _token_of(self, hmac: bytes) -> DelegationTokenRecord:
+        token = self._check_enabled().find(hmac, self._state.image.delegation_tokens.by_key)
+        if token is None:
+            raise ApiException(ErrorCode.DELEGATION_TOKEN_NOT_FOUND)
+        return token
+
+    def _check_owner(self, token: DelegationTokenRecord, principal: Principal) -> None:
+        if not is_owner_or_renewer(token, principal):
+            raise ApiException(ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH)
+
+    def _with_expiry(self, token: DelegationTokenRecord, expiry_ms: int) -> ControllerResult[int]:
+        record = DelegationTokenRecord(
+            owner=token.owner,
+            requester=token.requester,
+            renewers=token.renewers,
+            issue_timestamp=token.issue_timestamp,
+            max_timestamp=token.max_timestamp,
+            expiration_timestamp=min(token.max_timestamp, expiry_ms),
+            token_id=token.token_id,
+        )
+        return ControllerResult([ApiMessageAndVersion(record, 0)], expires_at_ms(record))
+
+    def _new_token_id(self) -> str:
+        """A token's id is typed into tools, which take a leading dash for an option."""
+        tokens = self._state.image.delegation_tokens.by_key
+        while True:
+            token_id = str(self._new_uuid())
+            if not token_id.startswith("-") and token_id not in tokens:
+                return token_id
+
+
+def _later(now_ms: int, period_ms: int) -> int:
+    return min(now_ms + period_ms, _TIME_MAX)

@@ -1,0 +1,95 @@
+"""What SASL compares logins with, straight from the newest metadata image.
+
+A change is in force when the image is: before the controller answers whoever asked for it.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+
+from barnabas.security.delegation_tokens import (
+    TokenHmacs,
+    TokenScramCredentials,
+    expires_at_ms,
+    is_expired,
+    principal_of,
+)
+from barnabas.security.sasl.credentials import ScramCredential, TokenCredential
+
+if TYPE_CHECKING:
+    from barnabas.common.clock import Clock
+    from barnabas.common.scram_mechanism import ScramMechanism
+    from barnabas.metadata.image.metadata_image import MetadataDelta, MetadataImage
+    from barnabas.metadata.persistent_map import PersistentMap
+    from barnabas.metadata.publisher import LoaderManifest
+    from barnabas.protocol.records.delegation_token_record import DelegationTokenRecord
+
+__all__ = ["CredentialPublisher"]
+
+_TOKENS_KEPT_MAX = 10_000
+"""So many tokens keep what was derived for them: at some 500 bytes each. Others derive it again, in milliseconds."""
+
+
+class CredentialPublisher:
+    """A MetadataPublisher, and the node's CredentialStore. Without ``hmacs`` no token is known."""
+
+    def __init__(self, *, clock: Clock, hmacs: TokenHmacs | None, tokens_kept_max: int = _TOKENS_KEPT_MAX) -> None:
+        self._clock = clock
+        self._hmacs = hmacs
+        self._kept_max = tokens_kept_max
+        self._image: MetadataImage | None = None
+        self._kept: OrderedDict[str, _KeptToken] = OrderedDict()
+
+    # --- MetadataPublisher
+
+    def publish(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:
+        self._image = new_image
+
+    # --- CredentialStore
+
+    def scram_credential(self, mechanism: ScramMechanism, user: str) -> ScramCredential | None:
+        record = None if self._image is None else self._image.scram.by_key.get((int(mechanism), user))
+        if record is None:
+            return None
+        return ScramCredential(
+            salt=record.salt, stored_key=record.stored_key, server_key=record.server_key, iterations=record.iterations
+        )
+
+    def delegation_token(self, token_id: str) -> TokenCredential | None:
+        """None for a token that is expired: the controller may need a while to remove it."""
+        if self._image is None or self._hmacs is None:
+            return None
+        tokens: PersistentMap[str, DelegationTokenRecord] = self._image.delegation_tokens.by_key
+        token = tokens.get(token_id)
+        if token is None or is_expired(token, self._clock.now_ms()):
+            return None
+        kept = self._keep(token_id, self._hmacs)
+        return TokenCredential(
+            token_id=token_id,
+            owner=principal_of(token.owner),
+            hmac=kept.hmac,
+            expires_at_ms=expires_at_ms(token),
+            scram_credentials=kept.scram_credentials,
+        )
+
+    def _keep(self, token_id: str, hmacs: TokenHmacs) -> _KeptToken:
+        kept = self._kept.get(token_id)
+        if kept is not None:
+            self._kept.move_to_end(token_id)
+            return kept
+        kept = self._kept[token_id] = _KeptToken(token_id, hmacs)
+        if len(self._kept) > self._kept_max:
+            self._kept.popitem(last=False)
+        return kept
+
+
+class _KeptToken:
+    """What follows from a token's id and the secret alone, whatever becomes of its expiry."""
+
+    __slots__ = ("hmac", "scram_credentials")
+
+    def __init__(self, token_id: str, hmacs: TokenHmacs) -> None:
+        self.hmac = b64encode(hmacs.hmac_of(token_id)).decode()
+        self.scram_credentials = TokenScramCredentials(hmacs, token_id, self.hmac)

@@ -1,0 +1,137 @@
+"""Delegation tokens: what makes one valid, and whose it is.
+
+A token is an entry of the metadata log. Its HMAC, which the owner logs in with, is not stored anywhere: whoever has
+``delegation.token.secret.key`` computes it from the token's id. So every node must have the same key, and a log that is
+read by others gives no token away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from barnabas.common.scram_mechanism import SCRAM_ITERATIONS_MIN, ScramMechanism
+from barnabas.security.principal import Principal
+from barnabas.security.sasl.credentials import ScramCredential
+from barnabas.security.scram_credentials import credential_of_password
+
+if TYPE_CHECKING:
+    from barnabas.metadata.persistent_map import PersistentMap
+    from barnabas.protocol.records.delegation_token_record import DelegationTokenRecord
+
+__all__ = [
+    "TokenHmacs",
+    "TokenScramCredentials",
+    "expires_at_ms",
+    "is_expired",
+    "is_owner_or_renewer",
+    "principal_of",
+]
+
+_MECHANISMS = (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512)
+_SALT_BYTES = 24
+
+
+def principal_of(text: str) -> Principal:
+    """The principal that a record names as ``Type:name``; a name may have colons."""
+    kind, _, name = text.partition(":")
+    return Principal(kind, name)
+
+
+def is_owner_or_renewer(token: DelegationTokenRecord, principal: Principal) -> bool:
+    """The requester is neither: who asked for somebody else's token has no say in it."""
+    who = principal[:2]
+    return any(principal_of(text)[:2] == who for text in (token.owner, *token.renewers))
+
+
+def expires_at_ms(token: DelegationTokenRecord) -> int:
+    """The last millisecond in which the token is valid."""
+    return min(token.expiration_timestamp, token.max_timestamp)
+
+
+def is_expired(token: DelegationTokenRecord, now_ms: int) -> bool:
+    return expires_at_ms(token) < now_ms
+
+
+class TokenHmacs:
+    """The HMACs of one secret: of a token, and back to the token.
+
+    Looking a token up by its HMAC needs all of their HMACs. They are kept, under a digest so that the time of a lookup
+    tells nothing of them, and follow an image's tokens by what changed since the last lookup.
+    """
+
+    def __init__(self, secret: str) -> None:
+        self._secret = secret.encode()
+        self._ids: dict[bytes, str] = {}
+        self._tokens: PersistentMap[str, DelegationTokenRecord] | None = None
+
+    def __repr__(self) -> str:
+        return f"TokenHmacs({len(self._ids)} known)"
+
+    def hmac_of(self, token_id: str) -> bytes:
+        import hmac
+
+        return hmac.digest(self._secret, token_id.encode(), "sha512")
+
+    def salt_of(self, token_id: str, mechanism: ScramMechanism) -> bytes:
+        """A salt that nobody without the secret foresees, and that is the same whenever it is asked for."""
+        import hmac
+
+        return hmac.digest(self._secret, f"{mechanism.mechanism_name} salt {token_id}".encode(), "sha512")[:_SALT_BYTES]
+
+    def find(self, wanted: bytes, tokens: PersistentMap[str, DelegationTokenRecord]) -> DelegationTokenRecord | None:
+        """The token among ``tokens`` that has this HMAC."""
+        from hashlib import sha256
+        from hmac import compare_digest
+
+        self._follow(tokens)
+        token = tokens.get(self._ids.get(sha256(wanted).digest(), ""))
+        if token is None or not compare_digest(self.hmac_of(token.token_id), wanted):
+            return None
+        return token
+
+    def _follow(self, tokens: PersistentMap[str, DelegationTokenRecord]) -> None:
+        if tokens is self._tokens:
+            return
+        from hashlib import sha256
+
+        before = self._tokens
+        if before is None or len(self._ids) > 2 * len(tokens) + 1000:
+            self._ids.clear()  # Of tokens that are gone, mostly.
+            new: Iterator[str] = iter(tokens)
+        else:
+            new = tokens.keys_not_shared_with(before)
+        for token_id in new:
+            self._ids[sha256(self.hmac_of(token_id)).digest()] = token_id
+        self._tokens = tokens
+
+
+class TokenScramCredentials(Mapping[ScramMechanism, ScramCredential]):
+    """A token's SCRAM credentials, derived when one is first asked for: a login needs one mechanism, not both."""
+
+    __slots__ = ("_derived", "_hmacs", "_password", "_token_id")
+
+    def __init__(self, hmacs: TokenHmacs, token_id: str, password: str) -> None:
+        self._hmacs = hmacs
+        self._token_id = token_id
+        self._password = password
+        self._derived: dict[ScramMechanism, ScramCredential] = {}
+
+    def __getitem__(self, mechanism: ScramMechanism) -> ScramCredential:
+        known = self._derived.get(mechanism)
+        if known is None:
+            if mechanism not in _MECHANISMS:
+                raise KeyError(mechanism)
+            salt = self._hmacs.salt_of(self._token_id, mechanism)
+            known = credential_of_password(mechanism, self._password, salt, SCRAM_ITERATIONS_MIN)
+            self._derived[mechanism] = known
+        return known
+
+    def __iter__(self) -> Iterator[ScramMechanism]:
+        return iter(_MECHANISMS)
+
+    def __len__(self) -> int:
+        return len(_MECHANISMS)
+
+    def __repr__(self) -> str:
+        return f"TokenScramCredentials({self._token_id!r})"

@@ -1,0 +1,76 @@
+"""Who may ask for delegation tokens, and how a refusal looks: the same on brokers and controllers (F-20, F-21).
+
+Who holds a token must not make more of them, and a token must not be shown to whoever listens. So callers that logged
+in with a token are refused, and those that came over PLAINTEXT, or over TLS without a certificate of their own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.protocol.messages.create_delegation_token import CreateDelegationTokenResponse
+from barnabas.security.principal import ANONYMOUS, Principal
+
+if TYPE_CHECKING:
+    from barnabas.protocol.messages.create_delegation_token import CreateDelegationTokenRequest
+    from barnabas.security.request_context import RequestContext
+
+__all__ = ["NO_TIME", "check_caller", "creation_refusal", "is_same", "owner_of", "time_of_refusal"]
+
+NO_TIME = -1
+_REFUSALS_BEFORE_DECIDING = frozenset(
+    {
+        ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED,
+        ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED,
+    }
+)
+
+
+def check_caller(context: RequestContext) -> None:
+    """Raises DELEGATION_TOKEN_REQUEST_NOT_ALLOWED.
+
+    When a request came in an Envelope, the channel is the forwarding broker's, which has judged the client's (F-36).
+    """
+    principal = context.principal
+    is_forwarded = context.forwarding_principal is not None
+    if principal.token_authenticated or not (is_forwarded or _is_safe(context.security_protocol, principal)):
+        raise ApiException(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
+
+
+def _is_safe(security_protocol: str, principal: Principal) -> bool:
+    if security_protocol == "SSL":
+        return not is_same(principal, ANONYMOUS)
+    return security_protocol != "PLAINTEXT"
+
+
+def is_same(one: Principal, other: Principal) -> bool:
+    """How they logged in makes no difference."""
+    return one[:2] == other[:2]
+
+
+def owner_of(request: CreateDelegationTokenRequest, requester: Principal) -> Principal:
+    """Whose the token is to be: the requester's own, unless an owner is named."""
+    if request.owner_principal_name:
+        return Principal(request.owner_principal_type or "", request.owner_principal_name)
+    return requester
+
+
+def time_of_refusal(code: ErrorCode) -> int:
+    """What stands for a time in a refusal: Kafka has -1 where the caller may not ask, and 0 where the answer is no."""
+    return NO_TIME if code in _REFUSALS_BEFORE_DECIDING else 0
+
+
+def creation_refusal(
+    code: ErrorCode, owner: Principal, requester: Principal, *, time_ms: int = NO_TIME
+) -> CreateDelegationTokenResponse:
+    return CreateDelegationTokenResponse(
+        error_code=int(code),
+        principal_type=owner.type,
+        principal_name=owner.name,
+        token_requester_principal_type=requester.type,
+        token_requester_principal_name=requester.name,
+        issue_timestamp_ms=time_ms,
+        expiry_timestamp_ms=time_ms,
+        max_timestamp_ms=time_ms,
+    )
