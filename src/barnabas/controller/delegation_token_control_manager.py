@@ -132,7 +132,7 @@ class DelegationTokenControlManager:
     def _check_enabled(self) -> TokenHmacs:
         if self._hmacs is None:
             raise ApiException(ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED)
-        if not self._state.image.features.metadata_version.is_delegation_token_supported:
+        if not self._state.image.features.metadata_version_or_throw().is_delegation_token_supported:
             raise ApiException(ErrorCode.UNSUPPORTED_VERSION)
         return self._hmacs
 

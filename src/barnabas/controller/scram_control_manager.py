@@ -41,7 +41,8 @@ class ScramControlManager:
         """The outcome for each user that is named."""
         records: dict[str, ApiMessageAndVersion] = {}
         errors: dict[str, ApiError] = {}
-        for change in (*request.deletions, *request.upsertions):
+        changes: list[ScramCredentialDeletion | ScramCredentialUpsertion] = [*request.deletions, *request.upsertions]
+        for change in changes:
             name = change.name
             if name in errors:
                 continue

@@ -41,7 +41,7 @@ def handle(
         return result.with_response(_response(result.response))
 
     def answer_error(error: ApiException) -> AlterUserScramCredentialsResponse:
-        users = sorted({change.name for change in (*request.deletions, *request.upsertions)})
+        users = sorted({*(each.name for each in request.deletions), *(each.name for each in request.upsertions)})
         return _response(dict.fromkeys(users, ApiError.of(error)))
 
     return controller.submit(decide, answer_error)
