@@ -18,7 +18,13 @@ from barnabas.controller.controller_state import ControllerState
 from barnabas.metadata.image.record_writer import ApiMessageAndVersion
 from barnabas.protocol.records.delegation_token_record import DelegationTokenRecord
 from barnabas.protocol.records.remove_delegation_token_record import RemoveDelegationTokenRecord
-from barnabas.security.delegation_tokens import TokenHmacs, expires_at_ms, is_expired, is_owner_or_renewer
+from barnabas.security.delegation_tokens import (
+    TokenHmacs,
+    expires_at_ms,
+    is_expired,
+    is_owner_or_renewer,
+    token_hmacs_of,
+)
 from barnabas.security.principal import Principal
 
 __all__ = ["CreatedToken", "DelegationTokenControlManager"]
@@ -37,8 +43,7 @@ class DelegationTokenControlManager:
         self._state = state
         self._config = config
         self._new_uuid = new_uuid
-        secret = config.delegation_token_secret_key
-        self._hmacs = TokenHmacs(secret.value) if secret is not None and secret.value else None
+        self._hmacs = token_hmacs_of(config.delegation_token_secret_key)
         self._next_sweep_ms: int | None = None
 
     @property

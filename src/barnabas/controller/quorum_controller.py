@@ -231,7 +231,7 @@ class QuorumController:
     # Time
 
     def tick(self, now_ms: int) -> None:
-        """Fence brokers whose session ran out; remove expired tokens; keep the log moving when nothing else is written."""
+        """Fence brokers whose session ran out, remove expired tokens, and keep the log moving."""
         if not self.is_active:
             return
         for broker_id in self.cluster.heartbeats.stale_brokers(now_ms):

@@ -16,6 +16,7 @@ from barnabas.security.sasl.credentials import ScramCredential
 from barnabas.security.scram_credentials import credential_of_password
 
 if TYPE_CHECKING:
+    from barnabas.common.config_value import Password
     from barnabas.metadata.persistent_map import PersistentMap
     from barnabas.protocol.records.delegation_token_record import DelegationTokenRecord
 
@@ -26,6 +27,7 @@ __all__ = [
     "is_expired",
     "is_owner_or_renewer",
     "principal_of",
+    "token_hmacs_of",
 ]
 
 _MECHANISMS = (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512)
@@ -104,6 +106,11 @@ class TokenHmacs:
         for token_id in new:
             self._ids[sha256(self.hmac_of(token_id)).digest()] = token_id
         self._tokens = tokens
+
+
+def token_hmacs_of(secret_key: Password | None) -> TokenHmacs | None:
+    """Of ``delegation.token.secret.key``; without a key there are no tokens."""
+    return TokenHmacs(secret_key.value) if secret_key is not None and secret_key.value else None
 
 
 class TokenScramCredentials(Mapping[ScramMechanism, ScramCredential]):

@@ -43,6 +43,8 @@ from barnabas.raft.replica_key import ReplicaKey
 from barnabas.raft.voter_set import Endpoint as RaftEndpoint
 from barnabas.raft.voter_set import VoterNode, VoterSet
 from barnabas.security.authorizer.authorizer import AllowAllAuthorizer
+from barnabas.security.credential_publisher import CredentialPublisher
+from barnabas.security.delegation_tokens import token_hmacs_of
 from barnabas.server.controller_handlers import (
     SERVED_ON_CONTROLLER_LISTENERS,
     SERVED_TO_OWN_BROKER,
@@ -168,7 +170,9 @@ class Node:
         defaults = TopicDefaultsPublisher(
             broker_id=config.node_id, static_configs=config.static, set_defaults=self.replicas.set_defaults
         )
-        for publisher in (self.metadata, defaults, self.replicas, self.groups):
+        token_hmacs = token_hmacs_of(config.delegation_token_secret_key)
+        self.credentials = CredentialPublisher(clock=self.clock, hmacs=token_hmacs)
+        for publisher in (self.metadata, self.credentials, defaults, self.replicas, self.groups):
             self.loader.install(publisher)
         self.snapshots = MetadataSnapshots(self.driver)
         self.snapshot_generator = SnapshotGenerator(
@@ -214,6 +218,7 @@ class Node:
             topic_creation=AutoTopicCreation(settings=settings, controller=self.channel),
             groups=self.groups,
             clock=self.clock,
+            token_hmacs=token_hmacs,
         )
         self.maintenance = LogMaintenance(config, self.logs, self.replicas, self.clock)
         self.metrics = MetricsEndpoint(self)
@@ -243,6 +248,10 @@ class Node:
             num_partitions=config.num_partitions,
             default_replication_factor=config.default_replication_factor,
             min_insync_replicas=config.min_insync_replicas,
+            delegation_token_expiry_check_interval_ms=config.delegation_token_expiry_check_interval_ms,
+            delegation_token_expiry_time_ms=config.delegation_token_expiry_time_ms,
+            delegation_token_max_lifetime_ms=config.delegation_token_max_lifetime_ms,
+            delegation_token_secret_key=config.delegation_token_secret_key,
             delete_topic_enable=config.delete_topic_enable,
             broker_session_timeout_ms=config.broker_session_timeout_ms,
             metadata_max_idle_interval_ms=config.metadata_max_idle_interval_ms,

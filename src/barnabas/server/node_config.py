@@ -12,6 +12,7 @@ from typing import Any
 
 from barnabas.common.broker_config import BROKER_CONFIG_DEF, broker_config_key, topic_defaults
 from barnabas.common.config_def import ConfigException, ConfigKey, ConfigValue
+from barnabas.common.config_value import Password
 from barnabas.common.properties_file import MalformedProperties, read_properties_file
 from barnabas.common.topic_config import TopicConfig
 from barnabas.server.listeners import Endpoint, QuorumVoter
@@ -59,6 +60,10 @@ class PlainSettings:
     controller_quorum_election_timeout_ms: int
     controller_quorum_fetch_timeout_ms: int
     default_replication_factor: int
+    delegation_token_expiry_check_interval_ms: int
+    delegation_token_expiry_time_ms: int
+    delegation_token_max_lifetime_ms: int
+    delegation_token_secret_key: Password | None
     delete_topic_enable: bool
     fetch_max_bytes: int
     group_initial_rebalance_delay_ms: int
