@@ -38,6 +38,7 @@ EXPECTED = {
     ApiKey.DELETE_GROUPS: {ErrorCode.GROUP_ID_NOT_FOUND},
     ApiKey.DESCRIBE_GROUPS: {ErrorCode.NONE, ErrorCode.GROUP_ID_NOT_FOUND},
     ApiKey.CREATE_TOPICS: {ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS},
+    **dict.fromkeys((ApiKey.DESCRIBE_ACLS, ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS), {ErrorCode.SECURITY_DISABLED}),
 }
 VERSIONS = [
     (key, version)

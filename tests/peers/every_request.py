@@ -10,11 +10,14 @@ from barnabas.common.uuid import Uuid
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.messages import (
     api_versions,
+    create_acls,
     create_partitions,
     create_topics,
+    delete_acls,
     delete_groups,
     delete_records,
     delete_topics,
+    describe_acls,
     describe_cluster,
     describe_configs,
     describe_groups,
@@ -166,6 +169,28 @@ def _offset_for_leader_epoch(at: Target, version: int) -> Any:
     )
 
 
+def _create_acls(at: Target, version: int) -> Any:
+    acl = create_acls.AclCreation(
+        resource_type=2, resource_name=at.topic, principal="User:alice", host="*", operation=3, permission_type=3
+    )
+    return create_acls.CreateAclsRequest(creations=[acl])
+
+
+def _delete_acls(at: Target, version: int) -> Any:
+    asked = delete_acls.DeleteAclsFilter(
+        resource_type_filter=2, resource_name_filter=at.topic, operation=1, permission_type=1,
+        principal_filter=None, host_filter=None,
+    )  # fmt: skip
+    return delete_acls.DeleteAclsRequest(filters=[asked])
+
+
+def _describe_acls(at: Target, version: int) -> Any:
+    return describe_acls.DescribeAclsRequest(
+        resource_type_filter=1, resource_name_filter=None, pattern_type_filter=1, operation=1, permission_type=1,
+        principal_filter=None, host_filter=None,
+    )  # fmt: skip
+
+
 def _describe_configs(at: Target, version: int) -> Any:
     resources = [
         describe_configs.DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=None)
@@ -232,6 +257,9 @@ _MAKERS: dict[ApiKey, Callable[[Target, int], Any]] = {
     ApiKey.DELETE_RECORDS: _delete_records,
     ApiKey.INIT_PRODUCER_ID: _init_producer_id,
     ApiKey.OFFSET_FOR_LEADER_EPOCH: _offset_for_leader_epoch,
+    ApiKey.DESCRIBE_ACLS: _describe_acls,
+    ApiKey.CREATE_ACLS: _create_acls,
+    ApiKey.DELETE_ACLS: _delete_acls,
     ApiKey.DESCRIBE_CONFIGS: _describe_configs,
     ApiKey.DESCRIBE_LOG_DIRS: _describe_log_dirs,
     ApiKey.CREATE_PARTITIONS: _create_partitions,

@@ -23,6 +23,7 @@ from typing import Any, TypeVar
 from barnabas.common.clock import Clock
 from barnabas.common.errors import ApiException, ErrorCode, invariant
 from barnabas.common.uuid import Uuid
+from barnabas.controller.acl_control_manager import AclControlManager
 from barnabas.controller.activation import activation_records
 from barnabas.controller.append_limits import check_limits
 from barnabas.controller.cluster_control_manager import ClusterControlManager
@@ -92,6 +93,7 @@ class QuorumController:
         self.producer_ids = ProducerIdsControlManager(self.state, self.cluster)
         self.scram = ScramControlManager(self.state)
         self.delegation_tokens = DelegationTokenControlManager(self.state, config, new_uuid=new_uuid)
+        self.acls = AclControlManager(self.state, new_uuid=new_uuid)
 
     @property
     def is_active(self) -> bool:

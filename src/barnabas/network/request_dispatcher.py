@@ -121,7 +121,7 @@ class RequestDispatcher:
             handler = route.handler
             if handler is None:
                 handler = route.handler = self._handlers.handler(route.api_key)
-            request, _ = handler.request_type.read(frame, position, version)
+            request, _ = handler.read(frame, position, version)
         except (DecodeError, IndexError) as error:
             raise CloseConnection(
                 f"{API_TABLE[route.api_key].name} version {version} cannot be read: {error}"

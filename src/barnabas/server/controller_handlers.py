@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from barnabas.common.resource import ResourceType
     from barnabas.coordinator.deferred import Deferred
     from barnabas.network.api_handler import Access
+    from barnabas.security.authorizer.authorizer import AclAuthorizer
     from barnabas.security.request_context import RequestContext
 
 __all__ = ["SERVED_ON_CONTROLLER_LISTENERS", "SERVED_TO_OWN_BROKER", "ControllerHandlers"]
@@ -29,6 +30,8 @@ _FOR_OWN_BROKER = (
     ApiKey.DELETE_TOPICS,
     ApiKey.CREATE_PARTITIONS,
     ApiKey.INCREMENTAL_ALTER_CONFIGS,
+    ApiKey.CREATE_ACLS,
+    ApiKey.DELETE_ACLS,
     ApiKey.CREATE_DELEGATION_TOKEN,
     ApiKey.RENEW_DELEGATION_TOKEN,
     ApiKey.EXPIRE_DELEGATION_TOKEN,
@@ -40,6 +43,9 @@ _FOR_OWN_BROKER = (
 )
 _ON_LISTENERS = (
     ApiKey.API_VERSIONS,
+    ApiKey.DESCRIBE_ACLS,
+    ApiKey.CREATE_ACLS,
+    ApiKey.DELETE_ACLS,
     ApiKey.DESCRIBE_CLUSTER,
     ApiKey.CREATE_DELEGATION_TOKEN,
     ApiKey.RENEW_DELEGATION_TOKEN,
@@ -74,7 +80,13 @@ class ControllerHandlers(HandlerTable):
             def function(controller: Any, request: Any, access: Access) -> Any:
                 return _wait_for(module.handle(controller, access.context, request, DeclaredRights(access)))
 
-            known = self._handlers[api_key] = ApiHandler(api_key, frozenset(module.ACL), function, None)
+            known = self._handlers[api_key] = ApiHandler(
+                api_key,
+                frozenset(module.ACL),
+                function,
+                getattr(module, "error_response", None),
+                getattr(module, "check_request", None),
+            )
         return known
 
 
@@ -83,6 +95,10 @@ class DeclaredRights(Authorizer):
 
     def __init__(self, access: Access) -> None:
         self._access = access
+
+    @property
+    def acl_authorizer(self) -> AclAuthorizer | None:
+        return self._access.authorizer.acl_authorizer
 
     def authorize(
         self,
@@ -94,7 +110,9 @@ class DeclaredRights(Authorizer):
         log_if_allowed: bool = True,
         log_if_denied: bool = True,
     ) -> bool:
-        return self._access.allows(resource_type, operation, resource_name, log_if_denied=log_if_denied)
+        return self._access.allows(
+            resource_type, operation, resource_name, log_if_allowed=log_if_allowed, log_if_denied=log_if_denied
+        )
 
     def authorize_by_resource_type(
         self, context: RequestContext, operation: AclOperation, resource_type: ResourceType

@@ -1,0 +1,27 @@
+"""DescribeAcls: DESCRIBE on the cluster. Answered from this broker's own authorizer: it shows what it decides by."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.common.acl import AclOperation
+from barnabas.common.resource import ResourceType
+from barnabas.network.api_handler import Access, AclRule, handles
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
+from barnabas.security.authorizer.acl_requests import (
+    check_describe_acls,
+    describe_bindings,
+    filter_of,
+    require_acls,
+)
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+
+
+@handles(ApiKey.DESCRIBE_ACLS, acl=(AclRule(ResourceType.CLUSTER, AclOperation.DESCRIBE),), check=check_describe_acls)
+def handle_describe_acls(broker: Broker, request: DescribeAclsRequest, access: Access) -> DescribeAclsResponse:
+    access.require_on_cluster(AclOperation.DESCRIBE)
+    acls = require_acls(access.authorizer, "No Authorizer is configured on the broker").acls(filter_of(request))
+    return DescribeAclsResponse(error_message=None, resources=describe_bindings(binding for _, binding in acls))

@@ -1,0 +1,128 @@
+"""Decide what CreateAcls and DeleteAcls write. Nothing changes here: only replaying the records does that.
+
+Entries succeed or fail one by one, but what they write is one atomic batch: nobody may see half of a request, where
+the half that came first is an ALLOW and the half that is missing a DENY.
+
+Checked is what Kafka checks and no more (authorizer.md A-66, A-67): an operation need not make sense for the type,
+a host need not be an address. What is odd is for the caller to point out, see ``security.authorizer.acl_doubts``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
+
+from barnabas.common.acl import AclBinding, AclBindingFilter, AclOperation, AclPermissionType
+from barnabas.common.errors import ApiError, ApiException, ErrorCode
+from barnabas.common.resource import PatternType, ResourceType
+from barnabas.common.uuid import Uuid
+from barnabas.controller.controller_result import ControllerResult
+from barnabas.controller.controller_state import ControllerState
+from barnabas.metadata.image.acls import AclsImage, acl_record
+from barnabas.metadata.image.record_writer import ApiMessageAndVersion
+from barnabas.protocol.records.remove_access_control_entry_record import RemoveAccessControlEntryRecord
+
+__all__ = ["AclControlManager", "AclDeletion"]
+
+_REMOVALS_MAX: Final = 10000
+"""Kafka's limit for one DeleteAcls; for CreateAcls it is the limit of every decision (``append_limits``)."""
+
+_DASH_SEXTET = 62
+"""The six bits that URL-safe base64 writes as ``-``."""
+
+
+class AclDeletion(NamedTuple):
+    """What one filter found, or why it could not be used."""
+
+    error: ApiError
+    deleted: Sequence[AclBinding] = ()
+
+
+class AclControlManager:
+    def __init__(self, state: ControllerState, *, new_uuid: Callable[[], Uuid]) -> None:
+        self._state = state
+        self._new_uuid = new_uuid
+
+    def create_acls(self, bindings: Sequence[AclBinding]) -> ControllerResult[list[ApiError]]:
+        """A rule that exists succeeds without a record, because clients retry after a lost response."""
+        acls = self._state.image.acls
+        known = acls.ids
+        created: dict[AclBinding, Uuid] = {}
+        taken: set[Uuid] = set()
+        results: list[ApiError] = []
+        for binding in bindings:
+            error = _problem(binding)
+            results.append(ApiError.NONE if error is None else ApiError(ErrorCode.INVALID_REQUEST, error))
+            if error is None and binding not in known and binding not in created:
+                created[binding] = acl_id = self._new_id(acls, taken)
+                taken.add(acl_id)
+        records = [ApiMessageAndVersion(acl_record(acl_id, binding), 0) for binding, acl_id in created.items()]
+        return ControllerResult(records, results)
+
+    def delete_acls(self, filters: Sequence[AclBindingFilter]) -> ControllerResult[list[AclDeletion]]:
+        """Each filter reports all that it finds; what several find is removed once.
+
+        Raises INVALID_REQUEST, and removes nothing, when there is more than fits one request.
+        """
+        acls = self._state.image.acls
+        deletions: list[AclDeletion] = []
+        removed: dict[Uuid, None] = {}
+        for acl_filter in filters:
+            error = _filter_problem(acl_filter)
+            if error is not None:
+                deletions.append(AclDeletion(ApiError(ErrorCode.INVALID_REQUEST, error)))
+                continue
+            found: list[AclBinding] = []
+            for acl_id, binding in acls.find(acl_filter):
+                removed[acl_id] = None
+                found.append(binding)
+                if len(removed) > _REMOVALS_MAX:
+                    raise ApiException(
+                        ErrorCode.INVALID_REQUEST,
+                        f"Cannot remove more than {_REMOVALS_MAX} acls in a single delete operation.",
+                    )
+            deletions.append(AclDeletion(ApiError.NONE, found))
+        records = [ApiMessageAndVersion(RemoveAccessControlEntryRecord(id=acl_id), 0) for acl_id in removed]
+        return ControllerResult(records, deletions)
+
+    def _new_id(self, acls: AclsImage, taken: set[Uuid]) -> Uuid:
+        """Never an id that is reserved, in use, or whose text begins with ``-`` as an option on a command line does."""
+        while True:
+            acl_id = self._new_uuid()
+            begins_with_dash = acl_id[0] >> 2 == _DASH_SEXTET
+            if not (begins_with_dash or acl_id.is_reserved or acl_id in acls.by_id or acl_id in taken):
+                return acl_id
+
+
+def _problem(binding: AclBinding) -> str | None:
+    """What Kafka's controller says to a rule that can't be stored; the first problem of several."""
+    if not ResourceType.TOPIC <= binding.resource_type <= ResourceType.USER:
+        return f"Invalid resourceType {_name(ResourceType, binding.resource_type)}"
+    if binding.pattern_type not in (PatternType.LITERAL, PatternType.PREFIXED):
+        return f"Invalid patternType {_name(PatternType, binding.pattern_type)}"
+    if not AclOperation.ALL <= binding.operation <= AclOperation.TWO_PHASE_COMMIT:
+        return f"Invalid operation {_name(AclOperation, binding.operation)}"
+    if binding.permission not in (AclPermissionType.DENY, AclPermissionType.ALLOW):
+        return f"Invalid permissionType {_name(AclPermissionType, binding.permission)}"
+    if not binding.name:
+        return "Resource name should not be empty"
+    if ":" not in binding.principal:
+        return (
+            f"Could not parse principal from `{binding.principal}` "
+            "(no colon is present separating the principal type from the principal name)"
+        )
+    return None
+
+
+def _filter_problem(acl_filter: AclBindingFilter) -> str | None:
+    if "UNKNOWN" in (_name(ResourceType, acl_filter.resource_type), _name(PatternType, acl_filter.pattern_type)):
+        return "Unknown patternFilter."
+    if "UNKNOWN" in (_name(AclOperation, acl_filter.operation), _name(AclPermissionType, acl_filter.permission)):
+        return "Unknown entryFilter."
+    return None
+
+
+def _name(kind: type[ResourceType | PatternType | AclOperation | AclPermissionType], code: int) -> str:
+    """A code that we don't know is UNKNOWN, as it is for Kafka."""
+    known = kind._value2member_map_.get(code)
+    return "UNKNOWN" if known is None else known.name

@@ -1,0 +1,36 @@
+"""DescribeAcls on the controller: DESCRIBE on the cluster, answered from the authorizer as a broker does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.common.acl import AclOperation
+from barnabas.common.errors import ApiException
+from barnabas.common.resource import ResourceType
+from barnabas.controller.apis.answer import require_on_cluster
+from barnabas.coordinator.deferred import Deferred
+from barnabas.network.api_handler import AclRule
+from barnabas.protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
+from barnabas.security.authorizer.acl_requests import check_describe_acls as check_request
+from barnabas.security.authorizer.acl_requests import describe_bindings, filter_of, require_acls
+
+if TYPE_CHECKING:
+    from barnabas.controller.quorum_controller import QuorumController
+    from barnabas.security.authorizer.authorizer import Authorizer
+    from barnabas.security.request_context import RequestContext
+
+__all__ = ["ACL", "check_request", "handle"]
+
+ACL = (AclRule(ResourceType.CLUSTER, AclOperation.DESCRIBE),)
+
+
+def handle(
+    controller: QuorumController, context: RequestContext, request: DescribeAclsRequest, authorizer: Authorizer
+) -> Deferred[DescribeAclsResponse]:
+    try:
+        require_on_cluster(authorizer, context, AclOperation.DESCRIBE)
+        acls = require_acls(authorizer, "No Authorizer is configured on the controller").acls(filter_of(request))
+    except ApiException as error:
+        return Deferred.completed(DescribeAclsResponse(error_code=int(error.code), error_message=error.message))
+    bindings = (binding for _, binding in acls)
+    return Deferred.completed(DescribeAclsResponse(error_message=None, resources=describe_bindings(bindings)))

@@ -1,0 +1,409 @@
+"""CreateAcls, DeleteAcls and DescribeAcls on the controller: what is decided, written and answered."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pytest
+
+from barnabas.common.acl import AclBinding, AclBindingFilter, AclOperation
+from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.common.resource import ResourceType
+from barnabas.common.uuid import Uuid
+from barnabas.controller.acl_control_manager import AclControlManager
+from barnabas.controller.apis import create_acls, delete_acls, describe_acls
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.messages.create_acls import AclCreation, CreateAclsRequest, CreateAclsResponse
+from barnabas.protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest, DeleteAclsResponse
+from barnabas.protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
+from barnabas.protocol.records.access_control_entry_record import AccessControlEntryRecord
+from barnabas.protocol.records.remove_access_control_entry_record import RemoveAccessControlEntryRecord
+from barnabas.security.authorizer.authorizer import AclAuthorizer
+from barnabas.security.principal import ANONYMOUS
+from barnabas.security.request_context import RequestContext
+from tests.unit.controller.controller_harness import ControllerHarness
+
+ALICE = AclBinding(2, "orders", 3, "User:alice", "*", 3, 3)
+BOB = ALICE._replace(principal="User:bob")
+ANY = AclBindingFilter()
+
+
+class Rules(AclAuthorizer):
+    """Shows what it was given; allows everything but what a test takes away."""
+
+    def __init__(self) -> None:
+        self.denied: set[AclOperation] = set()
+        self.by_id: dict[Uuid, AclBinding] = {}
+
+    def authorize(
+        self,
+        context: RequestContext,
+        operation: AclOperation,
+        resource_type: ResourceType,
+        resource_name: str,
+        *,
+        log_if_allowed: bool = True,
+        log_if_denied: bool = True,
+    ) -> bool:
+        assert (resource_type, resource_name) == (ResourceType.CLUSTER, "kafka-cluster")
+        return operation not in self.denied
+
+    def load_snapshot(self, acls_by_id: Mapping[Uuid, AclBinding]) -> None:
+        raise NotImplementedError
+
+    def add_acl(self, acl_id: Uuid, binding: AclBinding) -> None:
+        self.by_id[acl_id] = binding
+
+    def remove_acl(self, acl_id: Uuid) -> None:
+        del self.by_id[acl_id]
+
+    def complete_initial_load(self) -> None:
+        raise NotImplementedError
+
+    def acls(self, acl_filter: AclBindingFilter) -> Iterable[tuple[Uuid, AclBinding]]:
+        return [(acl_id, binding) for acl_id, binding in self.by_id.items() if acl_filter.matches(binding)]
+
+    @property
+    def acl_count(self) -> int:
+        return len(self.by_id)
+
+
+@pytest.fixture
+def rules() -> Rules:
+    return Rules()
+
+
+@pytest.fixture
+def harness(rules: Rules) -> ControllerHarness:
+    made = ControllerHarness().activate()
+    made.authorizer = rules  # type: ignore[assignment]
+    return made
+
+
+def creation(binding: AclBinding) -> AclCreation:
+    type_, name, pattern, principal, host, operation, permission = binding
+    return AclCreation(
+        resource_type=type_,
+        resource_name=name,
+        resource_pattern_type=pattern,
+        principal=principal,
+        host=host,
+        operation=operation,
+        permission_type=permission,
+    )
+
+
+def asked(acl_filter: AclBindingFilter) -> dict[str, Any]:
+    type_, name, pattern, principal, host, operation, permission = acl_filter
+    return {
+        "resource_type_filter": type_,
+        "resource_name_filter": name,
+        "pattern_type_filter": pattern,
+        "principal_filter": principal,
+        "host_filter": host,
+        "operation": operation,
+        "permission_type": permission,
+    }
+
+
+def creating(*bindings: AclBinding) -> CreateAclsRequest:
+    return CreateAclsRequest(creations=[creation(binding) for binding in bindings])
+
+
+def deleting(*filters: AclBindingFilter) -> DeleteAclsRequest:
+    return DeleteAclsRequest(filters=[DeleteAclsFilter(**asked(each)) for each in filters])
+
+
+def create(harness: ControllerHarness, *bindings: AclBinding) -> list[tuple[int, str | None]]:
+    response: CreateAclsResponse = harness.call(create_acls.handle, creating(*bindings), 3)
+    return [(result.error_code, result.error_message) for result in response.results]
+
+
+def delete(harness: ControllerHarness, *filters: AclBindingFilter) -> DeleteAclsResponse:
+    response: DeleteAclsResponse = harness.call(delete_acls.handle, deleting(*filters), 3)
+    return response
+
+
+def deleted(response: DeleteAclsResponse) -> list[set[AclBinding]]:
+    return [
+        {
+            AclBinding(
+                acl.resource_type,
+                acl.resource_name,
+                acl.pattern_type,
+                acl.principal,
+                acl.host,
+                acl.operation,
+                acl.permission_type,
+            )
+            for acl in result.matching_acls
+        }
+        for result in response.filter_results
+    ]
+
+
+def stored(harness: ControllerHarness) -> set[AclBinding]:
+    return set(harness.controller.committed_image.acls.by_id.values())
+
+
+# Creating
+
+
+def test_what_was_created_is_there_when_it_is_committed(harness: ControllerHarness) -> None:
+    deferred = create_acls.handle(harness.controller, _context(), creating(ALICE, BOB), harness.authorizer)
+    harness.append()
+    assert not deferred.is_complete
+    assert stored(harness) == set()
+    harness.commit()
+    assert [result.error_code for result in deferred.value.results] == [0, 0]
+    assert stored(harness) == {ALICE, BOB}
+    assert [type(record) for record in harness.log[-1].records] == [AccessControlEntryRecord] * 2
+
+
+def test_creating_decides_but_does_not_apply(harness: ControllerHarness) -> None:
+    manager = harness.controller.acls
+    first, again = manager.create_acls([ALICE]), manager.create_acls([ALICE])
+    assert len(first.records) == len(again.records) == 1
+    assert stored(harness) == set()
+
+
+def test_a_rule_that_exists_succeeds_without_a_record(harness: ControllerHarness) -> None:
+    create(harness, ALICE)
+    batches = len(harness.log)
+    assert create(harness, ALICE) == [(0, None)]
+    assert len(harness.log) == batches
+
+
+def test_a_rule_that_is_being_written_is_not_written_again(harness: ControllerHarness) -> None:
+    first = create_acls.handle(harness.controller, _context(), creating(ALICE), harness.authorizer)
+    second = create_acls.handle(harness.controller, _context(), creating(ALICE), harness.authorizer)
+    assert not second.is_complete
+    harness.settle()
+    assert first.value.results[0].error_code == second.value.results[0].error_code == 0
+    assert len(harness.controller.committed_image.acls) == 1
+
+
+def test_two_equal_rules_in_one_request_make_one_record(harness: ControllerHarness) -> None:
+    assert create(harness, ALICE, ALICE, BOB) == [(0, None)] * 3
+    assert len(harness.log[-1].records) == 2
+
+
+def test_one_bad_rule_does_not_fail_the_others(harness: ControllerHarness) -> None:
+    results = create(harness, ALICE, ALICE._replace(principal="alice"), BOB)
+    assert [code for code, _ in results] == [0, ErrorCode.INVALID_REQUEST, 0]
+    assert stored(harness) == {ALICE, BOB}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"resource_type": 4, "name": "orders"}, "The only valid name for the CLUSTER resource is kafka-cluster"),
+        ({"resource_type": 4, "name": ""}, "The only valid name for the CLUSTER resource is kafka-cluster"),
+        ({"name": ""}, "Invalid empty resource name"),
+        ({"name": "", "resource_type": 99}, "Invalid empty resource name"),
+        ({"resource_type": 1}, "Invalid resourceType ANY"),
+        ({"resource_type": 99}, "Invalid resourceType UNKNOWN"),
+        ({"pattern_type": 1}, "Invalid patternType ANY"),
+        ({"pattern_type": 2}, "Invalid patternType MATCH"),
+        ({"pattern_type": 99, "resource_type": 1}, "Invalid resourceType ANY"),
+        ({"operation": 1}, "Invalid operation ANY"),
+        ({"operation": 16}, "Invalid operation UNKNOWN"),
+        ({"permission": 1}, "Invalid permissionType ANY"),
+        ({"permission": -1}, "Invalid permissionType UNKNOWN"),
+        (
+            {"principal": "x"},
+            "Could not parse principal from `x` (no colon is present separating the principal type from the principal "
+            "name)",
+        ),
+    ],
+)
+def test_a_rule_that_cannot_be_stored_says_why(
+    harness: ControllerHarness, change: dict[str, Any], message: str
+) -> None:
+    assert create(harness, ALICE._replace(**change)) == [(ErrorCode.INVALID_REQUEST, message)]
+    assert stored(harness) == set()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"resource_type": 4, "name": "kafka-cluster", "operation": 3},
+        {"name": "bad name!*"},
+        {"host": "host.example"},
+        {"host": "::1"},
+        {"principal": "Robot:"},
+        {"principal": ":"},
+        {"name": "*", "pattern_type": 4},
+    ],
+)
+def test_what_kafka_does_not_check_is_accepted_with_a_warning(
+    harness: ControllerHarness, change: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    odd = ALICE._replace(**change)
+    assert create(harness, odd) == [(0, None)]
+    assert stored(harness) == {odd}
+    is_warned = change.keys() & {"resource_type", "host", "pattern_type"}
+    assert len([record for record in caplog.records if record.levelno == logging.WARNING]) == bool(is_warned)
+
+
+def test_a_warning_keeps_to_its_line(harness: ControllerHarness, caplog: pytest.LogCaptureFixture) -> None:
+    create(harness, ALICE._replace(host="h\nFAKE", name="a\nb"))
+    assert "\n" not in caplog.text.strip()
+    assert r"\nFAKE" in caplog.text
+
+
+def test_thousands_of_doubts_are_a_few_lines(harness: ControllerHarness, caplog: pytest.LogCaptureFixture) -> None:
+    create(harness, *(ALICE._replace(host=f"host{number}") for number in range(50)))
+    assert len(caplog.records) == 11
+    assert "40 more doubts" in caplog.text
+
+
+def test_more_than_ten_thousand_new_rules_fail_as_a_whole(harness: ControllerHarness) -> None:
+    many = [ALICE._replace(name=f"t{number}") for number in range(10_001)]
+    assert create(harness, *many[:10_000], many[0]) == [(0, None)] * 10_001
+    assert create(harness, *many[:10_000]) == [(0, None)] * 10_000
+    others = [binding._replace(principal="User:bob") for binding in many]
+    too_large = (ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
+    assert set(create(harness, *others)) == {too_large}
+    assert len(stored(harness)) == 10_000
+
+
+def test_an_id_is_drawn_again_while_it_may_not_be_used(harness: ControllerHarness) -> None:
+    create(harness, ALICE)
+    (taken,) = harness.controller.committed_image.acls.by_id
+    dashed = Uuid(bytes([62 << 2]) + bytes(15))
+    assert str(dashed).startswith("-")
+    good = Uuid.from_int(123456789)
+    drawn = iter([taken, Uuid.ZERO, Uuid.ONE, dashed, good, good, Uuid.from_int(987654321)])
+    manager = AclControlManager(harness.controller.state, new_uuid=lambda: next(drawn))
+    result = manager.create_acls([BOB, BOB._replace(host="192.0.2.1")])
+    assert [record.message.id for record in result.records] == [good, Uuid.from_int(987654321)]
+
+
+# Deleting
+
+
+def test_a_filter_reports_what_it_found_and_removes_it(harness: ControllerHarness) -> None:
+    create(harness, ALICE, BOB)
+    response = delete(harness, ANY._replace(principal="User:alice"), ANY._replace(name="nothing"))
+    assert deleted(response) == [{ALICE}, set()]
+    assert [result.error_code for result in response.filter_results] == [0, 0]
+    assert stored(harness) == {BOB}
+    assert [type(record) for record in harness.log[-1].records] == [RemoveAccessControlEntryRecord]
+
+
+def test_what_two_filters_find_is_reported_by_both_and_removed_once(harness: ControllerHarness) -> None:
+    create(harness, ALICE, BOB)
+    response = delete(harness, ANY, ANY._replace(principal="User:alice"), AclBindingFilter(*ALICE))
+    assert deleted(response) == [{ALICE, BOB}, {ALICE}, {ALICE}]
+    assert len(harness.log[-1].records) == 2
+    assert stored(harness) == set()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"resource_type": 99}, "Unknown patternFilter."),
+        ({"pattern_type": 99, "operation": 99}, "Unknown patternFilter."),
+        ({"operation": 99}, "Unknown entryFilter."),
+        ({"permission": 99}, "Unknown entryFilter."),
+    ],
+)
+def test_a_filter_with_an_unknown_code_fails_alone(
+    harness: ControllerHarness, change: dict[str, int], message: str
+) -> None:
+    create(harness, ALICE)
+    bad, good = delete(harness, ANY._replace(**change), ANY).filter_results
+    assert (bad.error_code, bad.error_message) == (ErrorCode.INVALID_REQUEST, message)
+    assert good.error_code == 0
+    assert stored(harness) == set()
+
+
+def test_what_is_not_committed_can_be_deleted(harness: ControllerHarness) -> None:
+    create_acls.handle(harness.controller, _context(), creating(ALICE), harness.authorizer)
+    deferred = delete_acls.handle(harness.controller, _context(), deleting(ANY), harness.authorizer)
+    assert deleted(harness.answer(deferred)) == [{ALICE}]
+    assert stored(harness) == set()
+
+
+def test_more_than_ten_thousand_removals_fail_as_a_whole(harness: ControllerHarness) -> None:
+    many = [ALICE._replace(name=f"t{number}") for number in range(10_001)]
+    create(harness, *many[:10_000])
+    create(harness, many[10_000])
+    response = delete(harness, ANY._replace(name="t1"), ANY)
+    message = "Cannot remove more than 10000 acls in a single delete operation."
+    assert [(r.error_code, r.error_message) for r in response.filter_results] == [(42, message)] * 2
+    assert len(stored(harness)) == 10_001
+    assert len(deleted(delete(harness, *(AclBindingFilter(*binding) for binding in many[:10_000])))) == 10_000
+    assert stored(harness) == {many[10_000]}
+
+
+# Rights, and what is missing
+
+
+def test_creating_and_deleting_need_alter_on_the_cluster(harness: ControllerHarness, rules: Rules) -> None:
+    rules.denied.add(AclOperation.ALTER)
+    denied = (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "User:ANONYMOUS lacks ALTER on Cluster:kafka-cluster")
+    assert create(harness, ALICE, BOB._replace(name="")) == [denied, denied]
+    response = delete(harness, ANY, ANY._replace(operation=99))
+    assert [(result.error_code, result.error_message) for result in response.filter_results] == [denied, denied]
+    assert harness.call(describe_acls.handle, DescribeAclsRequest(**asked(ANY)), 3).error_code == 0
+
+
+def test_describing_needs_describe_on_the_cluster(harness: ControllerHarness, rules: Rules) -> None:
+    rules.denied.add(AclOperation.DESCRIBE)
+    response = harness.call(describe_acls.handle, DescribeAclsRequest(**asked(ANY)), 3)
+    assert response.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    assert response.error_message == "User:ANONYMOUS lacks DESCRIBE on Cluster:kafka-cluster"
+
+
+def test_without_an_authorizer_security_is_disabled() -> None:
+    harness = ControllerHarness().activate()
+    disabled = (ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
+    assert create(harness, ALICE, BOB) == [disabled, disabled]
+    assert [(r.error_code, r.error_message) for r in delete(harness, ANY, ANY).filter_results] == [disabled, disabled]
+    response = harness.call(describe_acls.handle, DescribeAclsRequest(**asked(ANY)), 3)
+    assert (response.error_code, response.resources) == (ErrorCode.SECURITY_DISABLED, [])
+
+
+def test_a_controller_that_is_not_active_says_so_for_each_entry(rules: Rules) -> None:
+    harness = ControllerHarness()
+    created = create_acls.handle(harness.controller, _context(), creating(ALICE, BOB), rules).value
+    removed = delete_acls.handle(harness.controller, _context(), deleting(ANY), rules).value
+    codes = [result.error_code for result in (*created.results, *removed.filter_results)]
+    assert codes == [ErrorCode.NOT_CONTROLLER] * 3
+
+
+def test_what_was_not_committed_before_leadership_was_lost_is_gone(harness: ControllerHarness) -> None:
+    deferred = create_acls.handle(harness.controller, _context(), creating(ALICE), harness.authorizer)
+    harness.controller.deactivate()
+    assert deferred.value.results[0].error_code == ErrorCode.NOT_CONTROLLER
+    assert len(harness.controller.state.image.acls) == 0
+
+
+# Describing
+
+
+def test_rules_are_shown_by_resource_pattern(harness: ControllerHarness, rules: Rules) -> None:
+    prefixed = ALICE._replace(pattern_type=4)
+    for number, binding in enumerate((ALICE, prefixed, BOB)):
+        rules.add_acl(Uuid.from_int(number), binding)
+    response: DescribeAclsResponse = harness.call(
+        describe_acls.handle, DescribeAclsRequest(**asked(ANY._replace(resource_type=2))), 3
+    )
+    shown = [(r.resource_name, r.pattern_type, [acl.principal for acl in r.acls]) for r in response.resources]
+    assert shown == [("orders", 3, ["User:alice", "User:bob"]), ("orders", 4, ["User:alice"])]
+
+
+def test_an_error_is_answered_for_each_entry() -> None:
+    error = ApiException(ErrorCode.REQUEST_TIMED_OUT, "later")
+    created = create_acls.error_response(creating(ALICE, BOB), error)
+    assert [(r.error_code, r.error_message) for r in created.results] == [(7, "later")] * 2
+    removed = delete_acls.error_response(deleting(ANY), error)
+    assert [(r.error_code, r.error_message) for r in removed.filter_results] == [(7, "later")]
+
+
+def _context() -> RequestContext:
+    return RequestContext(api_key=ApiKey.CREATE_ACLS, api_version=3, principal=ANONYMOUS)
