@@ -9,8 +9,10 @@ from typing import Any, NamedTuple
 from barnabas.common.uuid import Uuid
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.messages import (
+    alter_user_scram_credentials,
     api_versions,
     create_acls,
+    create_delegation_token,
     create_partitions,
     create_topics,
     delete_acls,
@@ -18,11 +20,15 @@ from barnabas.protocol.messages import (
     delete_records,
     delete_topics,
     describe_acls,
+    describe_client_quotas,
     describe_cluster,
     describe_configs,
+    describe_delegation_token,
     describe_groups,
     describe_log_dirs,
     describe_topic_partitions,
+    describe_user_scram_credentials,
+    expire_delegation_token,
     fetch,
     find_coordinator,
     heartbeat,
@@ -38,6 +44,7 @@ from barnabas.protocol.messages import (
     offset_fetch,
     offset_for_leader_epoch,
     produce,
+    renew_delegation_token,
     sync_group,
 )
 from barnabas.protocol.record_batch import Record
@@ -231,6 +238,19 @@ def _describe_topic_partitions(at: Target, version: int) -> Any:
     )
 
 
+def _alter_user_scram_credentials(at: Target, version: int) -> Any:
+    upsertion = alter_user_scram_credentials.ScramCredentialUpsertion(
+        name="somebody", mechanism=1, iterations=4096, salt=b"salt", salted_password=b"salted password"
+    )
+    return alter_user_scram_credentials.AlterUserScramCredentialsRequest(upsertions=[upsertion])
+
+
+def _create_delegation_token(at: Target, version: int) -> Any:
+    named = {"owner_principal_type": "User", "owner_principal_name": "somebody"} if version >= 3 else {}
+    renewer = create_delegation_token.CreatableRenewers(principal_type="User", principal_name="renewer")
+    return create_delegation_token.CreateDelegationTokenRequest(renewers=[renewer], max_lifetime_ms=-1, **named)
+
+
 def _api_versions(at: Target, version: int) -> Any:
     if version < 3:
         return api_versions.ApiVersionsRequest()
@@ -263,9 +283,21 @@ _MAKERS: dict[ApiKey, Callable[[Target, int], Any]] = {
     ApiKey.DESCRIBE_CONFIGS: _describe_configs,
     ApiKey.DESCRIBE_LOG_DIRS: _describe_log_dirs,
     ApiKey.CREATE_PARTITIONS: _create_partitions,
+    ApiKey.CREATE_DELEGATION_TOKEN: _create_delegation_token,
+    ApiKey.RENEW_DELEGATION_TOKEN: lambda at, version: renew_delegation_token.RenewDelegationTokenRequest(hmac=b"none"),
+    ApiKey.EXPIRE_DELEGATION_TOKEN: lambda at, version: expire_delegation_token.ExpireDelegationTokenRequest(
+        hmac=b"none"
+    ),
+    ApiKey.DESCRIBE_DELEGATION_TOKEN: lambda at, version: describe_delegation_token.DescribeDelegationTokenRequest(
+        owners=None
+    ),
     ApiKey.DELETE_GROUPS: lambda at, version: delete_groups.DeleteGroupsRequest(groups_names=["no-such-group"]),
     ApiKey.INCREMENTAL_ALTER_CONFIGS: _incremental_alter_configs,
     ApiKey.OFFSET_DELETE: _offset_delete,
+    ApiKey.DESCRIBE_CLIENT_QUOTAS: lambda at, version: describe_client_quotas.DescribeClientQuotasRequest(),
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: lambda at,
+    version: describe_user_scram_credentials.DescribeUserScramCredentialsRequest(users=None),
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: _alter_user_scram_credentials,
     ApiKey.DESCRIBE_CLUSTER: lambda at, version: describe_cluster.DescribeClusterRequest(),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: _describe_topic_partitions,
 }

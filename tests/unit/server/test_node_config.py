@@ -47,6 +47,7 @@ log.segment.bytes=1073741824
 log.retention.check.interval.ms=300000
 """
 PYTHON_TYPES = {
+    ConfigType.PASSWORD: "Password",
     ConfigType.BOOLEAN: "bool",
     ConfigType.STRING: "str",
     ConfigType.INT: "int",

@@ -39,6 +39,8 @@ from tests.peers.every_request import Target, request_for
 from tests.unit.controller.controller_harness import ControllerHarness, topic
 
 TOPIC, GROUP, CLUSTER, TRANSACTIONAL_ID = 29, 30, 31, 53
+ON_PLAINTEXT = 64
+"""What everybody who asks for delegation tokens is told there, whatever the rights."""
 TABLE = HandlerTable("barnabas.broker.apis", SERVED_BY_BROKER)
 
 # What a denied request of tests.peers.every_request is told; nothing at all where the API leaves out what is denied.
@@ -65,9 +67,16 @@ TOLD: dict[ApiKey, set[int]] = {
     ApiKey.DESCRIBE_CONFIGS: {TOPIC, GROUP, CLUSTER},
     ApiKey.DESCRIBE_LOG_DIRS: {CLUSTER},
     ApiKey.CREATE_PARTITIONS: {TOPIC},
+    ApiKey.CREATE_DELEGATION_TOKEN: {ON_PLAINTEXT},
+    ApiKey.RENEW_DELEGATION_TOKEN: {ON_PLAINTEXT},
+    ApiKey.EXPIRE_DELEGATION_TOKEN: {ON_PLAINTEXT},
+    ApiKey.DESCRIBE_DELEGATION_TOKEN: {ON_PLAINTEXT},
     ApiKey.DELETE_GROUPS: {GROUP},
     ApiKey.INCREMENTAL_ALTER_CONFIGS: {TOPIC},
     ApiKey.OFFSET_DELETE: {GROUP},
+    ApiKey.DESCRIBE_CLIENT_QUOTAS: {CLUSTER},
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: {CLUSTER},
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: {CLUSTER},
     ApiKey.DESCRIBE_CLUSTER: set(),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: {TOPIC},
 }
@@ -236,7 +245,7 @@ def test_a_denied_request_is_told_what_kafka_tells(key: ApiKey, version: int) ->
     assert codes(answer) == told
     if key is ApiKey.LIST_GROUPS:
         assert answer.groups == []
-    filters = key is ApiKey.INIT_PRODUCER_ID or not (told or key is ApiKey.DESCRIBE_LOG_DIRS)
+    filters = key is ApiKey.INIT_PRODUCER_ID or told == {ON_PLAINTEXT} or not (told or key is ApiKey.DESCRIBE_LOG_DIRS)
     assert bool(world.authorizer.logged) != filters, "what only filters is not logged"
 
 
