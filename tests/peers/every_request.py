@@ -295,8 +295,9 @@ _MAKERS: dict[ApiKey, Callable[[Target, int], Any]] = {
     ApiKey.INCREMENTAL_ALTER_CONFIGS: _incremental_alter_configs,
     ApiKey.OFFSET_DELETE: _offset_delete,
     ApiKey.DESCRIBE_CLIENT_QUOTAS: lambda at, version: describe_client_quotas.DescribeClientQuotasRequest(),
-    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: lambda at,
-    version: describe_user_scram_credentials.DescribeUserScramCredentialsRequest(users=None),
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: lambda at, version: (
+        describe_user_scram_credentials.DescribeUserScramCredentialsRequest(users=None)
+    ),
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: _alter_user_scram_credentials,
     ApiKey.DESCRIBE_CLUSTER: lambda at, version: describe_cluster.DescribeClusterRequest(),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: _describe_topic_partitions,
