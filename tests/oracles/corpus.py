@@ -31,7 +31,7 @@ __all__ = [
     "root",
 ]
 
-CORPORA = ("wire", "headers", "wire-mutated", "envelope", "records", "batches", "vectors")
+CORPORA = ("wire", "headers", "wire-mutated", "envelope", "records", "batches", "vectors", "acl-validation")
 """The corpora that tests of this folder read. The others (authorizer, connect, ...) belong to what is not built yet."""
 
 _UNBUILT_FAMILIES = {

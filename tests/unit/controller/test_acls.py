@@ -172,7 +172,7 @@ def test_creating_decides_but_does_not_apply(harness: ControllerHarness) -> None
 def test_a_rule_that_exists_succeeds_without_a_record(harness: ControllerHarness) -> None:
     create(harness, ALICE)
     batches = len(harness.log)
-    assert create(harness, ALICE) == [(0, None)]
+    assert create(harness, ALICE) == [(0, "")]
     assert len(harness.log) == batches
 
 
@@ -186,7 +186,7 @@ def test_a_rule_that_is_being_written_is_not_written_again(harness: ControllerHa
 
 
 def test_two_equal_rules_in_one_request_make_one_record(harness: ControllerHarness) -> None:
-    assert create(harness, ALICE, ALICE, BOB) == [(0, None)] * 3
+    assert create(harness, ALICE, ALICE, BOB) == [(0, "")] * 3
     assert len(harness.log[-1].records) == 2
 
 
@@ -203,14 +203,9 @@ def test_one_bad_rule_does_not_fail_the_others(harness: ControllerHarness) -> No
         ({"resource_type": 4, "name": ""}, "The only valid name for the CLUSTER resource is kafka-cluster"),
         ({"name": ""}, "Invalid empty resource name"),
         ({"name": "", "resource_type": 99}, "Invalid empty resource name"),
-        ({"resource_type": 1}, "Invalid resourceType ANY"),
         ({"resource_type": 99}, "Invalid resourceType UNKNOWN"),
-        ({"pattern_type": 1}, "Invalid patternType ANY"),
-        ({"pattern_type": 2}, "Invalid patternType MATCH"),
-        ({"pattern_type": 99, "resource_type": 1}, "Invalid resourceType ANY"),
-        ({"operation": 1}, "Invalid operation ANY"),
+        ({"pattern_type": 99, "operation": 99}, "Invalid patternType UNKNOWN"),
         ({"operation": 16}, "Invalid operation UNKNOWN"),
-        ({"permission": 1}, "Invalid permissionType ANY"),
         ({"permission": -1}, "Invalid permissionType UNKNOWN"),
         (
             {"principal": "x"},
@@ -224,6 +219,25 @@ def test_a_rule_that_cannot_be_stored_says_why(
 ) -> None:
     assert create(harness, ALICE._replace(**change)) == [(ErrorCode.INVALID_REQUEST, message)]
     assert stored(harness) == set()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"resource_type": 1, "pattern_type": 1}, "resourceType must not be ANY"),
+        ({"pattern_type": 1, "operation": 1}, "patternType must not be ANY"),
+        ({"pattern_type": 2}, "patternType must not be MATCH"),
+        ({"operation": 1, "permission": 1}, "operation must not be ANY"),
+        ({"permission": 1}, "permissionType must not be ANY"),
+    ],
+)
+def test_what_only_a_filter_may_have_fails_the_request(
+    harness: ControllerHarness, change: dict[str, Any], message: str
+) -> None:
+    results = create(harness, BOB, ALICE._replace(**change), ALICE._replace(name=""))
+    assert results == [(ErrorCode.INVALID_REQUEST, message)] * 3
+    assert stored(harness) == set()
+    assert harness.controller.acls.create_acls([ALICE._replace(**change)]).response[0].code == 42
 
 
 @pytest.mark.parametrize(
@@ -242,7 +256,7 @@ def test_what_kafka_does_not_check_is_accepted_with_a_warning(
     harness: ControllerHarness, change: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     odd = ALICE._replace(**change)
-    assert create(harness, odd) == [(0, None)]
+    assert create(harness, odd) == [(0, "")]
     assert stored(harness) == {odd}
     is_warned = change.keys() & {"resource_type", "host", "pattern_type"}
     assert len([record for record in caplog.records if record.levelno == logging.WARNING]) == bool(is_warned)
@@ -262,8 +276,8 @@ def test_thousands_of_doubts_are_a_few_lines(harness: ControllerHarness, caplog:
 
 def test_more_than_ten_thousand_new_rules_fail_as_a_whole(harness: ControllerHarness) -> None:
     many = [ALICE._replace(name=f"t{number}") for number in range(10_001)]
-    assert create(harness, *many[:10_000], many[0]) == [(0, None)] * 10_001
-    assert create(harness, *many[:10_000]) == [(0, None)] * 10_000
+    assert create(harness, *many[:10_000], many[0]) == [(0, "")] * 10_001
+    assert create(harness, *many[:10_000]) == [(0, "")] * 10_000
     others = [binding._replace(principal="User:bob") for binding in many]
     too_large = (ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
     assert set(create(harness, *others)) == {too_large}

@@ -24,4 +24,4 @@ if TYPE_CHECKING:
 def handle_describe_acls(broker: Broker, request: DescribeAclsRequest, access: Access) -> DescribeAclsResponse:
     access.require_on_cluster(AclOperation.DESCRIBE)
     acls = require_acls(access.authorizer, "No Authorizer is configured on the broker").acls(filter_of(request))
-    return DescribeAclsResponse(error_message=None, resources=describe_bindings(binding for _, binding in acls))
+    return DescribeAclsResponse(resources=describe_bindings(binding for _, binding in acls))

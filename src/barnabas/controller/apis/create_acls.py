@@ -68,7 +68,8 @@ def _refusal(binding: AclBinding) -> ApiError | None:
 
 
 def _result(error: ApiError) -> AclCreationResult:
-    return AclCreationResult(error_code=int(error.code), error_message=error.message)
+    # For success Kafka writes the empty text and not null.
+    return AclCreationResult(error_code=int(error.code), error_message=error.message if error.is_error else "")
 
 
 def _warn(context: RequestContext, bindings: Sequence[AclBinding]) -> None:

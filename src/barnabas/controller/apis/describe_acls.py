@@ -33,4 +33,4 @@ def handle(
     except ApiException as error:
         return Deferred.completed(DescribeAclsResponse(error_code=int(error.code), error_message=error.message))
     bindings = (binding for _, binding in acls)
-    return Deferred.completed(DescribeAclsResponse(error_message=None, resources=describe_bindings(bindings)))
+    return Deferred.completed(DescribeAclsResponse(resources=describe_bindings(bindings)))

@@ -1,7 +1,9 @@
 """ACLs between requests and rules: what Kafka's request classes make of the codes in an ACL request.
 
 A request that has the code UNKNOWN (0) anywhere can't be read: Kafka closes the connection, as for a body that is cut
-short. A code that is merely not known here (of a newer Kafka) can be read, and becomes UNKNOWN.
+short. A code that is merely not known here (of a newer Kafka) can be read, and becomes UNKNOWN. ANY and MATCH belong
+into filters: a rule to create with one of them fails the whole request, as in Kafka, where it is error -1 without a
+word; here it is INVALID_REQUEST and says what is wrong.
 """
 
 from __future__ import annotations
@@ -66,6 +68,15 @@ def _check_filter(each: DeleteAclsFilter | DescribeAclsRequest) -> None:
 
 
 def binding_of_creation(creation: AclCreation) -> AclBinding:
+    """Raises INVALID_REQUEST for what only a filter may have."""
+    for what, kind, code in (
+        ("resourceType", ResourceType, creation.resource_type),
+        ("patternType", PatternType, creation.resource_pattern_type),
+        ("operation", AclOperation, creation.operation),
+        ("permissionType", AclPermissionType, creation.permission_type),
+    ):
+        if code == kind.ANY or (kind is PatternType and code == PatternType.MATCH):
+            raise ApiException(ErrorCode.INVALID_REQUEST, f"{what} must not be {kind(code).name}")
     return AclBinding(
         _known(ResourceType, creation.resource_type),
         creation.resource_name,
