@@ -10,24 +10,26 @@ from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.resource import ResourceType
 from barnabas.network.api_handler import Access, AclRule, handles
 from barnabas.protocol.api_keys import ApiKey
-from barnabas.security.principal import ANONYMOUS
-from barnabas.security.token_requests import check_caller, creation_refusal, is_same, owner_of
+from barnabas.protocol.messages.create_delegation_token import (
+    CreateDelegationTokenRequest,
+    CreateDelegationTokenResponse,
+)
+from barnabas.security.token_requests import NO_TIME, check_caller, creation_refusal, is_same, owner_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
     from barnabas.broker.broker import Broker
-    from barnabas.protocol.messages.create_delegation_token import (
-        CreateDelegationTokenRequest,
-        CreateDelegationTokenResponse,
-    )
     from barnabas.protocol.schema import Message
 
 _USER = "User"
 
 
 def _error_response(request: CreateDelegationTokenRequest, error: ApiException) -> CreateDelegationTokenResponse:
-    return creation_refusal(error.code, ANONYMOUS, ANONYMOUS)
+    """When there is no controller to be had, or something went wrong: there is nobody to name."""
+    return CreateDelegationTokenResponse(
+        error_code=int(error.code), issue_timestamp_ms=NO_TIME, expiry_timestamp_ms=NO_TIME, max_timestamp_ms=NO_TIME
+    )
 
 
 @handles(
@@ -50,5 +52,5 @@ def handle_create_delegation_token(
         if any(renewer.principal_type != _USER for renewer in request.renewers):
             raise ApiException(ErrorCode.INVALID_PRINCIPAL_TYPE)
     except ApiException as refusal:
-        return creation_refusal(refusal.code, owner, requester)
+        return creation_refusal(refusal, access.context, owner)
     return forward_to_controller(broker, request, access)

@@ -21,7 +21,7 @@ from barnabas.protocol.messages.describe_delegation_token import (
 )
 from barnabas.security.delegation_tokens import is_owner_or_renewer, principal_of
 from barnabas.security.principal import Principal
-from barnabas.security.token_requests import check_caller
+from barnabas.security.token_requests import check_caller, requester_fields
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
@@ -45,10 +45,13 @@ def handle_describe_delegation_token(
     owners = None
     if request.owners is not None:
         owners = [Principal(owner.principal_type, owner.principal_name) for owner in request.owners]
+    version = access.context.api_version
     tokens = broker.metadata.image.delegation_tokens.by_key.values()
     return DescribeDelegationTokenResponse(
         tokens=[
-            _described(token, hmacs.hmac_of(token.token_id)) for token in tokens if _is_shown(token, owners, access)
+            _described(token, hmacs.hmac_of(token.token_id), version)
+            for token in tokens
+            if _is_shown(token, owners, access)
         ]
     )
 
@@ -63,14 +66,12 @@ def _is_shown(token: DelegationTokenRecord, owners: list[Principal] | None, acce
     )
 
 
-def _described(token: DelegationTokenRecord, hmac: bytes) -> DescribedDelegationToken:
+def _described(token: DelegationTokenRecord, hmac: bytes, api_version: int) -> DescribedDelegationToken:
     owner, requester = principal_of(token.owner), principal_of(token.requester)
     renewers = [principal_of(renewer) for renewer in token.renewers]
     return DescribedDelegationToken(
         principal_type=owner.type,
         principal_name=owner.name,
-        token_requester_principal_type=requester.type,
-        token_requester_principal_name=requester.name,
         issue_timestamp=token.issue_timestamp,
         expiry_timestamp=token.expiration_timestamp,
         max_timestamp=token.max_timestamp,
@@ -79,4 +80,5 @@ def _described(token: DelegationTokenRecord, hmac: bytes) -> DescribedDelegation
         renewers=[
             DescribedDelegationTokenRenewer(principal_type=each.type, principal_name=each.name) for each in renewers
         ],
+        **requester_fields(requester, api_version),
     )

@@ -18,7 +18,14 @@ from barnabas.protocol.messages.create_delegation_token import (
     CreateDelegationTokenResponse,
 )
 from barnabas.security.principal import Principal
-from barnabas.security.token_requests import check_caller, creation_refusal, is_same, owner_of, time_of_refusal
+from barnabas.security.token_requests import (
+    check_caller,
+    creation_refusal,
+    is_same,
+    owner_of,
+    requester_fields,
+    time_of_refusal,
+)
 
 if TYPE_CHECKING:
     from barnabas.controller.quorum_controller import QuorumController
@@ -54,17 +61,16 @@ def handle(
         response = CreateDelegationTokenResponse(
             principal_type=owner.type,
             principal_name=owner.name,
-            token_requester_principal_type=requester.type,
-            token_requester_principal_name=requester.name,
             issue_timestamp_ms=record.issue_timestamp,
             expiry_timestamp_ms=record.expiration_timestamp,
             max_timestamp_ms=record.max_timestamp,
             token_id=record.token_id,
             hmac=hmac,
+            **requester_fields(requester, context.api_version),
         )
         return result.with_response(response)
 
     def answer_error(error: ApiException) -> CreateDelegationTokenResponse:
-        return creation_refusal(error.code, owner, requester, time_ms=time_of_refusal(error.code))
+        return creation_refusal(error, context, owner, time_ms=time_of_refusal(error.code))
 
     return controller.submit(decide, answer_error)
