@@ -16,10 +16,11 @@ if TYPE_CHECKING:
     from barnabas.protocol.messages.create_delegation_token import CreateDelegationTokenRequest
     from barnabas.security.request_context import RequestContext
 
-__all__ = ["NO_TIME", "check_caller", "creation_refusal", "is_same", "owner_of", "requester_fields", "time_of_refusal"]
+__all__ = ["NO_TIME", "check_caller", "creation_refusal", "is_same", "owner_of", "requester_in", "time_of_refusal"]
 
 NO_TIME = -1
 _FIRST_VERSION_WITH_REQUESTER = 3
+_NOBODY = Principal("", "")
 _REFUSALS_BEFORE_DECIDING = frozenset(
     {
         ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED,
@@ -62,22 +63,22 @@ def time_of_refusal(code: ErrorCode) -> int:
     return NO_TIME if code in _REFUSALS_BEFORE_DECIDING else 0
 
 
-def requester_fields(requester: Principal, api_version: int) -> dict[str, str]:
-    """Who asked for the token, in an answer: only versions that let one name another owner have it."""
-    if api_version < _FIRST_VERSION_WITH_REQUESTER:
-        return {}
-    return {"token_requester_principal_type": requester.type, "token_requester_principal_name": requester.name}
+def requester_in(requester: Principal, api_version: int) -> Principal:
+    """Who asked for the token, in an answer: nobody in versions that have no room for it."""
+    return requester if api_version >= _FIRST_VERSION_WITH_REQUESTER else _NOBODY
 
 
 def creation_refusal(
     error: ApiException, context: RequestContext, owner: Principal, *, time_ms: int = NO_TIME
 ) -> CreateDelegationTokenResponse:
+    requester = requester_in(context.principal, context.api_version)
     return CreateDelegationTokenResponse(
         error_code=int(error.code),
         principal_type=owner.type,
         principal_name=owner.name,
+        token_requester_principal_type=requester.type,
+        token_requester_principal_name=requester.name,
         issue_timestamp_ms=time_ms,
         expiry_timestamp_ms=time_ms,
         max_timestamp_ms=time_ms,
-        **requester_fields(context.principal, context.api_version),
     )

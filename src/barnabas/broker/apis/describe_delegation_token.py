@@ -21,7 +21,7 @@ from barnabas.protocol.messages.describe_delegation_token import (
 )
 from barnabas.security.delegation_tokens import is_owner_or_renewer, principal_of
 from barnabas.security.principal import Principal
-from barnabas.security.token_requests import check_caller, requester_fields
+from barnabas.security.token_requests import check_caller, requester_in
 
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
@@ -46,13 +46,9 @@ def handle_describe_delegation_token(
     if request.owners is not None:
         owners = [Principal(owner.principal_type, owner.principal_name) for owner in request.owners]
     version = access.context.api_version
-    tokens = broker.metadata.image.delegation_tokens.by_key.values()
+    shown = [t for t in broker.metadata.image.delegation_tokens.by_key.values() if _is_shown(t, owners, access)]
     return DescribeDelegationTokenResponse(
-        tokens=[
-            _described(token, hmacs.hmac_of(token.token_id), version)
-            for token in tokens
-            if _is_shown(token, owners, access)
-        ]
+        tokens=[_described(token, hmacs.hmac_of(token.token_id), version) for token in shown]
     )
 
 
@@ -67,11 +63,13 @@ def _is_shown(token: DelegationTokenRecord, owners: list[Principal] | None, acce
 
 
 def _described(token: DelegationTokenRecord, hmac: bytes, api_version: int) -> DescribedDelegationToken:
-    owner, requester = principal_of(token.owner), principal_of(token.requester)
+    owner, requester = principal_of(token.owner), requester_in(principal_of(token.requester), api_version)
     renewers = [principal_of(renewer) for renewer in token.renewers]
     return DescribedDelegationToken(
         principal_type=owner.type,
         principal_name=owner.name,
+        token_requester_principal_type=requester.type,
+        token_requester_principal_name=requester.name,
         issue_timestamp=token.issue_timestamp,
         expiry_timestamp=token.expiration_timestamp,
         max_timestamp=token.max_timestamp,
@@ -80,5 +78,4 @@ def _described(token: DelegationTokenRecord, hmac: bytes, api_version: int) -> D
         renewers=[
             DescribedDelegationTokenRenewer(principal_type=each.type, principal_name=each.name) for each in renewers
         ],
-        **requester_fields(requester, api_version),
     )

@@ -23,7 +23,7 @@ from barnabas.security.token_requests import (
     creation_refusal,
     is_same,
     owner_of,
-    requester_fields,
+    requester_in,
     time_of_refusal,
 )
 
@@ -42,6 +42,7 @@ def handle(
     controller: QuorumController, context: RequestContext, request: CreateDelegationTokenRequest, authorizer: Authorizer
 ) -> Deferred[CreateDelegationTokenResponse]:
     requester = context.principal
+    told = requester_in(requester, context.api_version)
     owner = owner_of(request, requester)
 
     def decide() -> ControllerResult[CreateDelegationTokenResponse]:
@@ -61,12 +62,13 @@ def handle(
         response = CreateDelegationTokenResponse(
             principal_type=owner.type,
             principal_name=owner.name,
+            token_requester_principal_type=told.type,
+            token_requester_principal_name=told.name,
             issue_timestamp_ms=record.issue_timestamp,
             expiry_timestamp_ms=record.expiration_timestamp,
             max_timestamp_ms=record.max_timestamp,
             token_id=record.token_id,
             hmac=hmac,
-            **requester_fields(requester, context.api_version),
         )
         return result.with_response(response)
 
