@@ -42,8 +42,6 @@ _UNBUILT_FAMILIES = {
     "scram-name": "SCRAM",
     "scram-unname": "SCRAM",
     "scram-credential-parse": "SCRAM",
-    "token-hmac": "delegation tokens",
-    "token-lifecycle": "delegation tokens",
     "authorized-operations": "authorized operations",
 }
 _FAILURES_SHOWN = 5

@@ -45,6 +45,7 @@ from barnabas.security.principal import Principal, parse_principal
 from barnabas.security.principal_serde import InvalidPrincipalBytes, deserialize_principal, serialize_principal
 from barnabas.security.ssl_principal_mapper import InvalidMappingRule, SslPrincipalMapper
 from tests.oracles.corpus import check_all, grouped
+from tests.oracles.token_checks import check_token_hmac, check_token_lifecycle
 
 pytestmark = pytest.mark.oracle
 
@@ -284,6 +285,8 @@ CHECKS = {
     "config-validate": check_config_validate,
     "topic-config": check_topic_config,
     "topic-config-defaults": check_topic_config_defaults,
+    "token-hmac": check_token_hmac,
+    "token-lifecycle": check_token_lifecycle,
     "principal-serde": check_principal_serde,
     "principal-bad": check_principal_bytes,
     "principal-parse": check_principal_parse,
