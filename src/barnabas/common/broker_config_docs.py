@@ -37,7 +37,19 @@ def _bound_doc(name: str) -> str | None:
 
 _DOCS: dict[str, str] = {
     # ---- barnabas's own ----
+    "barnabas.audit.denials.per.window": "How many denials that are alike become an audit event of their own in a window; further ones are counted together.",
+    "barnabas.audit.kinds.max": "How many kinds of decisions (principal, host, API, operation, resource) are counted at once in a window of the access audit.",
+    "barnabas.audit.log.level": "What of the access audit is logged, as logger kafka.authorizer.logger: INFO denials, DEBUG allowed decisions too, OFF nothing. Independent of barnabas.log.level.",
+    "barnabas.audit.queue.max": "How many events of the access audit may wait to be written; more are counted as dropped.",
+    "barnabas.audit.topic.enable": "Whether the access audit is also written to the internal topic __access_audit, which the node creates.",
+    "barnabas.audit.topic.partitions": "With how many partitions the node creates __access_audit. Records are keyed by principal.",
+    "barnabas.audit.topic.replication.factor": "With how many replicas the node creates __access_audit; -1 is default.replication.factor.",
+    "barnabas.audit.topic.retention.ms": "How long __access_audit keeps its records, set when the node creates it; -1 is for ever.",
+    "barnabas.audit.window.ms": "For how long allowed decisions that are alike are counted together before they become one event of the access audit.",
+    "barnabas.authentication.timeout.ms": "Within which time a client of a SASL listener must have logged in, before its connection is closed; 0 for no limit.",
     "barnabas.auto.format": "Whether log directories that are not formatted are formatted at the start, as a cluster of this node alone with a new cluster id.",
+    "barnabas.config.encryption.keys": "Keys that sensitive dynamic configs are encrypted with in the metadata log, newest first, separated by commas: 32 bytes each, as base64. The first encrypts, all of them decrypt. Nothing is encrypted without.",
+    "barnabas.config.encryption.keys.file": "A file with these keys instead, one to a line, newest first.",
     "barnabas.log.format": "How log lines are written: as text, or as one JSON object each.",
     "barnabas.log.level": "From which level on log lines are written.",
     "barnabas.max.open.files": "How many segment and index files may be open at once; the ones used longest ago are closed. -1 is half of what the system allows the process, at most 8192.",

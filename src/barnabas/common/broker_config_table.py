@@ -12,7 +12,19 @@ __all__ = ["AUTHORIZER_SETTINGS", "BARNABAS_SETTINGS", "BROKER_SETTINGS", "INTER
 
 # Settings of barnabas's own. Kafka's tools never see them in a describe answer.
 BARNABAS_SETTINGS: tuple[ConfigRow, ...] = (
+    ("barnabas.audit.denials.per.window", "INT", "10", "1..", "LOW", READ_ONLY),
+    ("barnabas.audit.kinds.max", "INT", "10000", "100..", "LOW", READ_ONLY),
+    ("barnabas.audit.log.level", "STRING", "INFO", "i:OFF|INFO|DEBUG", "MEDIUM", READ_ONLY),
+    ("barnabas.audit.queue.max", "INT", "10000", "100..", "LOW", READ_ONLY),
+    ("barnabas.audit.topic.enable", "BOOLEAN", "false", "", "MEDIUM", READ_ONLY),
+    ("barnabas.audit.topic.partitions", "INT", "1", "1..", "LOW", READ_ONLY),
+    ("barnabas.audit.topic.replication.factor", "SHORT", "-1", "-1..", "LOW", READ_ONLY),
+    ("barnabas.audit.topic.retention.ms", "LONG", "604800000", "-1..", "MEDIUM", READ_ONLY),
+    ("barnabas.audit.window.ms", "LONG", "30000", "100..", "MEDIUM", READ_ONLY),
+    ("barnabas.authentication.timeout.ms", "INT", "30000", "0..", "MEDIUM", READ_ONLY),
     ("barnabas.auto.format", "BOOLEAN", "false", "", "MEDIUM", READ_ONLY),
+    ("barnabas.config.encryption.keys", "PASSWORD", None, "", "MEDIUM", READ_ONLY),
+    ("barnabas.config.encryption.keys.file", "STRING", "", "", "MEDIUM", READ_ONLY),
     ("barnabas.log.format", "STRING", "text", "text|json", "LOW", READ_ONLY),
     ("barnabas.log.level", "STRING", "INFO", "i:DEBUG|INFO|WARN|ERROR", "LOW", READ_ONLY),
     ("barnabas.max.open.files", "INT", "-1", "-1..", "MEDIUM", READ_ONLY),

@@ -48,6 +48,15 @@ class PlainSettings:
     """The settings that work and are used as they are: an attribute is a name with underscores for dots."""
 
     auto_create_topics_enable: bool
+    barnabas_audit_denials_per_window: int
+    barnabas_audit_kinds_max: int
+    barnabas_audit_log_level: str
+    barnabas_audit_queue_max: int
+    barnabas_audit_topic_enable: bool
+    barnabas_audit_topic_partitions: int
+    barnabas_audit_topic_replication_factor: int
+    barnabas_audit_topic_retention_ms: int
+    barnabas_audit_window_ms: int
     barnabas_auto_format: bool
     barnabas_log_format: str
     barnabas_log_level: str

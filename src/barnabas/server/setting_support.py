@@ -48,7 +48,9 @@ _WORKING = (
     "broker.id",
     "broker.rack",
     "broker.session.timeout.ms",
+    "connection.failed.authentication.delay.ms",
     "connections.max.idle.ms",
+    "connections.max.reauth.ms",
     "controller.listener.names",
     "controller.quorum.bootstrap.servers",
     "controller.quorum.election.backoff.max.ms",
@@ -97,10 +99,35 @@ _WORKING = (
     "offsets.topic.replication.factor",
     "offsets.topic.segment.bytes",
     "process.roles",
+    "sasl.enabled.mechanisms",
+    "sasl.jaas.config",
+    "sasl.oauthbearer.clock.skew.seconds",
+    "sasl.oauthbearer.expected.audience",
+    "sasl.oauthbearer.expected.issuer",
+    "sasl.oauthbearer.jwks.endpoint.refresh.ms",
+    "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms",
+    "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms",
+    "sasl.oauthbearer.jwks.endpoint.url",
+    "sasl.oauthbearer.scope.claim.name",
+    "sasl.oauthbearer.sub.claim.name",
+    "sasl.server.callback.handler.class",
+    "sasl.server.max.receive.size",
     "producer.id.expiration.ms",
     "socket.listen.backlog.size",
     "socket.request.max.bytes",
+    "barnabas.audit.denials.per.window",
+    "barnabas.audit.kinds.max",
+    "barnabas.audit.log.level",
+    "barnabas.audit.queue.max",
+    "barnabas.audit.topic.enable",
+    "barnabas.audit.topic.partitions",
+    "barnabas.audit.topic.replication.factor",
+    "barnabas.audit.topic.retention.ms",
+    "barnabas.audit.window.ms",
+    "barnabas.authentication.timeout.ms",
     "barnabas.auto.format",
+    "barnabas.config.encryption.keys",
+    "barnabas.config.encryption.keys.file",
     "barnabas.log.format",
     "barnabas.log.level",
     "barnabas.max.open.files",
@@ -166,7 +193,13 @@ _WITHOUT_EFFECT: tuple[tuple[str, str], ...] = (
     ),
     (
         "Nobody authenticates on a PLAINTEXT listener, so no authentication fails.",
-        "connection.failed.authentication.delay.ms early.start.listeners",
+        "early.start.listeners",
+    ),
+    (
+        "A cluster is one node in this release: it never logs in anywhere itself.",
+        "sasl.mechanism.inter.broker.protocol sasl.mechanism.controller.protocol sasl.login.*"
+        " sasl.client.callback.handler.class sasl.oauthbearer.assertion.* sasl.oauthbearer.client.credentials.*"
+        " sasl.oauthbearer.jwt.retriever.class sasl.oauthbearer.scope sasl.oauthbearer.token.endpoint.url",
     ),
     (
         "Stock files set it for a topic that this release does not create: who asks for transactions or for a share"
@@ -180,11 +213,13 @@ _WITHOUT_EFFECT: tuple[tuple[str, str], ...] = (
 
 _NOT_ALLOWED: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("TLS listeners are not there yet: use PLAINTEXT listeners.", "ssl.* security.providers", ()),
+    ("GSSAPI (Kerberos) is not there.", "sasl.kerberos.*", ()),
     (
-        "SASL is not there yet: use PLAINTEXT listeners.",
-        "sasl.* connections.max.reauth.ms principal.builder.class",
-        (),
+        "It names Java code. Signed tokens are checked with sasl.oauthbearer.jwks.endpoint.url.",
+        "sasl.oauthbearer.jwt.validator.class",
+        ("org.apache.kafka.common.security.oauthbearer.BrokerJwtValidator",),
     ),
+    ("Principal builders are not there yet.", "principal.builder.class", ()),
     ("Only PLAINTEXT is there yet.", "security.inter.broker.protocol", ()),
     (
         "Authorizers are not there yet, every request is allowed: leave it out.",
@@ -222,6 +257,9 @@ _NOT_ALLOWED: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("It is for the development of Kafka itself.", "unstable.* internal.*", ()),
 )
 
+# What may be set for one listener, as listener.name.<listener>.<setting>.
+_PER_LISTENER = "sasl.* connections.max.reauth.ms"
+
 # What Kafka 4 no longer has, with what to do about it.
 REMOVED_SETTINGS: tuple[tuple[str, str], ...] = (
     ("zookeeper.*", "ZooKeeper is gone since Kafka 4.0; remove it, and set process.roles and node.id"),
@@ -257,6 +295,8 @@ def support_of(name: str) -> Support:
     if base is not None:
         of_base = support_of(base)
         if of_base.state is not SupportState.WORKS:
+            return of_base
+        if _fits(base, _PER_LISTENER):
             return of_base
         return Support(SupportState.REFUSED, f"It can't be set for one listener: set {base} for all of them.")
     if name not in BROKER_CONFIG_DEF:

@@ -19,21 +19,38 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from barnabas.common.acl import AclOperation
-from barnabas.common.resource import PatternType, ResourceType
+from barnabas.common.resource import PatternType
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from barnabas.common.acl import AclOperation
+    from barnabas.common.resource import ResourceType
     from barnabas.protocol.api_keys import ApiKey
     from barnabas.security.authorizer.authorizer import Authorizer
     from barnabas.security.principal import Principal
     from barnabas.security.request_context import RequestContext
 
-__all__ = ["RULE_LOOKUPS_MAX", "AccessAudit", "AccessEvent", "AuditLimits", "DecidingRule"]
+__all__ = [
+    "RULE_LOOKUPS_MAX",
+    "TEXT_MAX",
+    "AccessAudit",
+    "AccessEvent",
+    "AuditLimits",
+    "AuditedRequest",
+    "DecidingRule",
+    "deciding_rule",
+]
 
 RULE_LOOKUPS_MAX = 1000
 """In a window. A look-up reads the rules one by one: it must not become the load that an attacker asks for."""
+
+TEXT_MAX = 1024
+"""Characters of a name or a client id that are kept. A request may bring 32 KiB of each, many times."""
+
+
+def _clipped(text: str) -> str:
+    return text if len(text) <= TEXT_MAX else f"{text[:TEXT_MAX]}... ({len(text)} characters)"
 
 
 class DecidingRule(NamedTuple):
@@ -45,23 +62,40 @@ class DecidingRule(NamedTuple):
     text: str | None = None
 
 
+class AuditedRequest(NamedTuple):
+    """Which request it was."""
+
+    listener: str
+    api_version: int
+    client_id: str | None
+    connection_id: str
+    correlation_id: int
+
+    @classmethod
+    def of(cls, context: RequestContext) -> AuditedRequest:
+        client_id = context.client_id
+        return cls(
+            context.listener_name,
+            context.api_version,
+            client_id if client_id is None else _clipped(client_id),
+            context.connection_id,
+            context.correlation_id,
+        )
+
+
 class AccessEvent(NamedTuple):
-    """One decision, or ``count`` that are alike; then the request named is that of the first."""
+    """One decision, or ``decisions`` that are alike; then the request named is that of the first."""
 
     first_ms: int
     last_ms: int
-    count: int
+    decisions: int
     references: int
     """How many places of the requests named the resource: partitions, mostly."""
     allowed: bool
     principal: Principal
     host: str
-    listener: str
     api_key: ApiKey
-    api_version: int
-    client_id: str | None
-    connection_id: str
-    correlation_id: int
+    request: AuditedRequest
     forwarding_principal: Principal | None
     operation: AclOperation
     resource_type: ResourceType
@@ -79,7 +113,8 @@ class AuditLimits(NamedTuple):
     queue_max: int = 10_000
 
 
-_Kind = tuple[object, ...]
+if TYPE_CHECKING:
+    _Kind = tuple[Principal, str, AclOperation, ResourceType, ApiKey, str, bool, PatternType, Principal | None]
 
 _NO_AUTHORIZER = DecidingRule("NoAuthorizer")
 _UNKNOWN = DecidingRule("Unknown")
@@ -89,10 +124,10 @@ _NOT_LOOKED_UP = DecidingRule("NotLookedUp")
 class _Tally:
     """The decisions of one kind in this window that no event tells of yet."""
 
-    __slots__ = ("context", "count", "first_ms", "last_ms", "references", "rule", "told")
+    __slots__ = ("count", "first_ms", "last_ms", "references", "request", "rule", "told")
 
-    def __init__(self, context: RequestContext, rule: DecidingRule, now_ms: int) -> None:
-        self.context = context
+    def __init__(self, request: AuditedRequest, rule: DecidingRule, now_ms: int) -> None:
+        self.request = request
         self.rule = rule
         self.first_ms = self.last_ms = now_ms
         self.count = 0
@@ -161,6 +196,8 @@ class AccessAudit:
         pattern_type: PatternType = PatternType.LITERAL,
     ) -> None:
         now_ms = self._now_ms()
+        if len(name) > TEXT_MAX:
+            name = _clipped(name)
         kind = (
             context.principal,
             name,
@@ -184,11 +221,12 @@ class AccessAudit:
             self.denied_count += 1
             if tally.told < self._limits.denials_per_window:
                 tally.told += 1
-                self._add(_event(kind, tally.rule, context, now_ms, now_ms, 1, references))
+                self._add(_event(kind, tally.rule, AuditedRequest.of(context), now_ms, now_ms, 1, references))
                 return
         if not tally.count:
             tally.first_ms = now_ms
-            tally.context = context
+            if not allowed:
+                tally.request = AuditedRequest.of(context)
         tally.count += 1
         tally.references += references
         tally.last_ms = now_ms
@@ -199,7 +237,7 @@ class AccessAudit:
         if not self._tallies:
             self._window_start_ms = now_ms
             self._on_event()
-        tally = self._tallies[kind] = _Tally(context, self._rule(authorizer, context, kind), now_ms)
+        tally = self._tallies[kind] = _Tally(AuditedRequest.of(context), self._rule(authorizer, context, kind), now_ms)
         return tally
 
     def _add_uncounted(self, kind: _Kind, context: RequestContext, now_ms: int, references: int, allowed: bool) -> None:
@@ -209,17 +247,17 @@ class AccessAudit:
             self.dropped += 1
         else:
             self.denied_count += 1
-            self._add(_event(kind, _NOT_LOOKED_UP, context, now_ms, now_ms, 1, references))
+            self._add(_event(kind, _NOT_LOOKED_UP, AuditedRequest.of(context), now_ms, now_ms, 1, references))
 
     def _rule(self, authorizer: Authorizer, context: RequestContext, kind: _Kind) -> DecidingRule:
         if self._lookups >= RULE_LOOKUPS_MAX:
             return _NOT_LOOKED_UP
         self._lookups += 1
-        return deciding_rule(authorizer, context, *kind[1:4], kind[6])  # type: ignore[arg-type]
+        return deciding_rule(authorizer, context, kind[1], kind[2], kind[3], kind[6])
 
     def _add(self, event: AccessEvent) -> None:
         if len(self._events) >= self._limits.queue_max:
-            self.dropped += event.count
+            self.dropped += event.decisions
             return
         self._events.append(event)
         if len(self._events) == 1:
@@ -240,7 +278,7 @@ class AccessAudit:
                         _event(
                             kind,
                             tally.rule,
-                            tally.context,
+                            tally.request,
                             tally.first_ms,
                             tally.last_ms,
                             tally.count,
@@ -269,13 +307,18 @@ def deciding_rule(
         return _UNKNOWN
     if decision.allowed is not allowed:
         return _UNKNOWN
-    return DecidingRule(str(decision.rule), decision.acl_id, decision.acl_text)
+    binding = decision.binding
+    return DecidingRule(
+        decision.kind,
+        None if decision.acl_id is None else str(decision.acl_id),
+        None if binding is None else str(binding),
+    )
 
 
 def _event(
     kind: _Kind,
     rule: DecidingRule,
-    context: RequestContext,
+    request: AuditedRequest,
     first_ms: int,
     last_ms: int,
     count: int,
@@ -285,21 +328,17 @@ def _event(
     return AccessEvent(
         first_ms=first_ms,
         last_ms=last_ms,
-        count=count,
+        decisions=count,
         references=references,
-        allowed=allowed,  # type: ignore[arg-type]
-        principal=principal,  # type: ignore[arg-type]
-        host=host,  # type: ignore[arg-type]
-        listener=context.listener_name,
-        api_key=api_key,  # type: ignore[arg-type]
-        api_version=context.api_version,
-        client_id=context.client_id,
-        connection_id=context.connection_id,
-        correlation_id=context.correlation_id,
-        forwarding_principal=forwarding_principal,  # type: ignore[arg-type]
-        operation=operation,  # type: ignore[arg-type]
-        resource_type=resource_type,  # type: ignore[arg-type]
-        pattern_type=pattern_type,  # type: ignore[arg-type]
-        resource_name=name,  # type: ignore[arg-type]
+        allowed=allowed,
+        principal=principal,
+        host=host,
+        api_key=api_key,
+        request=request,
+        forwarding_principal=forwarding_principal,
+        operation=operation,
+        resource_type=resource_type,
+        pattern_type=pattern_type,
+        resource_name=name,
         rule=rule,
     )
