@@ -9,14 +9,18 @@ from typing import Any
 
 from barnabas.protocol.api_keys import API_TABLE, ApiKey
 from barnabas.protocol.headers import RequestHeader, ResponseHeader, request_header_version, response_header_version
+from barnabas.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
+from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest
 from barnabas.protocol.schema import Message
 
 _SIZE = Struct(">i")
 
 
 class RawClient:
-    def __init__(self, port: int, *, client_id: str | None = "raw", timeout_s: float = 20) -> None:
-        self._socket = socket.create_connection(("127.0.0.1", port), timeout_s)
+    def __init__(
+        self, port: int, *, client_id: str | None = "raw", timeout_s: float = 20, source_host: str = "127.0.0.1"
+    ) -> None:
+        self._socket = socket.create_connection(("127.0.0.1", port), timeout_s, source_address=(source_host, 0))
         self._client_id = client_id
         self._correlation_ids = count(1)
         self._expected: list[tuple[type[Message], ApiKey, int]] = []
@@ -51,6 +55,18 @@ class RawClient:
         self._expected.pop(0)
         (size,) = _SIZE.unpack(self._read(4))
         return self._read(size)
+
+    def forget_expected(self) -> None:
+        """What was sent is never answered (Produce with acks=0)."""
+        self._expected.clear()
+
+    def log_in(self, user: str, password: str) -> None:
+        """SASL/PLAIN. Raises PermissionError when the node refuses; some nodes close the connection instead."""
+        handshake = self.call(SaslHandshakeRequest(mechanism="PLAIN"), 1)
+        assert handshake.error_code == 0, f"PLAIN is not offered, but {handshake.mechanisms}"
+        response = self.call(SaslAuthenticateRequest(auth_bytes=f"\0{user}\0{password}".encode()), 2)
+        if response.error_code:
+            raise PermissionError(response.error_message)
 
     def close(self) -> None:
         self._socket.close()

@@ -6,6 +6,7 @@ import socket
 import subprocess
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from pathlib import Path
 
 __all__ = ["NodeProcess", "free_ports"]
@@ -35,7 +36,12 @@ class NodeProcess(ABC):
         self.folder = folder
         self.port, self.controller_port = free_ports(2)
         self.log = folder / "node.log"
+        self._settings: dict[str, str] = {}
         self._process: subprocess.Popen[bytes] | None = None
+
+    def change_settings(self, settings: Mapping[str, str]) -> None:
+        """Before the first start: for settings that name the node's ports."""
+        self._settings.update(settings)
 
     @abstractmethod
     def command(self) -> list[str]:

@@ -1,0 +1,240 @@
+"""What every case of the ACL table finds in a node, how the node is set up, and how a case is asked.
+
+Topics ``orders`` (two partitions), ``orders-eu`` and ``other``, with records; groups ``g1`` and ``g2`` with offsets and
+no members; tokens of ``TOKEN_OWNERS``; a SCRAM user ``scram-user``. What a node does not serve yet is left out.
+"""
+
+from __future__ import annotations
+
+import time
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    ScramCredentialUpsertion,
+)
+from barnabas.protocol.messages.api_versions import ApiVersionsRequest
+from barnabas.protocol.messages.create_acls import AclCreation, CreateAclsRequest
+from barnabas.protocol.messages.create_delegation_token import CreatableRenewers, CreateDelegationTokenRequest
+from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from barnabas.protocol.messages.describe_acls import DescribeAclsRequest
+from barnabas.protocol.messages.describe_cluster import DescribeClusterRequest
+from barnabas.protocol.messages.describe_delegation_token import DescribeDelegationTokenRequest
+from barnabas.protocol.messages.describe_groups import DescribeGroupsRequest
+from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
+from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest
+from barnabas.protocol.messages.metadata import MetadataRequest
+from barnabas.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from tests.interop.raw_client import RawClient
+from tests.peers import acl_rows_admin, acl_rows_data, acl_rows_groups
+from tests.peers.acl_matrix import ADMIN, PASSWORD, Case, World, cases_of, comparable
+from tests.peers.acl_rows_admin import TOKEN_OWNERS
+from tests.peers.acl_rows_data import BATCH
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from tests.peers.node_process import NodeProcess
+
+__all__ = ["CLOSED", "SILENT", "Stage", "all_rows", "log_in", "secure_settings", "served_apis"]
+
+TOPICS = {"orders": 2, "orders-eu": 1, "other": 1}
+CLOSED = "the connection was closed"
+SILENT = "no answer, as there should be"
+
+
+def all_rows() -> acl_rows_data.Rows:
+    return [*acl_rows_data.rows(), *acl_rows_groups.rows(), *acl_rows_admin.rows()]
+
+
+def secure_settings(node: NodeProcess, cases: Iterable[Case]) -> dict[str, str]:
+    """SASL/PLAIN on both listeners, with a user for each case, and Kafka's own authorizer."""
+    users = [ADMIN, *TOKEN_OWNERS, *(case.me for case in cases)]
+    jaas = (
+        "org.apache.kafka.common.security.plain.PlainLoginModule required "
+        f'username="{ADMIN}" password="{PASSWORD}" ' + " ".join(f'user_{user}="{PASSWORD}"' for user in users) + ";"
+    )
+    return {
+        "node.id": "1",
+        "listeners": f"SASL_PLAINTEXT://127.0.0.1:{node.port},CONTROLLER://127.0.0.1:{node.controller_port}",
+        "controller.listener.names": "CONTROLLER",
+        "listener.security.protocol.map": "CONTROLLER:SASL_PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT",
+        "inter.broker.listener.name": "SASL_PLAINTEXT",
+        "sasl.enabled.mechanisms": "PLAIN",
+        "sasl.mechanism.inter.broker.protocol": "PLAIN",
+        "sasl.mechanism.controller.protocol": "PLAIN",
+        "listener.name.sasl_plaintext.plain.sasl.jaas.config": jaas,
+        "listener.name.controller.plain.sasl.jaas.config": jaas,
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": f"User:{ADMIN}",
+        "delegation.token.secret.key": "one-key-for-all-nodes",
+    }
+
+
+def log_in(port: int, user: str, *, host: str = "127.0.0.1") -> RawClient:
+    client = RawClient(port, source_host=host, client_id="acl-matrix")
+    client.log_in(user, PASSWORD)
+    return client
+
+
+def served_apis(port: int) -> set[ApiKey]:
+    client = log_in(port, ADMIN)
+    keys = {key.api_key for key in client.call(ApiVersionsRequest(), 0).api_keys}
+    client.close()
+    return {ApiKey(key) for key in keys if key in ApiKey.__members__.values()}
+
+
+class Stage:
+    """A node with everything that the cases need."""
+
+    def __init__(self, node: NodeProcess) -> None:
+        self._node = node
+        self._admin = log_in(node.port, ADMIN)
+        self.served = served_apis(node.port)
+        self.served_by_controller = served_apis(node.controller_port)
+        self._make_topics()
+        _until(lambda: self._admin.call(InitProducerIdRequest(transactional_id=None)).error_code == 0)
+        self._make_groups()
+        tokens = self._make_tokens()
+        self._make_scram_user()
+        topics = self._admin.call(MetadataRequest(topics=None)).topics
+        cluster_id = self._admin.call(DescribeClusterRequest(), 2).cluster_id
+        self.world = World({topic.name: topic.topic_id for topic in topics}, tokens, cluster_id)
+        self.cases = cases_of(all_rows(), self.world)
+        self._grant()
+        self._admin.close()
+
+    def serves(self, case: Case) -> bool:
+        return case.row.api in (self.served_by_controller if case.row.on_controller else self.served)
+
+    def ask(self, case: Case) -> Any:
+        """The answer as JSON, or what happened instead."""
+        port = self._node.controller_port if case.row.on_controller else self._node.port
+        client = log_in(port, case.row.user or case.me, host=case.row.host)
+        try:
+            if case.row.is_answered:
+                return client.call(case.request(self.world), case.version).to_json(case.version)
+            client.send(case.request(self.world), case.version)
+            client.forget_expected()
+            client.call(ApiVersionsRequest(), 0)
+        except ConnectionError:
+            return CLOSED
+        finally:
+            client.close()
+        return SILENT
+
+    def comparable(self, case: Case, answer: Any) -> Any:
+        return comparable(answer, case, self.world)
+
+    def _make_topics(self) -> None:
+        wanted = dict(TOPICS)
+        for case in cases_of(all_rows()):
+            wanted.update((name.replace("{me}", case.me), 1) for name in case.row.topics)
+        remaining = iter(wanted.items())
+        while batch := list(islice(remaining, 100)):
+            topics = [CreatableTopic(name=name, num_partitions=count, replication_factor=1) for name, count in batch]
+            response = self._admin.call(CreateTopicsRequest(topics=topics, timeout_ms=30_000))
+            assert {topic.error_code for topic in response.topics} == {0}, response
+        for name, partitions in TOPICS.items():
+            for partition in range(partitions):
+                _until(lambda name=name, partition=partition: self._produce(name, partition))
+
+    def _produce(self, topic: str, partition: int) -> bool:
+        data = [PartitionProduceData(index=partition, records=BATCH)]
+        topic_data = [TopicProduceData(name=topic, partition_data=data)]
+        response = self._admin.call(ProduceRequest(acks=-1, timeout_ms=5000, topic_data=topic_data), 12)
+        return bool(response.responses[0].partition_responses[0].error_code == 0)
+
+    def _make_groups(self) -> None:
+        _until(lambda: self._find_coordinator(0, "g1"))
+        if ApiKey.END_TXN in self.served:
+            _until(lambda: self._find_coordinator(1, "tx1"))
+        for group in ("g1", "g2", "nobody"):
+            _until(lambda group=group: self._is_loaded(group))
+        for group in ("g1", "g2"):
+            partitions = [OffsetCommitRequestPartition(partition_index=0, committed_offset=1, committed_metadata="m")]
+            topics = [OffsetCommitRequestTopic(name=name, partitions=partitions) for name in ("orders", "other")]
+            response = self._admin.call(OffsetCommitRequest(group_id=group, topics=topics), 9)
+            assert {part.error_code for topic in response.topics for part in topic.partitions} == {0}, response
+
+    def _find_coordinator(self, kind: int, key: str) -> bool:
+        response = self._admin.call(FindCoordinatorRequest(key_type=kind, coordinator_keys=[key]))
+        return bool(response.coordinators[0].error_code == 0)
+
+    def _is_loaded(self, group: str) -> bool:
+        return self._admin.call(DescribeGroupsRequest(groups=[group])).groups[0].error_code not in (14, 15, 16)
+
+    def _make_tokens(self) -> dict[str, tuple[str, bytes]]:
+        if ApiKey.CREATE_DELEGATION_TOKEN not in self.served:
+            return dict.fromkeys(TOKEN_OWNERS, ("none", b"none"))
+        tokens = {}
+        for owner in TOKEN_OWNERS:
+            request = CreateDelegationTokenRequest(
+                owner_principal_type="User",
+                owner_principal_name=owner,
+                renewers=[CreatableRenewers(principal_type="User", principal_name="tok-b")],
+                max_lifetime_ms=86_400_000,
+            )
+            made = self._admin.call(request, 3)
+            assert made.error_code == 0, made
+            tokens[owner] = (made.token_id, made.hmac)
+        _until(lambda: len(self._admin.call(DescribeDelegationTokenRequest(owners=None)).tokens) == len(TOKEN_OWNERS))
+        return tokens
+
+    def _make_scram_user(self) -> None:
+        if ApiKey.ALTER_USER_SCRAM_CREDENTIALS not in self.served:
+            return
+        credential = ScramCredentialUpsertion(
+            name="scram-user", mechanism=1, iterations=8192, salt=b"pepper", salted_password=b"p" * 32
+        )
+        response = self._admin.call(AlterUserScramCredentialsRequest(upsertions=[credential]))
+        assert {result.error_code for result in response.results} == {0}, response
+
+    def _grant(self) -> None:
+        bindings = [binding for case in self.cases for binding in case.bindings]
+        remaining = iter(bindings)
+        while batch := list(islice(remaining, 500)):
+            creations = [
+                AclCreation(
+                    resource_type=binding.resource_type,
+                    resource_name=binding.name,
+                    resource_pattern_type=binding.pattern_type,
+                    principal=binding.principal,
+                    host=binding.host,
+                    operation=binding.operation,
+                    permission_type=binding.permission,
+                )
+                for binding in batch
+            ]
+            response = self._admin.call(CreateAclsRequest(creations=creations))
+            bad = [(b, r) for b, r in zip(batch, response.results, strict=True) if r.error_code]
+            assert not bad, bad[:3]
+        wanted = len(set(bindings))
+        _until(lambda: self._acl_count() == wanted, f"{wanted} ACLs")
+
+    def _acl_count(self) -> int:
+        any_code = 1
+        request = DescribeAclsRequest(
+            resource_type_filter=any_code,
+            resource_name_filter=None,
+            pattern_type_filter=any_code,
+            principal_filter=None,
+            host_filter=None,
+            operation=any_code,
+            permission_type=any_code,
+        )
+        return sum(len(resource.acls) for resource in self._admin.call(request).resources)
+
+
+def _until(is_so: Callable[[], bool], what: str = "it", *, timeout_s: float = 30) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not is_so():
+        assert time.monotonic() < deadline, f"{what} never came to be"
+        time.sleep(0.1)
