@@ -45,6 +45,7 @@ from barnabas.security.principal import Principal, parse_principal
 from barnabas.security.principal_serde import InvalidPrincipalBytes, deserialize_principal, serialize_principal
 from barnabas.security.ssl_principal_mapper import InvalidMappingRule, SslPrincipalMapper
 from tests.oracles.corpus import check_all, grouped
+from tests.oracles.scram_checks import SCRAM_CHECKS
 from tests.oracles.token_checks import check_token_hmac, check_token_lifecycle
 
 pytestmark = pytest.mark.oracle
@@ -285,6 +286,7 @@ CHECKS = {
     "config-validate": check_config_validate,
     "topic-config": check_topic_config,
     "topic-config-defaults": check_topic_config_defaults,
+    **SCRAM_CHECKS,
     "token-hmac": check_token_hmac,
     "token-lifecycle": check_token_lifecycle,
     "principal-serde": check_principal_serde,

@@ -1,0 +1,147 @@
+"""The messages of SCRAM (RFC 5802, section 7), read as Kafka reads them: what is not exactly of the form is refused.
+
+Kafka's deviations: user names and values are ASCII, a reserved ``m=`` attribute is skipped instead of refused, what
+the client binds its channel with (``c=``) is not looked at because no channel is ever bound, and extensions of the
+final message are left out of what is signed.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64decode, b64encode
+from typing import NamedTuple
+
+__all__ = [
+    "TOKEN_AUTH_EXTENSION",
+    "ClientFinal",
+    "ClientFirst",
+    "InvalidScramMessage",
+    "ServerFinal",
+    "ServerFirst",
+    "sasl_name",
+    "user_name",
+]
+
+TOKEN_AUTH_EXTENSION = "tokenauth"
+
+_VALUE = r"[\x01-\x2b\x2d-\x7f]+"
+_VALUE_SAFE = r"[\x01-\x2b\x2d-\x3c\x3e-\x7f]+"
+_PRINTABLE = r"[\x21-\x2b\x2d-\x7e]+"
+_SASL_NAME = r"(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]|=2C|=3D)+"
+_BASE64 = r"(?:[a-zA-Z0-9/+]{4})*(?:[a-zA-Z0-9/+]{3}=|[a-zA-Z0-9/+]{2}==)?"
+_RESERVED = rf"(?:m={_VALUE},)?"
+_EXTENSIONS = rf"(?:,[A-Za-z]+={_VALUE})*"
+
+_CLIENT_FIRST = re.compile(
+    rf"n,(?:a=(?P<authzid>{_SASL_NAME}))?,"
+    rf"{_RESERVED}(?P<bare>n=(?P<name>{_SASL_NAME}),r=(?P<nonce>{_PRINTABLE})(?P<extensions>{_EXTENSIONS}))"
+)
+_SERVER_FIRST = re.compile(
+    rf"{_RESERVED}r=(?P<nonce>{_PRINTABLE}),s=(?P<salt>{_BASE64}),i=(?P<iterations>[0-9]+){_EXTENSIONS}"
+)
+_CLIENT_FINAL = re.compile(rf"c=(?P<channel>{_BASE64}),r=(?P<nonce>{_PRINTABLE}){_EXTENSIONS},p=(?P<proof>{_BASE64})")
+_SERVER_FINAL = re.compile(rf"(?:e=(?P<error>{_VALUE_SAFE}))|(?:v=(?P<signature>{_BASE64})){_EXTENSIONS}")
+
+
+class InvalidScramMessage(ValueError):
+    """The text is not the message that has to come now. It is not repeated: it may hold what is nobody's business."""
+
+
+class ClientFirst(NamedTuple):
+    authorization_id: str
+    """As a SASL name, not decoded; empty for none."""
+    name: str
+    """As a SASL name."""
+    nonce: str
+    extensions: dict[str, str]
+    bare: str
+    """What is signed: the message without its GS2 header, and without a reserved attribute."""
+
+    @property
+    def is_token_authenticated(self) -> bool:
+        return self.extensions.get(TOKEN_AUTH_EXTENSION, "").lower() == "true"
+
+    @classmethod
+    def read(cls, data: bytes) -> ClientFirst:
+        match = _match(_CLIENT_FIRST, data, "client first message")
+        extensions = dict(item.split("=", 1) for item in match["extensions"].split(",") if item)
+        return cls(match["authzid"] or "", match["name"], match["nonce"], extensions, match["bare"])
+
+    def text(self) -> str:
+        authorization_id = f"a={self.authorization_id}" if self.authorization_id else ""
+        return f"n,{authorization_id},{self.bare}"
+
+    @classmethod
+    def of(cls, user: str, nonce: str, extensions: dict[str, str]) -> ClientFirst:
+        parts = [f"n={sasl_name(user)}", f"r={nonce}", *(f"{key}={value}" for key, value in extensions.items())]
+        return cls("", sasl_name(user), nonce, extensions, ",".join(parts))
+
+
+class ServerFirst(NamedTuple):
+    nonce: str
+    salt: bytes
+    iterations: int
+
+    @classmethod
+    def read(cls, data: bytes) -> ServerFirst:
+        match = _match(_SERVER_FIRST, data, "server first message")
+        iterations = int(match["iterations"][:10])
+        if not 0 < iterations < 2**31:
+            raise InvalidScramMessage("Invalid SCRAM server first message format: invalid iterations")
+        return cls(match["nonce"], b64decode(match["salt"]), iterations)
+
+    def text(self) -> str:
+        return f"r={self.nonce},s={b64encode(self.salt).decode()},i={self.iterations}"
+
+
+class ClientFinal(NamedTuple):
+    channel_binding: str
+    nonce: str
+    proof: bytes
+
+    @classmethod
+    def read(cls, data: bytes) -> ClientFinal:
+        match = _match(_CLIENT_FINAL, data, "client final message")
+        return cls(match["channel"], match["nonce"], b64decode(match["proof"]))
+
+    @property
+    def without_proof(self) -> str:
+        return f"c={self.channel_binding},r={self.nonce}"
+
+    def text(self) -> str:
+        return f"{self.without_proof},p={b64encode(self.proof).decode()}"
+
+
+class ServerFinal(NamedTuple):
+    signature: bytes
+    error: str = ""
+
+    @classmethod
+    def read(cls, data: bytes) -> ServerFinal:
+        match = _match(_SERVER_FINAL, data, "server final message")
+        if match["error"] is not None:
+            return cls(b"", match["error"])
+        return cls(b64decode(match["signature"]))
+
+    def text(self) -> str:
+        return f"v={b64encode(self.signature).decode()}"
+
+
+def sasl_name(user: str) -> str:
+    """A user name as it stands in a message."""
+    return user.replace("=", "=3D").replace(",", "=2C")
+
+
+def user_name(name: str) -> str:
+    """The user name that a SASL name stands for. Raises ValueError for an equals sign that escapes nothing."""
+    with_commas = name.replace("=2C", ",")
+    if "=" in with_commas.replace("=3D", ""):
+        raise ValueError("Invalid username: an equals sign in it is not escaped")
+    return with_commas.replace("=3D", "=")
+
+
+def _match(pattern: re.Pattern[str], data: bytes, what: str) -> re.Match[str]:
+    match = pattern.fullmatch(data.decode("utf-8", "replace"))
+    if match is None:
+        raise InvalidScramMessage(f"Invalid SCRAM {what} format")
+    return match
