@@ -84,7 +84,7 @@ class Authority:
     def __init__(self, name: str = "Test CA", *, parent: Authority | None = None) -> None:
         self.key = ec.generate_private_key(ec.SECP256R1())
         subject = common_name(name)
-        builder = _builder(subject, parent.certificate.subject if parent else subject, self.key.public_key(), 30)
+        builder = _builder(subject, parent.certificate.subject if parent else subject, self.key.public_key(), 100)
         builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         builder = builder.add_extension(_key_usage(signs_certificates=True), critical=True)
         self.certificate = builder.sign((parent or self).key, hashes.SHA256())
@@ -98,7 +98,7 @@ class Authority:
         subject: str | x509.Name,
         *,
         hosts: Sequence[str] = _LOCAL,
-        days: float = 30,
+        days: float = 90,
         key: PrivateKey | None = None,
         usages: Sequence[x509.ObjectIdentifier] = (ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH),
     ) -> Identity:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from barnabas.security.principal_builder import PrincipalBuilder
     from barnabas.security.sasl.sasl_authenticator import Login, Outcome
     from barnabas.security.sasl.sasl_listener import SaslListener
+    from barnabas.security.tls import ServerTls
 
 __all__ = ["Authentication", "ConnectionSecurity"]
 
@@ -42,6 +43,7 @@ class ConnectionSecurity(Protocol):
     protocol: str
     principal_builder: PrincipalBuilder
     sasl: SaslListener | None
+    tls: ServerTls | None
 
 
 class Authentication:

@@ -125,6 +125,10 @@ class Connection(asyncio.BufferedProtocol):
         return f"{self.peer_host}:{self.peer_port}"
 
     @property
+    def is_closing(self) -> bool:
+        return self._closing
+
+    @property
     def is_waiting(self) -> bool:
         """True while a request is being answered."""
         return bool(self._busy)

@@ -18,6 +18,10 @@ __all__ = ["FrameReader", "InvalidFrameSize"]
 _SIZE = Struct(">i")
 _SCRATCH_SIZE = 256 * 1024
 _FIRST_ALLOCATION_MIN = 16 * 1024
+_TLS_RECORD = 0x1603  # How the first record of a TLS handshake begins.
+_SPEAKS_TLS = (
+    "it speaks TLS and this listener does not; set security.protocol=PLAINTEXT (or SASL_PLAINTEXT) in the client"
+)
 _REQUEST_LIMIT = "socket.request.max.bytes"
 
 _scratch = memoryview(bytearray(_SCRATCH_SIZE))
@@ -28,7 +32,11 @@ class InvalidFrameSize(Exception):
     """The length in front of a frame is negative or larger than allowed; the connection must close."""
 
     def __init__(self, size: int, maximum: int, limit: str) -> None:
-        super().__init__(f"frame size {size} is not allowed; it must be between 0 and {maximum} ({limit})")
+        super().__init__(
+            _SPEAKS_TLS
+            if size >> 16 == _TLS_RECORD
+            else f"frame size {size} is not allowed; it must be between 0 and {maximum} ({limit})"
+        )
         self.size = size
 
 

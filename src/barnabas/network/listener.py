@@ -5,6 +5,8 @@ Limits are Kafka's: ``max.connections``, ``max.connections.per.ip``, ``connectio
 
 At most a few connections are accepted in one go, whatever the length of the system's queue: all of them take a
 descriptor before the first one that is too many can be refused.
+
+With TLS, the files of keys and certificates are looked at every few seconds: new connections get what they say then.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import socket
 from typing import TYPE_CHECKING
 
 from barnabas.network.connection import Connection
+from barnabas.network.refusal_log import RefusalLog
 
 if TYPE_CHECKING:
     from barnabas.network.authentication import ConnectionSecurity
@@ -28,12 +31,13 @@ log = logging.getLogger(__name__)
 _UNLIMITED = 2147483647
 _ACCEPTED_AT_ONCE = 8
 _QUEUE_MIN = 128
+_TLS_CHECK_S = 3.0
 
 
 class ConnectionLimits:
     """Limits of one listener, or of several together: ``open_count`` is the number of connections of all of them."""
 
-    __slots__ = ("idle_ms_max", "open_count", "per_ip_max", "request_bytes_max", "total_max")
+    __slots__ = ("handshake_ms_max", "idle_ms_max", "open_count", "per_ip_max", "request_bytes_max", "total_max")
 
     def __init__(
         self,
@@ -42,11 +46,13 @@ class ConnectionLimits:
         idle_ms_max: int = 600000,
         total_max: int = _UNLIMITED,
         per_ip_max: int = _UNLIMITED,
+        handshake_ms_max: int = 15000,
     ) -> None:
         self.request_bytes_max = request_bytes_max
         self.idle_ms_max = idle_ms_max
         self.total_max = total_max
         self.per_ip_max = per_ip_max
+        self.handshake_ms_max = handshake_ms_max
         self.open_count = 0
 
 
@@ -63,6 +69,10 @@ class Listener:
         self.name = name
         self.security = security
         self.processor = processor
+        self.refusals = RefusalLog(name)
+        self.authentications_succeeded = 0
+        self.authentications_failed = 0
+        self.handshake_s_max = limits.handshake_ms_max / 1000
         self.request_bytes_max = limits.request_bytes_max
         self.connections: set[Connection] = set()
         self.connections_created = 0
@@ -70,6 +80,7 @@ class Listener:
         self._per_ip: dict[str, int] = {}
         self._server: asyncio.Server | None = None
         self._sweep: asyncio.TimerHandle | None = None
+        self._tls_check: asyncio.TimerHandle | None = None
         self._queue_length = _QUEUE_MIN
         self.host = ""
         self.port = 0
@@ -93,10 +104,13 @@ class Listener:
             with socket.socket(fileno=os.dup(served.fileno())) as same:
                 same.listen(self._queue_length)
         self._schedule_sweep()
+        self._schedule_tls_check()
 
     async def close(self) -> None:
         if self._sweep is not None:
             self._sweep.cancel()
+        if self._tls_check is not None:
+            self._tls_check.cancel()
         if self._server is not None:
             self._server.close()
         for connection in list(self.connections):
@@ -104,10 +118,18 @@ class Listener:
         await asyncio.sleep(0)
         for connection in list(self.connections):
             connection.abort()
+        if self.security is not None and self.security.sasl is not None:
+            self.security.sasl.close()
 
-    def _connection(self, loop: asyncio.AbstractEventLoop) -> Connection:
+    def _connection(self, loop: asyncio.AbstractEventLoop) -> asyncio.BaseProtocol:
         self.connections_created += 1
-        return Connection(self, loop, f"{self.name}-{self.connections_created}")
+        connection = Connection(self, loop, f"{self.name}-{self.connections_created}")
+        tls = None if self.security is None else self.security.tls
+        if tls is None:
+            return connection
+        from barnabas.network.tls_layer import TlsLayer  # A node without TLS never loads OpenSSL.
+
+        return TlsLayer(connection, lambda: tls.context, self, loop)
 
     # --- ConnectionOwner
 
@@ -123,6 +145,8 @@ class Listener:
         if count >= self._limits.per_ip_max:
             log.warning("refusing %s: it has max.connections.per.ip=%d connections", host, self._limits.per_ip_max)
             return False
+        if self.security is not None and self.security.protocol == "PLAINTEXT":
+            return self._is_let_in(connection)
         return True
 
     def closed(self, connection: Connection) -> None:
@@ -134,6 +158,72 @@ class Listener:
             self._per_ip[host] = left
         else:
             self._per_ip.pop(host, None)
+
+    # --- who is calling
+
+    def handshake_done(self, connection: Connection, peer_certificate_der: bytes | None) -> str | None:
+        """Part of TlsOwner: with SSL the certificate (or none) says who it is, with SASL_SSL that comes next."""
+        connection.peer_certificate_der = peer_certificate_der
+        if self.security is None or self.security.protocol != "SSL":
+            return None
+        reason = self._authenticate(connection)
+        if reason is None:
+            self.authentications_succeeded += 1
+        return reason
+
+    def handshake_failed(self, connection: Connection, reason: str) -> None:
+        self.authentication_failed(connection, reason)
+
+    def authentication_failed(self, connection: Connection, reason: str) -> None:
+        """Count it and say it in the log, within bounds. ``reason`` has nothing that the peer chose."""
+        self.authentications_failed += 1
+        self.refusals.refused(connection.peer_host, connection.peer_port, reason, asyncio.get_running_loop().time())
+
+    def _is_let_in(self, connection: Connection) -> bool:
+        reason = self._authenticate(connection)
+        if reason is not None:
+            self.authentication_failed(connection, reason)
+        return reason is None
+
+    def _authenticate(self, connection: Connection) -> str | None:
+        """Give the connection its principal, or say why nobody may be that."""
+        from barnabas.security.principal_builder import AuthenticationContext, PrincipalRefused, session_principal
+
+        if self.security is None:
+            return None
+        context = AuthenticationContext(
+            listener_name=self.name,
+            security_protocol=self.security.protocol,
+            client_host=connection.peer_host,
+            peer_certificate_der=connection.peer_certificate_der,
+        )
+        try:
+            connection.principal = session_principal(self.security.principal_builder, context)
+        except PrincipalRefused as error:
+            return str(error)
+        return None
+
+    # --- certificates
+
+    def reload_tls(self, *, only_if_changed: bool = False) -> None:
+        """New connections get the keys and the trust that the stores have now; those that are there live on.
+
+        Raises TlsError, unless ``only_if_changed``: then what is wrong is logged and the old ones stay.
+        """
+        if self.security is None or self.security.tls is None:
+            return
+        if only_if_changed:
+            self.security.tls.reload_if_changed()
+        else:
+            self.security.tls.reload()
+
+    def _schedule_tls_check(self) -> None:
+        if self.security is not None and self.security.tls is not None and self.security.tls.settings.files:
+            self._tls_check = asyncio.get_running_loop().call_later(_TLS_CHECK_S, self._check_tls)
+
+    def _check_tls(self) -> None:
+        self.reload_tls(only_if_changed=True)
+        self._schedule_tls_check()
 
     # --- idle connections
 
@@ -148,5 +238,7 @@ class Listener:
         oldest = loop.time() - self._limits.idle_ms_max / 1000
         for connection in list(self.connections):
             if connection.last_active < oldest and not connection.is_waiting:
+                if connection.is_closing:
+                    connection.abort()  # It still doesn't read what it was sent.
                 connection.close()
         self._schedule_sweep()

@@ -47,6 +47,8 @@ FILELESS_SETTINGS = {
 class PlainSettings:
     """The settings that work and are used as they are: an attribute is a name with underscores for dots."""
 
+    allow_everyone_if_no_acl_found: bool
+    authorizer_class_name: str
     auto_create_topics_enable: bool
     barnabas_audit_denials_per_window: int
     barnabas_audit_kinds_max: int
@@ -107,6 +109,7 @@ class PlainSettings:
     producer_id_expiration_ms: int
     socket_listen_backlog_size: int
     socket_request_max_bytes: int
+    super_users: str
 
 
 PLAIN_SETTINGS = tuple(name.replace("_", ".") for name in PlainSettings.__annotations__)
@@ -131,6 +134,8 @@ class NodeConfig(PlainSettings):
     """What clients are told. A host may be empty when the listener's is: then the machine's own name is meant."""
     advertised_controller_listeners: list[Endpoint]
     inter_broker_listener_name: str
+    early_start_listeners: frozenset[str]
+    """Listeners that read requests before the authorizer has all of its rules."""
     quorum_voters: list[QuorumVoter]
     quorum_bootstrap_servers: list[QuorumVoter]
     log_dirs: list[str]
@@ -197,7 +202,7 @@ def node_config_of(
         if problem is not None:
             found.append(problem)
             bad.add(name)
-    found += check_rules(values, given, bad, fileless=source is None)
+    found += check_rules(values, given, bad, notes=notes, fileless=source is None)
     if found:
         raise InvalidSettings(found)
     config = NodeConfig()
@@ -245,8 +250,8 @@ def _check_one(name: str, given: Given, values: dict[str, ConfigValue], notes: l
 
 
 def _is_allowed(key: ConfigKey, value: ConfigValue, also_allowed: Sequence[str], name: str) -> bool:
-    if name != key.name:
-        return False  # The form for one listener is never a default.
+    if name != key.name and not key.name.startswith("ssl."):
+        return False  # The form for one listener is no default, unless the setting has one for each.
     return value == key.default or any(value == key.parse(text) for text in also_allowed)
 
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from barnabas.common.broker_config import BROKER_CONFIG_DEF
+from barnabas.common.broker_config import BROKER_CONFIG_DEF, listener_base_name
 from barnabas.common.config_def import ConfigValue
+from barnabas.security.principal_builder import KAFKA_DEFAULT_BUILDER
+from barnabas.server.listener_security import listener_value
 from barnabas.server.listeners import (
     Endpoint,
     QuorumVoter,
@@ -39,9 +41,15 @@ class Settings:
         self._values = values
         self._given = given
         self.fileless = fileless
+        self.notes: list[str] = []
+        """What the operator should read in the log although nothing is wrong."""
 
     def __contains__(self, name: str) -> bool:
         return name in self._values
+
+    @property
+    def values(self) -> Mapping[str, ConfigValue]:
+        return self._values
 
     @property
     def given(self) -> set[str]:
@@ -62,6 +70,9 @@ class Settings:
     def problem(self, name: str, what: str, advice: str = "") -> Problem:
         return Problem(name, self._given.get(name), what, advice)
 
+    def value(self, name: str) -> ConfigValue:
+        return self._value(name)
+
     def _value(self, name: str) -> ConfigValue:
         return self._values[name] if name in self._values else BROKER_CONFIG_DEF[name].default
 
@@ -81,18 +92,33 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
 
 
 def check_rules(
-    values: Mapping[str, ConfigValue], given: Mapping[str, Given], bad: Iterable[str], *, fileless: bool = False
+    values: Mapping[str, ConfigValue],
+    given: Mapping[str, Given],
+    bad: Iterable[str],
+    *,
+    notes: list[str],
+    fileless: bool = False,
 ) -> list[Problem]:
-    """The problems of all rules; what a rule complains about is bad for the rules after it."""
+    """The problems of all rules; what a rule complains about is bad for the rules after it.
+
+    What isn't wrong and should be known is added to ``notes``.
+    """
     settings = Settings(values, given, fileless=fileless)
     known_bad = set(bad)
     problems: list[Problem] = []
     for names, check in _RULES:
-        if known_bad.isdisjoint(names):
+        if not any(_is_about(name, names) for name in known_bad):
             found = list(check(settings))
             problems += found
             known_bad.update(problem.name for problem in found)
+    notes += settings.notes
     return problems
+
+
+def _is_about(name: str, names: tuple[str, ...]) -> bool:
+    """Whether a rule looks at a setting, or at a form of it; ``ssl.*`` stands for all of them."""
+    base = listener_base_name(name) or name
+    return name in names or base in names or ("ssl.*" in names and base.startswith("ssl."))
 
 
 def derive(config: NodeConfig) -> None:
@@ -110,6 +136,7 @@ def derive(config: NodeConfig) -> None:
     by_name = {each.listener: each for each in advertised}
     config.advertised_controller_listeners = [by_name.get(each.listener, each) for each in config.controller_listeners]
     config.inter_broker_listener_name = _inter_broker_listener(settings)
+    config.early_start_listeners = _early_start_listeners(settings)
     config.quorum_voters = [parse_voter(text) for text in settings.texts("controller.quorum.voters")]
     config.quorum_bootstrap_servers = _bootstrap_servers(settings, config.controller_listeners)
     config.log_dirs = _log_dirs(settings)
@@ -187,7 +214,7 @@ def _protocol_map_is_well_formed(settings: Settings) -> Iterator[Problem]:
 
 
 @rule("listener.security.protocol.map", "listeners", "controller.listener.names")
-def _listeners_are_plaintext(settings: Settings) -> Iterator[Problem]:
+def _listeners_have_a_protocol(settings: Settings) -> Iterator[Problem]:
     protocols = _protocols(settings)
     for endpoint in _endpoints(settings, "listeners"):
         protocol = protocols.get(endpoint.listener)
@@ -196,11 +223,55 @@ def _listeners_are_plaintext(settings: Settings) -> Iterator[Problem]:
                 "listeners", f"no security protocol is defined for listener {endpoint.listener}",
                 f"add {endpoint.listener}:PLAINTEXT to listener.security.protocol.map",
             )  # fmt: skip
-        elif protocol != "PLAINTEXT":
-            yield settings.problem(
-                "listeners", f"listener {endpoint.listener} is {protocol}, which is not there yet",
-                f"use a PLAINTEXT listener, or map {endpoint.listener}:PLAINTEXT in listener.security.protocol.map",
-            )  # fmt: skip
+
+
+@rule("listener.security.protocol.map", "listeners", "controller.listener.names", "sasl.enabled.mechanisms")
+def _sasl_listeners_have_logins(settings: Settings) -> Iterator[Problem]:
+    protocols = _protocols(settings)
+    for endpoint in _endpoints(settings, "listeners"):
+        if protocols.get(endpoint.listener, "").startswith("SASL_"):
+            from barnabas.server.sasl_settings import sasl_problems  # A node without SASL doesn't load it.
+
+            for name, what, advice in sasl_problems(settings.values, endpoint.listener):
+                yield settings.problem(name, what, advice)
+
+
+@rule("listener.security.protocol.map", "listeners", "controller.listener.names")
+def _forms_for_a_listener_name_one(settings: Settings) -> Iterator[Problem]:
+    names = {each.listener.lower() for each in _endpoints(settings, "listeners")}
+    names.update(name.lower() for name in (*_controller_names(settings), *_protocols(settings)))
+    for name in sorted(settings.given):
+        if listener_base_name(name) is None:
+            continue
+        listener = name.removeprefix("listener.name.").partition(".")[0]
+        if listener in names:
+            continue
+        advice = f"there are {', '.join(sorted(names))}"
+        if listener.lower() in names:
+            advice = f"write it in lower case: {name.replace(listener, listener.lower(), 1)}"
+        yield settings.problem(name, f"{listener} is not one of the listeners", advice)
+
+
+@rule("listener.security.protocol.map", "listeners", "controller.listener.names", "principal.builder.class", "ssl.*")
+def _secure_listeners_can_be_opened(settings: Settings) -> Iterator[Problem]:
+    protocols = _protocols(settings)
+    told: set[str] = set()
+    for endpoint in _endpoints(settings, "listeners"):
+        protocol = protocols.get(endpoint.listener, "PLAINTEXT")
+        if protocol.endswith("PLAINTEXT") and not _has_principal_builder(settings, endpoint.listener):
+            continue
+        from barnabas.server.tls_settings import tls_problems  # A node without TLS doesn't load it.
+
+        problems, notes = tls_problems(settings, endpoint.listener, protocol)
+        for problem in problems:
+            if problem.name not in told:  # Several listeners may share a setting.
+                told.add(problem.name)
+                yield settings.problem(problem.name, problem.what, problem.advice)
+        settings.notes += (note for note in notes if note not in settings.notes)
+
+
+def _has_principal_builder(settings: Settings, listener: str) -> bool:
+    return listener_value(settings, listener, "principal.builder.class") != KAFKA_DEFAULT_BUILDER
 
 
 @rule("advertised.listeners")
@@ -335,10 +406,25 @@ def _idle_connections_outlive_failed_ones(settings: Settings) -> Iterator[Proble
 
 @rule("early.start.listeners", "listeners", "controller.listener.names")
 def _early_listeners_are_listeners(settings: Settings) -> Iterator[Problem]:
-    known = {each.listener for each in _endpoints(settings, "listeners")} | set(_controller_names(settings))
-    unknown = [name for name in settings.texts("early.start.listeners") if name.upper() not in known]
+    known = list(
+        dict.fromkeys((*(e.listener for e in _endpoints(settings, "listeners")), *_controller_names(settings)))
+    )
+    unknown = sorted(_early_start_listeners(settings).difference(known))
     if unknown:
-        yield settings.problem("early.start.listeners", f"{', '.join(unknown)} is not one of the listeners")
+        yield settings.problem(
+            "early.start.listeners", f"{', '.join(unknown)} is not one of the listeners",
+            f"allowed are {', '.join(known)}; leave it out for the controller listeners",
+        )  # fmt: skip
+
+
+@rule("authorizer.class.name", "super.users", "allow.everyone.if.no.acl.found")
+def _the_authorizer_takes_its_settings(settings: Settings) -> Iterator[Problem]:
+    if not settings.text("authorizer.class.name") and not settings.text("super.users"):
+        return
+    from barnabas.server.authorizer_settings import authorizer_problems  # A node without ACLs does not load it.
+
+    for name, what, advice in authorizer_problems(settings.text("authorizer.class.name"), settings.text("super.users")):
+        yield settings.problem(name, what, advice)
 
 
 @rule("barnabas.metrics.listener")
@@ -384,6 +470,13 @@ def _secured(endpoint: Endpoint, protocols: Mapping[str, str]) -> Endpoint:
 
 def _inter_broker_listener(settings: Settings) -> str:
     return (settings.text("inter.broker.listener.name") or settings.text("security.inter.broker.protocol")).upper()
+
+
+def _early_start_listeners(settings: Settings) -> frozenset[str]:
+    """An empty list that was given means none; a setting that was not given means the controller listeners."""
+    if "early.start.listeners" not in settings:
+        return frozenset(_controller_names(settings))
+    return frozenset(name.upper() for name in settings.texts("early.start.listeners"))
 
 
 def _bootstrap_servers(settings: Settings, controllers: list[Endpoint]) -> list[QuorumVoter]:

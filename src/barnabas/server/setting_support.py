@@ -43,6 +43,8 @@ WORKS = Support(SupportState.WORKS)
 # Beside the broker's defaults for topics, which all work but those of tiered storage.
 _WORKING = (
     "advertised.listeners",
+    "allow.everyone.if.no.acl.found",
+    "authorizer.class.name",
     "auto.create.topics.enable",
     "broker.heartbeat.interval.ms",
     "broker.id",
@@ -63,6 +65,7 @@ _WORKING = (
     "delegation.token.max.lifetime.ms",
     "delegation.token.secret.key",
     "delete.topic.enable",
+    "early.start.listeners",
     "fetch.max.bytes",
     "group.initial.rebalance.delay.ms",
     "group.max.session.timeout.ms",
@@ -113,8 +116,11 @@ _WORKING = (
     "sasl.server.callback.handler.class",
     "sasl.server.max.receive.size",
     "producer.id.expiration.ms",
+    "principal.builder.class",
+    "security.inter.broker.protocol",
     "socket.listen.backlog.size",
     "socket.request.max.bytes",
+    "super.users",
     "barnabas.audit.denials.per.window",
     "barnabas.audit.kinds.max",
     "barnabas.audit.log.level",
@@ -125,6 +131,22 @@ _WORKING = (
     "barnabas.audit.topic.retention.ms",
     "barnabas.audit.window.ms",
     "barnabas.authentication.timeout.ms",
+    "ssl.allow.dn.changes",
+    "ssl.allow.san.changes",
+    "ssl.cipher.suites",
+    "ssl.client.auth",
+    "ssl.enabled.protocols",
+    "ssl.key.password",
+    "ssl.keystore.certificate.chain",
+    "ssl.keystore.key",
+    "ssl.keystore.location",
+    "ssl.keystore.password",
+    "ssl.keystore.type",
+    "ssl.principal.mapping.rules",
+    "ssl.truststore.certificates",
+    "ssl.truststore.location",
+    "ssl.truststore.password",
+    "ssl.truststore.type",
     "barnabas.auto.format",
     "barnabas.config.encryption.keys",
     "barnabas.config.encryption.keys.file",
@@ -192,10 +214,6 @@ _WITHOUT_EFFECT: tuple[tuple[str, str], ...] = (
         "quota.window.* controller.quota.window.* replication.quota.window.* alter.log.dirs.replication.quota.window.*",
     ),
     (
-        "Nobody authenticates on a PLAINTEXT listener, so no authentication fails.",
-        "early.start.listeners",
-    ),
-    (
         "A cluster is one node in this release: it never logs in anywhere itself.",
         "sasl.mechanism.inter.broker.protocol sasl.mechanism.controller.protocol sasl.login.*"
         " sasl.client.callback.handler.class sasl.oauthbearer.assertion.* sasl.oauthbearer.client.credentials.*"
@@ -208,23 +226,35 @@ _WITHOUT_EFFECT: tuple[tuple[str, str], ...] = (
         " share.coordinator.state.topic.replication.factor share.coordinator.state.topic.min.isr"
         " share.coordinator.state.topic.num.partitions",
     ),
+    (
+        "It is for the connections that a node opens: a cluster is one node in this release, and opens none.",
+        "ssl.endpoint.identification.algorithm",
+    ),
+    ("OpenSSL's generator of random numbers is used.", "ssl.secure.random.implementation"),
     ("A node starts in well under a second.", "server.max.startup.time.ms log.initial.task.delay.ms"),
 )
 
 _NOT_ALLOWED: tuple[tuple[str, str, tuple[str, ...]], ...] = (
-    ("TLS listeners are not there yet: use PLAINTEXT listeners.", "ssl.* security.providers", ()),
+    (
+        "It may be TLSv1.3, TLSv1.2 or TLS and says nothing: ssl.enabled.protocols are the versions that are served.",
+        "ssl.protocol",
+        ("TLSv1.2", "TLS"),
+    ),
+    (
+        "OpenSSL does TLS here, not a JVM: there are no providers, engines or algorithms to choose.",
+        "ssl.provider ssl.engine.factory.class security.providers",
+        (),
+    ),
+    (
+        "OpenSSL does TLS here, not a JVM: there are no providers, engines or algorithms to choose.",
+        "ssl.keymanager.algorithm ssl.trustmanager.algorithm",
+        ("NewSunX509", "PKIX"),
+    ),
     ("GSSAPI (Kerberos) is not there.", "sasl.kerberos.*", ()),
     (
         "It names Java code. Signed tokens are checked with sasl.oauthbearer.jwks.endpoint.url.",
         "sasl.oauthbearer.jwt.validator.class",
         ("org.apache.kafka.common.security.oauthbearer.BrokerJwtValidator",),
-    ),
-    ("Principal builders are not there yet.", "principal.builder.class", ()),
-    ("Only PLAINTEXT is there yet.", "security.inter.broker.protocol", ()),
-    (
-        "Authorizers are not there yet, every request is allowed: leave it out.",
-        "authorizer.class.name super.users allow.everyone.if.no.acl.found",
-        (),
     ),
     ("Policies are not there yet.", "alter.config.policy.* create.topic.policy.*", ()),
     ("Quotas are not there yet.", "client.quota.*", ()),
@@ -258,7 +288,7 @@ _NOT_ALLOWED: tuple[tuple[str, str, tuple[str, ...]], ...] = (
 )
 
 # What may be set for one listener, as listener.name.<listener>.<setting>.
-_PER_LISTENER = "sasl.* connections.max.reauth.ms"
+_PER_LISTENER = "sasl.* ssl.* connections.max.reauth.ms principal.builder.class"
 
 # What Kafka 4 no longer has, with what to do about it.
 REMOVED_SETTINGS: tuple[tuple[str, str], ...] = (

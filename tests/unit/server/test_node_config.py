@@ -112,7 +112,7 @@ def test_overrides_win_over_the_file_and_the_last_over_the_first(tmp_path: Path)
 
 def test_every_problem_is_named_at_once_with_its_place(tmp_path: Path) -> None:
     path = tmp_path / "server.properties"
-    path.write_text("process.roles=broker,controller\nnum.partitons=3\nnum.partitions=0\nssl.key.password=geheim\n")
+    path.write_text("process.roles=broker,controller\nnum.partitons=3\nnum.partitions=0\nssl.key.passwords=geheim\n")
     with pytest.raises(InvalidSettings) as raised:
         load_node_config(str(path), ["oops", "num.io.threads=x"])
     text = str(raised.value)
@@ -121,7 +121,7 @@ def test_every_problem_is_named_at_once_with_its_place(tmp_path: Path) -> None:
     assert "oops: is not of the form key=value" in text
     assert "num.io.threads=x (--override): Not a number of type INT" in text
     assert "node.id: is required" in text
-    assert "ssl.key.password=[hidden]" in text
+    assert "ssl.key.passwords=[hidden]" in text
     assert "geheim" not in text
 
 
@@ -175,11 +175,11 @@ def test_this_setting_is_refused_by_name(name: str, text: str | None, complaint:
     assert complaint in problems[name]
 
 
-def test_a_secure_listener_is_refused_with_what_to_do() -> None:
+def test_a_tls_listener_needs_a_key() -> None:
     problems = _problems(
         listeners="SSL://x:1,CONTROLLER://x:3", listener_security_protocol_map="SSL:SSL,CONTROLLER:PLAINTEXT"
     )
-    assert "listener SSL is SSL, which is not there yet -> use a PLAINTEXT listener" in problems["listeners"]
+    assert "is required for a TLS listener" in problems["ssl.keystore.location"]
 
 
 def test_broker_id_may_stand_for_node_id_but_not_differ_from_it() -> None:

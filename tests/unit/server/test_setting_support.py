@@ -33,8 +33,11 @@ def test_no_required_setting_is_refused() -> None:
 @pytest.mark.parametrize(
     ("name", "state"),
     [
-        ("ssl.keystore.location", SupportState.REFUSED),
-        ("listener.name.x.ssl.keystore.location", SupportState.REFUSED),
+        ("ssl.keystore.location", SupportState.WORKS),
+        ("listener.name.x.ssl.keystore.location", SupportState.WORKS),
+        ("listener.name.x.principal.builder.class", SupportState.WORKS),
+        ("ssl.engine.factory.class", SupportState.REFUSED),
+        ("listener.name.x.ssl.provider", SupportState.REFUSED),
         ("listener.name.x.num.network.threads", SupportState.NO_EFFECT),
         ("listener.name.x.connections.max.idle.ms", SupportState.REFUSED),
         ("log.retention.hours", SupportState.WORKS),

@@ -1,0 +1,45 @@
+"""Says in the log who was refused and why, once a minute for each host and reason.
+
+Whoever is refused tries again, often many times a second and from outside: the log must not grow with it.
+"""
+
+from __future__ import annotations
+
+import logging
+
+__all__ = ["RefusalLog"]
+
+log = logging.getLogger(__name__)
+
+_QUIET_S = 60.0
+_KEPT_MAX = 512
+
+
+class _Entry:
+    __slots__ = ("quiet_until", "suppressed")
+
+    def __init__(self, quiet_until: float) -> None:
+        self.quiet_until = quiet_until
+        self.suppressed = 0
+
+
+class RefusalLog:
+    """The refusals of one listener. A reason is one of a few texts: nothing that the peer chose belongs into it."""
+
+    def __init__(self, listener: str) -> None:
+        self._listener = listener
+        self._entries: dict[tuple[str, str], _Entry] = {}
+
+    def refused(self, host: str, port: int, reason: str, now: float) -> None:
+        """``now`` is the loop's time."""
+        key = (host, reason)
+        entry = self._entries.pop(key, None)
+        if entry is not None and now < entry.quiet_until:
+            entry.suppressed += 1
+            self._entries[key] = entry
+            return
+        again = f" (and {entry.suppressed} times before that)" if entry is not None and entry.suppressed else ""
+        log.warning("listener %s: refused %s:%d: %s%s", self._listener, host, port, reason, again)
+        if len(self._entries) >= _KEPT_MAX:
+            del self._entries[next(iter(self._entries))]
+        self._entries[key] = _Entry(now + _QUIET_S)

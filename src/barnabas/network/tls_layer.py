@@ -1,0 +1,297 @@
+"""TLS between a socket and a connection: to the socket it is the protocol, to the connection the transport.
+
+It is here instead of asyncio's own so that a connection counts from the moment it is accepted, has a deadline for its
+handshake, may be refused with a reason in the log, and takes the listener's context of that moment: certificates change
+without the listening socket being touched. A peer that connects and says nothing costs a socket and no TLS state.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from barnabas.network.connection import Connection
+
+__all__ = ["TlsLayer", "TlsOwner", "handshake_failure"]
+
+_HANDSHAKE_RECORD = 0x16
+_received = memoryview(bytearray(256 * 1024))
+"""Shared by all: what is received goes on to OpenSSL before anybody else receives."""
+
+_REASONS = {
+    "PEER_DID_NOT_RETURN_A_CERTIFICATE": "it sent no certificate, and ssl.client.auth=required",
+    "UNSUPPORTED_PROTOCOL": "it offers no version of TLS in ssl.enabled.protocols",
+    "NO_SHARED_CIPHER": "it offers no cipher suite that is allowed here",
+    "TLSV1_ALERT_UNKNOWN_CA": "it does not trust the authority of this listener's certificate",
+    "TLSV1_ALERT_PROTOCOL_VERSION": "it does not support the version of TLS",
+    "SSLV3_ALERT_CERTIFICATE_UNKNOWN": "it does not accept this listener's certificate",
+    "SSLV3_ALERT_BAD_CERTIFICATE": "it does not accept this listener's certificate",
+    "SSLV3_ALERT_CERTIFICATE_EXPIRED": "this listener's certificate has expired",
+    "SSLV3_ALERT_HANDSHAKE_FAILURE": "it does not accept what this listener offers",
+}
+
+
+class TlsOwner(Protocol):
+    """The listener that accepted the connection."""
+
+    handshake_s_max: float
+
+    def handshake_done(self, connection: Connection, peer_certificate_der: bytes | None) -> str | None:
+        """Why the connection is refused after all; None lets it in."""
+        ...
+
+    def handshake_failed(self, connection: Connection, reason: str) -> None: ...
+
+
+class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
+    """One connection's. ``context`` is called when the client's first bytes are there."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        context: Callable[[], ssl.SSLContext],
+        owner: TlsOwner,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self._connection = connection
+        self._context = context
+        self._owner = owner
+        self._loop = loop
+        self._raw: asyncio.Transport | None = None
+        self._incoming: ssl.MemoryBIO | None = None
+        self._outgoing: ssl.MemoryBIO | None = None
+        self._tls: ssl.SSLObject | None = None
+        self._deadline: asyncio.TimerHandle | None = None
+        self._is_ready = False
+        self._is_closing = False
+        self._reading_paused = False
+        self._writing_paused = False
+
+    # --- what asyncio calls
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._raw = cast("asyncio.Transport", transport)
+        self._deadline = self._loop.call_later(self._owner.handshake_s_max, self._too_slow)
+        self._connection.connection_made(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if not self._is_ready and not self._is_closing and self._tls is not None:
+            self._owner.handshake_failed(self._connection, "it went away during the TLS handshake")
+        self._is_closing = True
+        self._stop_deadline()
+        self._raw = self._tls = self._incoming = self._outgoing = None
+        self._connection.connection_lost(exc)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return _received
+
+    def buffer_updated(self, nbytes: int) -> None:
+        if self._is_closing:
+            return
+        data = _received[:nbytes]
+        if self._tls is None and not self._begin(data):
+            return
+        if self._incoming is not None:
+            self._incoming.write(data)
+        if self._is_ready or self._shake_hands():
+            self._deliver()
+
+    def eof_received(self) -> bool:
+        return False  # The transport closes itself.
+
+    def pause_writing(self) -> None:
+        self._writing_paused = True
+        self._update_reading()
+        self._connection.pause_writing()
+
+    def resume_writing(self) -> None:
+        self._writing_paused = False
+        self._update_reading()
+        self._connection.resume_writing()
+
+    # --- the handshake
+
+    def _begin(self, data: memoryview) -> bool:
+        if data[0] != _HANDSHAKE_RECORD:
+            self._fail(_description_of(bytes(data[:8])))
+            return False
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls = self._context().wrap_bio(self._incoming, self._outgoing, server_side=True)
+        return True
+
+    def _shake_hands(self) -> bool:
+        """Whether it is over and went well."""
+        assert self._tls is not None
+        try:
+            self._tls.do_handshake()
+        except ssl.SSLWantReadError:
+            self._flush()
+            return False
+        except ssl.SSLError as error:
+            self._flush()  # The alert that tells the peer.
+            self._fail(handshake_failure(error))
+            return False
+        self._flush()
+        self._stop_deadline()
+        reason = self._owner.handshake_done(self._connection, self._tls.getpeercert(binary_form=True))
+        if reason is not None:
+            self._fail(reason)
+            return False
+        self._is_ready = True
+        return True
+
+    def _too_slow(self) -> None:
+        self._deadline = None
+        self._fail(f"no TLS handshake within {self._owner.handshake_s_max:g} s")
+
+    def _fail(self, reason: str) -> None:
+        if self._is_closing:
+            return
+        self._owner.handshake_failed(self._connection, reason)
+        self._is_closing = True
+        self._stop_deadline()
+        if self._raw is not None:
+            self._raw.close()
+
+    def _stop_deadline(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    # --- data
+
+    def _deliver(self) -> None:
+        """Decrypt what is there and hand it on, a full buffer at a time."""
+        while not (self._reading_paused or self._is_closing or self._tls is None):
+            filled, more = self._decrypt(self._tls)
+            if filled:
+                self._connection.buffer_updated(filled)
+            if not more:
+                break
+        self._flush()
+
+    def _decrypt(self, tls: ssl.SSLObject) -> tuple[int, bool]:
+        """Fill the connection's buffer: how far, and whether there may be more."""
+        buffer = self._connection.get_buffer(-1)
+        filled, size = 0, len(buffer)
+        try:
+            while filled < size:
+                count = tls.read(size - filled, buffer[filled:])
+                if not count:
+                    self._loop.call_soon(self.close)
+                    return filled, False
+                filled += cast("int", count)
+        except ssl.SSLWantReadError:
+            return filled, False
+        except ssl.SSLZeroReturnError:
+            self._loop.call_soon(self.close)
+            return filled, False
+        except ssl.SSLError:
+            self._loop.call_soon(self.abort)
+            return filled, False
+        return filled, True
+
+    def _flush(self) -> None:
+        if self._outgoing is not None and self._outgoing.pending and self._raw is not None:
+            self._raw.write(self._outgoing.read())
+
+    def _update_reading(self) -> None:
+        """A peer that doesn't read its answers is not read either: what it says could make us answer."""
+        if self._raw is None or self._raw.is_closing():
+            return
+        if self._reading_paused or self._writing_paused:
+            self._raw.pause_reading()
+        else:
+            self._raw.resume_reading()
+
+    # --- what the connection calls
+
+    def write(self, data: Any) -> None:
+        if self._is_closing or self._tls is None or not data:
+            return
+        rest = memoryview(data)
+        try:
+            while rest:
+                rest = rest[self._tls.write(rest) :]
+        except ssl.SSLError:
+            self.abort()
+            return
+        self._flush()
+
+    def pause_reading(self) -> None:
+        self._reading_paused = True
+        self._update_reading()
+
+    def resume_reading(self) -> None:
+        self._reading_paused = False
+        self._update_reading()
+        if self._is_ready:
+            self._loop.call_soon(self._deliver)  # What was received and is still encrypted; never from inside a call.
+
+    def close(self) -> None:
+        """Say goodbye, and close after what was written has left."""
+        if self._is_closing:
+            return
+        self._is_closing = True
+        self._stop_deadline()
+        if self._tls is not None and self._is_ready:
+            try:
+                self._tls.unwrap()
+            except ssl.SSLError:
+                pass  # It would wait for the peer's goodbye.
+            self._flush()
+        if self._raw is not None:
+            self._raw.close()
+
+    def abort(self) -> None:
+        self._is_closing = True
+        self._stop_deadline()
+        if self._raw is not None:
+            self._raw.abort()
+
+    def is_closing(self) -> bool:
+        return self._is_closing
+
+    def is_reading(self) -> bool:
+        return not self._reading_paused
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        if self._raw is not None:
+            self._raw.set_write_buffer_limits(high, low)
+
+    def get_write_buffer_size(self) -> int:
+        return 0 if self._raw is None else self._raw.get_write_buffer_size()
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        if name == "ssl_object":
+            return self._tls or default
+        return default if self._raw is None else self._raw.get_extra_info(name, default)
+
+
+def handshake_failure(error: ssl.SSLError) -> str:
+    """The reason in words, without anything that the peer chose."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate is not accepted: {error.verify_message}"
+    if isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError):
+        return "it went away during the TLS handshake"
+    reason = error.reason or "unknown"
+    return "TLS handshake failed: " + _REASONS.get(reason, reason.lower().replace("_", " "))
+
+
+def _description_of(start: bytes) -> str:
+    """What came where TLS was expected."""
+    if start[:1] == b"\0" and len(start) >= 6:
+        key = int.from_bytes(start[4:6], "big")
+        return (
+            f"it sent a plaintext request (API key {key}) to a TLS listener; "
+            "set security.protocol=SSL (or SASL_SSL) in the client"
+            if key < 128
+            else "what it sent is not TLS"
+        )
+    if start[:4] in (b"GET ", b"POST", b"HEAD", b"PUT ", b"OPTI"):
+        return "it sent an HTTP request to a TLS listener of Kafka's protocol"
+    return "what it sent is not TLS"

@@ -1,0 +1,123 @@
+"""The TLS and the principal builder of a listener from the node's settings, with every mistake named.
+
+``tls_problems`` is what ``load_node_config`` asks before anything is written: stores are opened, keys are compared with
+certificates, rules are read.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from barnabas.security.principal_builder import (
+    KAFKA_DEFAULT_BUILDER,
+    DefaultPrincipalBuilder,
+    PrincipalBuilder,
+    missing_methods,
+)
+from barnabas.security.ssl_principal_mapper import InvalidMappingRule, SslPrincipalMapper
+from barnabas.security.tls_settings import TlsError, TlsSettings
+from barnabas.server.listener_security import listener_setting_name, listener_value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from barnabas.common.config_def import ConfigValue
+    from barnabas.security.tls import ServerTls
+    from barnabas.server.listener_security import GivenSettings
+
+__all__ = ["TlsProblem", "principal_builder_of", "server_tls_of", "tls_problems", "tls_settings_of"]
+
+_SHOWN_TO_BUILDERS = ("ssl.principal.mapping.rules", "sasl.kerberos.principal.to.local.rules", "ssl.client.auth")
+
+
+class TlsProblem(Exception):
+    """A setting as it was given (perhaps for one listener) and what is wrong with it."""
+
+    def __init__(self, name: str, what: str, advice: str) -> None:
+        super().__init__(f"{name}: {what}" + (f" -> {advice}" if advice else ""))
+        self.name = name
+        self.what = what
+        self.advice = advice
+
+
+def tls_settings_of(config: GivenSettings, listener: str) -> TlsSettings:
+    return TlsSettings.read(_lookup(config, listener))
+
+
+def server_tls_of(config: GivenSettings, listener: str) -> ServerTls:
+    """Raises TlsProblem."""
+    from barnabas.security.tls import ServerTls  # Loads OpenSSL and cryptography.
+
+    value = _lookup(config, listener)
+    try:
+        return ServerTls(
+            listener,
+            tls_settings_of(config, listener),
+            name_may_change=bool(value("ssl.allow.dn.changes")),
+            alternative_names_may_change=bool(value("ssl.allow.san.changes")),
+        )
+    except TlsError as error:
+        raise TlsProblem(listener_setting_name(config, listener, error.name), error.what, error.advice) from None
+
+
+def principal_builder_of(config: GivenSettings, listener: str) -> PrincipalBuilder:
+    """Raises TlsProblem."""
+    value = _lookup(config, listener)
+    class_name = str(value("principal.builder.class"))
+    if class_name == KAFKA_DEFAULT_BUILDER:
+        try:
+            return DefaultPrincipalBuilder(SslPrincipalMapper(str(value("ssl.principal.mapping.rules"))))
+        except InvalidMappingRule as error:
+            name = listener_setting_name(config, listener, "ssl.principal.mapping.rules")
+            raise TlsProblem(name, str(error), "write DEFAULT or RULE:expression/replacement/[L|U]") from None
+    return _custom_builder(config, listener, class_name)
+
+
+def tls_problems(config: GivenSettings, listener: str, protocol: str) -> tuple[list[TlsProblem], list[str]]:
+    """What is wrong with a listener's settings, and what its operator should know."""
+    problems, notes = [], []
+    if protocol in ("SSL", "SASL_SSL"):
+        try:
+            notes += server_tls_of(config, listener).warnings
+        except TlsProblem as problem:
+            problems.append(problem)
+    try:
+        principal_builder_of(config, listener)
+    except TlsProblem as problem:
+        problems.append(problem)
+    return problems, notes
+
+
+def _custom_builder(config: GivenSettings, listener: str, class_name: str) -> PrincipalBuilder:
+    name = listener_setting_name(config, listener, "principal.builder.class")
+    module_name, colon, attribute = class_name.partition(":")
+    if not colon:
+        raise TlsProblem(
+            name, f"{class_name} is a class of Java", f"write module:Class of Python, or {KAFKA_DEFAULT_BUILDER}"
+        )
+    try:
+        builder_class = getattr(import_module(module_name), attribute)
+    except Exception as error:  # Whatever a user's module does when it is imported.
+        raise TlsProblem(
+            name, f"{class_name} can't be loaded: {type(error).__name__}: {error}", "is it on PYTHONPATH?"
+        ) from error
+    missing = missing_methods(builder_class) if isinstance(builder_class, type) else ["build"]
+    if missing:
+        raise TlsProblem(
+            name,
+            f"{class_name} lacks {', '.join(missing)}",
+            "derive it from barnabas.security.principal_builder.DefaultPrincipalBuilder, which has a serde",
+        )
+    try:
+        builder: Any = builder_class()
+        if hasattr(builder, "configure"):
+            builder.configure({each: listener_value(config, listener, each) for each in _SHOWN_TO_BUILDERS})
+    except Exception as error:
+        raise TlsProblem(name, f"{class_name} can't be made: {type(error).__name__}: {error}", "") from error
+    made: PrincipalBuilder = builder
+    return made
+
+
+def _lookup(config: GivenSettings, listener: str) -> Callable[[str], ConfigValue]:
+    return lambda name: listener_value(config, listener, name)
