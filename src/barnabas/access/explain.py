@@ -1,0 +1,134 @@
+"""Why one principal may, or may not, do one thing.
+
+The decision and the rule that made it are the authorizer's. Beside them stand the rules that lost, those that say the
+same, and those that fail to apply by one thing only: the host, or the operation.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import NamedTuple
+
+from barnabas.access.policy import Policy, Rule, covers
+from barnabas.access.words import Resource, operation_word, pattern_text
+from barnabas.common.acl import WILDCARD_HOST, WILDCARD_PRINCIPAL, AclOperation
+from barnabas.security.authorizer.authorized_operations import supported_operations
+from barnabas.security.principal import Principal
+
+__all__ = ["Explanation", "Reason", "explain", "rule_text"]
+
+
+class Reason(Enum):
+    """What decided. The values are part of the JSON form."""
+
+    SUPER_USER = "super-user"
+    DENY_RULE = "deny-rule"
+    ALLOW_RULE = "allow-rule"
+    NO_MATCHING_RULE = "no-matching-rule"
+    """There are rules for the resource, and none that matches: denied, whatever the default is."""
+    NO_RULE_FOR_RESOURCE = "no-rule-for-resource"
+    """There is no rule for the resource at all: ``allow.everyone.if.no.acl.found`` decides."""
+
+
+class Explanation(NamedTuple):
+    principal: Principal
+    host: str
+    operation: AclOperation
+    resource: Resource
+    allowed: bool
+    reason: Reason
+    rule: Rule | None
+    """The rule that decided, if one did."""
+    overridden: tuple[Rule, ...]
+    """Matching rules that would have decided otherwise: the ALLOWs that a DENY beats, or what a super user ignores."""
+    agreeing: tuple[Rule, ...]
+    """Other matching rules that decide the same."""
+    other_host: tuple[Rule, ...]
+    """Rules that would match if the connection came from their host."""
+    other_operation: tuple[Rule, ...]
+    """Rules for this principal and resource that are about something else."""
+    rules_for_resource: int
+    """How many rules there are for the resource, for whomever."""
+
+    @property
+    def is_implied(self) -> bool:
+        """Whether the deciding rule allows the operation only because it allows another one."""
+        rule = self.rule
+        return rule is not None and rule.binding.operation not in (self.operation, AclOperation.ALL)
+
+    @property
+    def text(self) -> str:
+        """One sentence that answers "why"."""
+        return _why(self)
+
+
+def explain(
+    policy: Policy, principal: Principal, host: str, operation: AclOperation, resource: Resource
+) -> Explanation:
+    """``host`` ``*`` stands for an address that no rule names."""
+    asked_host = policy.unnamed_host() if host == WILDCARD_HOST else host
+    decision = policy.authorizer.explain(principal, asked_host, operation, resource.type, resource.name)
+    on_resource = policy.rules_on(resource.type, resource.name)
+    caller = f"{principal.type}:{principal.name}"
+    rule = None if decision.id is None else policy.rule_of(decision.id)
+    allowing = tuple(policy.rule_of(acl_id) for acl_id, _ in decision.allowing)
+    denying = tuple(policy.rule_of(acl_id) for acl_id, _ in decision.denying)
+    if caller in policy.super_users:
+        reason = Reason.SUPER_USER
+    elif rule is not None:
+        reason = Reason.DENY_RULE if rule.is_deny else Reason.ALLOW_RULE
+    else:
+        reason = Reason.NO_MATCHING_RULE if on_resource else Reason.NO_RULE_FOR_RESOURCE
+    mine = [r for r in on_resource if r.binding.principal in (caller, WILDCARD_PRINCIPAL)]
+    return Explanation(
+        principal,
+        host,
+        operation,
+        resource,
+        decision.allowed,
+        reason,
+        rule,
+        overridden=denying if decision.allowed else allowing,
+        agreeing=tuple(r for r in (allowing if decision.allowed else denying) if r is not rule),
+        other_host=tuple(
+            r for r in mine if covers(r.binding, operation) and r.binding.host not in (asked_host, WILDCARD_HOST)
+        ),
+        other_operation=tuple(
+            r for r in mine if not covers(r.binding, operation) and r.binding.host in (asked_host, WILDCARD_HOST)
+        ),
+        rules_for_resource=len(on_resource),
+    )
+
+
+def rule_text(rule: Rule) -> str:
+    """``ALLOW User:alice Read on Topic:orders from 10.0.0.1``."""
+    b = rule.binding
+    who = "every user" if b.principal == WILDCARD_PRINCIPAL else b.principal
+    host = "any host" if b.host == WILDCARD_HOST else b.host
+    permission = "DENY" if rule.is_deny else "ALLOW"
+    where = pattern_text(b.resource_type, b.name, b.pattern_type)
+    return f"{permission} {who} {operation_word(b.operation)} on {where} from {host}"
+
+
+def _why(e: Explanation) -> str:
+    word = operation_word(e.operation)
+    if e.reason is Reason.SUPER_USER:
+        return f"{e.principal} is a super user, for whom no rule is looked at"
+    if e.rule is not None:
+        text = rule_text(e.rule)
+        if e.is_implied:
+            text += f"; {operation_word(e.rule.binding.operation)} implies {word}"
+        elif e.rule.binding.operation == AclOperation.ALL:
+            text += f"; All includes {word}"
+        if e.reason is Reason.DENY_RULE and e.overridden:
+            text += "; a DENY beats every ALLOW"
+        return text
+    if e.reason is Reason.NO_MATCHING_RULE:
+        count = "is 1 rule" if e.rules_for_resource == 1 else f"are {e.rules_for_resource} rules"
+        return f"there {count} for {e.resource}, and none allows {word} to {e.principal}"
+    outcome = "everybody" if e.allowed else "nobody"
+    setting = "true" if e.allowed else "false"
+    text = f"there is no rule for {e.resource} at all, so {outcome} may: allow.everyone.if.no.acl.found is {setting}"
+    if e.operation not in supported_operations(e.resource.type):
+        text += f" ({word} is not an operation of this resource type)"
+    return text

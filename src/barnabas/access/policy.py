@@ -1,0 +1,119 @@
+"""A set of rules with everything that decides beside them, and the decisions of the node's own authorizer on it.
+
+Every answer of this package is taken from ``StandardAuthorizer``, so that what is explained here can't differ from what
+a node does. Rules come from a log (with ids) or from DescribeAcls (without).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, cast
+
+from barnabas.common.acl import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+)
+from barnabas.common.resource import PatternType, ResourceType
+from barnabas.common.uuid import Uuid
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.security.authorizer.standard_authorizer import StandardAuthorizer
+from barnabas.security.principal import Principal
+from barnabas.security.request_context import RequestContext
+
+__all__ = ["IMPLIED_BY", "Policy", "Rule", "covers"]
+
+IMPLIED_BY: dict[int, frozenset[int]] = {
+    AclOperation.DESCRIBE: frozenset({AclOperation.READ, AclOperation.WRITE, AclOperation.DELETE, AclOperation.ALTER}),
+    AclOperation.DESCRIBE_CONFIGS: frozenset({AclOperation.ALTER_CONFIGS}),
+}
+"""An ALLOW of one of these operations allows the key too. A DENY implies nothing."""
+
+_FIRST_MADE_UP_ID = 1 << 64
+
+
+class Rule(NamedTuple):
+    """An ACL. The id is known where the rule comes from a metadata log."""
+
+    binding: AclBinding
+    id: Uuid | None = None
+
+    @property
+    def is_deny(self) -> bool:
+        return self.binding.permission == AclPermissionType.DENY
+
+
+class Policy:
+    """``rules`` may be a part of a cluster's: all those that can match what will be asked."""
+
+    def __init__(
+        self, rules: Iterable[Rule], *, super_users: frozenset[str] = frozenset(), allow_everyone: bool = False
+    ) -> None:
+        by_binding: dict[AclBinding, Rule] = {}
+        for rule in rules:
+            by_binding.setdefault(rule.binding, rule)
+        self.rules: Sequence[Rule] = tuple(by_binding.values())
+        self.super_users = super_users
+        self.allow_everyone = allow_everyone
+        self._by_id = {
+            Uuid.from_int(_FIRST_MADE_UP_ID + index) if rule.id is None else rule.id: rule
+            for index, rule in enumerate(self.rules)
+        }
+        self.authorizer = StandardAuthorizer()
+        self.authorizer.configure(
+            {
+                "super.users": ";".join(sorted(super_users)),
+                "allow.everyone.if.no.acl.found": "true" if allow_everyone else "false",
+            }
+        )
+        self.authorizer.load_snapshot({acl_id: rule.binding for acl_id, rule in self._by_id.items()})
+        self.authorizer.complete_initial_load()
+
+    def rule_of(self, acl_id: Uuid) -> Rule:
+        """The rule that the authorizer knows by this id."""
+        return self._by_id[acl_id]
+
+    def rules_on(self, resource_type: int, name: str) -> list[Rule]:
+        """The rules whose pattern matches the resource, whoever they are for."""
+        found = self.authorizer.acls(AclBindingFilter(resource_type, name, PatternType.MATCH))
+        return [self._by_id[acl_id] for acl_id, _ in found]
+
+    def is_allowed(self, principal: Principal, host: str, operation: int, resource_type: int, name: str) -> bool:
+        context = RequestContext(api_key=ApiKey.DESCRIBE_ACLS, api_version=0, principal=principal, client_host=host)
+        return self.authorizer.authorize(
+            context,
+            cast("AclOperation", operation),
+            cast("ResourceType", resource_type),
+            name,
+            log_if_allowed=False,
+            log_if_denied=False,
+        )
+
+    def unnamed_principal(self, kind: str = "User") -> Principal:
+        """A principal that no rule names and that is no super user: everybody else."""
+        taken = {rule.binding.principal for rule in self.rules} | self.super_users
+        return Principal(kind, _unused(taken, f"{kind}:"))
+
+    def unnamed_host(self) -> str:
+        """A host that no rule names: every other one."""
+        return _unused({rule.binding.host for rule in self.rules})
+
+    def unused_character(self, resource_type: int) -> str:
+        """A character that no pattern of the type contains, to make names that only broader patterns match."""
+        used = set().union(*(rule.binding.name for rule in self.rules if rule.binding.resource_type == resource_type))
+        return next(chr(code) for code in range(0xE000, 0x110000) if chr(code) not in used)
+
+
+def covers(binding: AclBinding, operation: int) -> bool:
+    """Whether the rule says anything about the operation: by itself, by All, or (only ALLOW) by implication."""
+    if binding.operation in (operation, AclOperation.ALL):
+        return True
+    return binding.permission == AclPermissionType.ALLOW and binding.operation in IMPLIED_BY.get(operation, ())
+
+
+def _unused(taken: set[str], prefix: str = "") -> str:
+    name = "(other)"
+    while prefix + name in taken:
+        name += "'"
+    return name

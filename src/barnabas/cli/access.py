@@ -1,0 +1,235 @@
+"""``barnabas access explain|who|of``: who may do what, decided as a node decides, with the rule that says so.
+
+Exit status, for scripts: 0 answered (for ``explain``: allowed), 3 ``explain`` says denied, 1 there is no answer (no
+cluster, no rights, no such file), 2 the command line makes no sense.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, TypeVar
+
+from cyclopts import App, CycloptsError, Parameter
+
+from barnabas.access.explain import explain as explain_access
+from barnabas.access.json_form import explanation_json, holders_json, holdings_json
+from barnabas.access.listing import of as access_of
+from barnabas.access.listing import who as holders_of
+from barnabas.access.words import parse_host, parse_operation, parse_principal, parse_resource
+from barnabas.cli.access_sources import LoadedPolicy, Source, SourceError, load_policy
+from barnabas.common.acl import WILDCARD_PRINCIPAL, AclBindingFilter
+from barnabas.common.printable import printable
+from barnabas.common.resource import PatternType
+
+__all__ = ["main"]
+
+DENIED = 3
+FAILED = 1
+USAGE_ERROR = 2
+
+app = App(
+    name="barnabas access",
+    help="Explain who may do what on a Kafka cluster, ours or any other, and which rule says so.",
+    version_flags=(),
+)
+
+T = TypeVar("T")
+
+
+class _UsageError(Exception):
+    """An argument can't be meant."""
+
+
+@Parameter(name="*")
+@dataclass
+class Options:
+    """Where the rules are, what decides beside them, and how to answer."""
+
+    bootstrap_server: str | None = None
+    """A cluster: host:port, more of them with commas between."""
+    command_config: str | None = None
+    """Kafka's client properties for it, with TLS and SASL."""
+    directory: str | None = None
+    """The log directory of a KRaft node, or the __cluster_metadata-0 in it. The node may run."""
+    snapshot: str | None = None
+    """A snapshot of the metadata (.checkpoint)."""
+    config: str | None = None
+    """A node's server.properties: its super.users and its default; also its log directory, if no source is given."""
+    super_users: str | None = None
+    """Principals with semicolons between, as in super.users."""
+    allow_everyone: bool | None = None
+    """What allow.everyone.if.no.acl.found is."""
+    output: Annotated[Literal["table", "json"], Parameter(name=["--output", "-o"])] = "table"
+    """A table, or JSON for scripts."""
+
+    def source(self) -> Source:
+        """Raises _UsageError if there are several."""
+        given = [
+            option
+            for option, value in (
+                ("--bootstrap-server", self.bootstrap_server or self.command_config),
+                ("--directory", self.directory),
+                ("--snapshot", self.snapshot),
+            )
+            if value
+        ]
+        if len(given) > 1:
+            raise _UsageError(f"{' and '.join(given)}: only one of them can be the source of the rules")
+        return Source(
+            self.bootstrap_server,
+            self.command_config,
+            self.directory or self.snapshot,
+            self.config,
+            self.super_users,
+            self.allow_everyone,
+        )
+
+
+def main(arguments: Sequence[str]) -> int:
+    """See the module for the exit statuses."""
+    try:
+        status = app(list(arguments), exit_on_error=False, print_error=True)
+    except SystemExit as stop:
+        return int(stop.code or 0)
+    except CycloptsError:
+        return USAGE_ERROR
+    except _UsageError as error:
+        return _complain(error, USAGE_ERROR)
+    except SourceError as error:
+        return _complain(error, FAILED)
+    return int(status or 0)
+
+
+@app.command
+def explain(
+    *,
+    principal: str,
+    resource: str,
+    operation: str,
+    host: str = "*",
+    options: Options | None = None,
+) -> int:
+    """Say whether a principal may do something, and why. The exit status is 0 when it may, 3 when it may not.
+
+    Parameters
+    ----------
+    principal
+        Who, as in User:alice.
+    resource
+        On what, as in Topic:orders. Cluster needs no name.
+    operation
+        Does what, as in Read or DESCRIBE_CONFIGS.
+    host
+        From which IP address; without it, from one that no rule names.
+    """
+    asked = (
+        _parsed(parse_principal, principal),
+        _parsed(parse_host, host),
+        _parsed(parse_operation, operation),
+        _parsed(parse_resource, resource),
+    )
+    options = options or Options()
+    loaded = load_policy(options.source(), [AclBindingFilter(asked[3].type, asked[3].name, PatternType.MATCH)])
+    explanation = explain_access(loaded.policy, *asked)
+    if options.output == "json":
+        _print_json(explanation_json(explanation), loaded)
+    else:
+        from barnabas.cli.access_tables import print_explanation
+
+        print_explanation(explanation)
+        _print_notes(loaded)
+    return 0 if explanation.allowed else DENIED
+
+
+@app.command
+def who(
+    resource: str,
+    *,
+    operation: str | None = None,
+    options: Options | None = None,
+) -> int:
+    """List everybody who may do something on a resource, by its name, by a prefix or by a wildcard.
+
+    Parameters
+    ----------
+    resource
+        As in Topic:orders. Cluster needs no name.
+    operation
+        Only who may do this.
+    """
+    wanted = _parsed(parse_resource, resource)
+    asked = None if operation is None else _parsed(parse_operation, operation)
+    options = options or Options()
+    loaded = load_policy(options.source(), [AclBindingFilter(wanted.type, wanted.name, PatternType.MATCH)])
+    holders = holders_of(loaded.policy, wanted, asked)
+    if options.output == "json":
+        _print_json(holders_json(holders), loaded)
+    else:
+        from barnabas.cli.access_tables import print_holders
+
+        print_holders(holders)
+        _print_notes(loaded)
+    return 0
+
+
+@app.command
+def of(
+    principal: str,
+    *,
+    options: Options | None = None,
+) -> int:
+    """List everything that a principal may do.
+
+    Parameters
+    ----------
+    principal
+        As in User:alice.
+    """
+    asked = _parsed(parse_principal, principal)
+    options = options or Options()
+    filters = [AclBindingFilter(principal=name) for name in (f"{asked.type}:{asked.name}", WILDCARD_PRINCIPAL)]
+    loaded = load_policy(options.source(), filters)
+    holdings = access_of(loaded.policy, asked)
+    if options.output == "json":
+        _print_json(holdings_json(holdings), loaded)
+    else:
+        from barnabas.cli.access_tables import print_holdings
+
+        print_holdings(holdings)
+        _print_notes(loaded)
+    return 0
+
+
+def _parsed(parse: Callable[[str], T], text: str) -> T:
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise _UsageError(str(error)) from error
+
+
+def _print_json(answer: dict[str, Any], loaded: LoadedPolicy) -> None:
+    policy = loaded.policy
+    answer["source"] = {
+        "location": loaded.location,
+        "rules": len(policy.rules),
+        "super_users": sorted(policy.super_users),
+        "super_users_known": loaded.super_users_known,
+        "allow_everyone": policy.allow_everyone,
+        "notes": list(loaded.notes),
+    }
+    json.dump(answer, sys.stdout, indent=2)
+    sys.stdout.write("\n")
+
+
+def _print_notes(loaded: LoadedPolicy) -> None:
+    sys.stdout.flush()
+    for note in loaded.notes:
+        sys.stderr.write(f"note: {printable(note)}\n")
+
+
+def _complain(error: Exception, status: int) -> int:
+    sys.stderr.write(f"barnabas access: {printable(str(error))}\n")
+    return status

@@ -1,0 +1,342 @@
+"""``barnabas shell``: walk through a node's metadata like through files, offline and read-only.
+
+Commands and messages are those of Kafka's metadata shell. Paths may have patterns (``ls /image/t*``).
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from fnmatch import fnmatchcase
+from typing import NoReturn, TextIO
+
+from barnabas import __version__
+from barnabas.cli.metadata_tree import Directory, File, Node, metadata_tree
+from barnabas.common.printable import printable
+from barnabas.storage.errors import StorageError
+from barnabas.storage.metadata_reader import MetadataOnDisk, read_metadata
+
+__all__ = ["Shell", "main"]
+
+USAGE_ERROR = 2
+PROMPT = ">> "
+WELCOME = "[ barnabas metadata shell ]  help tells the commands"
+
+_EPILOG = """\
+Without a command, commands are read: at a prompt, or one for each line of the standard input.
+
+  barnabas shell /var/lib/barnabas cat /acl/id/81nmSKGVT1m299Y5Hlzhgw
+  barnabas shell --snapshot 00000000000000003786-0000000001.checkpoint tree /image/topics/byName/orders
+  echo 'ls /image' | barnabas shell /var/lib/kafka
+
+Nothing is written, and the node may run. Salts and keys of SCRAM credentials, and configs that are passwords or that
+nobody knows, read [hidden] unless --show-secrets is given.
+"""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        self.print_usage(sys.stderr)
+        self.exit(USAGE_ERROR, f"{self.prog}: {message}\n")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Give 0 when every command succeeded, 1 when one did not or nothing can be read, 2 for wrong arguments."""
+    parser = _parser()
+    parsed = parser.parse_args(arguments)
+    words: list[str] = parsed.words
+    path = parsed.directory or parsed.snapshot
+    if path is None:
+        if not words:
+            parser.error("which metadata? Give a log directory, a metadata log directory or a snapshot file")
+        path, *words = words
+    try:
+        found = read_metadata(path)
+    except (StorageError, OSError) as error:
+        sys.stderr.write(f"barnabas shell: {error}\n")
+        return 1
+    if found.incomplete is not None:
+        sys.stderr.write(f"barnabas shell: what follows is not shown: {found.incomplete}\n")
+    shell = Shell(metadata_tree(found.image, version=__version__, show_secrets=parsed.show_secrets), sys.stdout)
+    if words:
+        return 0 if shell.run(words) else 1
+    return _interact(shell, found) if sys.stdin.isatty() else _run_lines(shell, sys.stdin)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="barnabas shell",
+        usage="barnabas shell [--show-secrets] (PATH | --directory DIR | --snapshot FILE) [command ...]",
+        description="Look at the metadata of a node: a snapshot file, a metadata log directory, or a log directory.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    source = parser.add_mutually_exclusive_group()
+    source.add_argument("-d", "--directory", metavar="DIR", help="the (metadata) log directory of a node")
+    source.add_argument("-s", "--snapshot", metavar="FILE", help="a snapshot of the metadata, or bootstrap.checkpoint")
+    parser.add_argument("--show-secrets", action="store_true", help="print what is [hidden] otherwise")
+    parser.add_argument("words", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    return parser
+
+
+def _run_lines(shell: Shell, lines: Iterable[str]) -> int:
+    all_good = True
+    for line in lines:
+        all_good = shell.run_line(line) and all_good
+        if shell.is_done:
+            break
+    return 0 if all_good else 1
+
+
+def _interact(shell: Shell, found: MetadataOnDisk) -> int:
+    try:
+        import readline
+    except ImportError:  # Python can be built without it.
+        pass
+    else:
+        readline.set_completer_delims(" \t\n/")
+        readline.set_completer(lambda text, state: shell.complete(readline.get_line_buffer(), text, state))
+        readline.parse_and_bind("tab: complete")
+    sys.stdout.write(f"{WELCOME}\n{found.source}, up to offset {found.image.offset}\n")
+    while not shell.is_done:
+        try:
+            line = input(PROMPT)
+        except EOFError:
+            sys.stdout.write("\n")
+            break
+        except KeyboardInterrupt:
+            sys.stdout.write("\n")
+            continue
+        shell.run_line(line)
+    return 0
+
+
+class _CommandError(Exception):
+    """What the user did wrong; the message is printed."""
+
+
+class Shell:
+    """A current directory, and the commands."""
+
+    def __init__(self, root: Directory, out: TextIO) -> None:
+        self.is_done = False
+        self._root = root
+        self._out = out
+        self._path: tuple[str, ...] = ()
+        self._history: list[str] = []
+        self._had_errors = False
+
+    def run_line(self, line: str) -> bool:
+        try:
+            words = shlex.split(line, comments=True)
+        except ValueError as error:
+            return self._fail(f"can't read the line: {error}")
+        if not words:
+            return True
+        self._history.append(line.strip())
+        return self.run(words)
+
+    def run(self, words: Sequence[str]) -> bool:
+        """Run one command; False when it, or a part of it, failed."""
+        name, *arguments = words
+        command = _COMMANDS.get(name)
+        if command is None:
+            return self._fail(f"{name}: there is no such command; there are {', '.join(_COMMANDS)}")
+        action, most, _ = command
+        if most is not None and len(arguments) > most:
+            return self._fail(f"{name}: too many arguments: {' '.join(arguments[most:])}")
+        self._had_errors = False
+        try:
+            action(self, arguments)
+        except _CommandError as error:
+            return self._fail(f"{name}: {error}")
+        return not self._had_errors
+
+    def complete(self, line: str, text: str, state: int) -> str | None:
+        """The names that may follow in a path that is being typed."""
+        word = line.rsplit(" ", 1)[-1]
+        if " " not in line.lstrip():
+            matches = [name + " " for name in _COMMANDS if name.startswith(text)]
+        else:
+            try:
+                node = self._node(self._absolute(word.rpartition("/")[0] + "/" if "/" in word else ""))
+            except _CommandError:
+                return None
+            names = [name for name in node.names() if name.startswith(text)] if isinstance(node, Directory) else []
+            matches = [name + ("/" if isinstance(self._child(node, name), Directory) else " ") for name in names]
+        return matches[state] if state < len(matches) else None
+
+    # --- commands
+
+    def cat(self, arguments: Sequence[str]) -> None:
+        self._need(arguments, "a path")
+        for path, node in self._targets("cat", arguments, "No such file or directory."):
+            if isinstance(node, Directory):
+                self._error(f"cat: {path}: Is a directory")
+            else:
+                self._line(node.text)
+
+    def cd(self, arguments: Sequence[str]) -> None:
+        target = self._absolute(arguments[0] if arguments else "/")
+        try:
+            node = self._node(target)
+        except _CommandError:
+            raise _CommandError(f"{arguments[0]}: no such directory.") from None
+        if isinstance(node, File):
+            raise _CommandError(f"{arguments[0]}: not a directory.")
+        self._path = target
+
+    def pwd(self, arguments: Sequence[str]) -> None:
+        self._line("/" + "/".join(self._path))
+
+    def ls(self, arguments: Sequence[str]) -> None:
+        targets = list(self._targets("ls", arguments or ["."], "no such file or directory."))
+        files = [path for path, node in targets if isinstance(node, File)]
+        directories = [(path, node) for path, node in targets if isinstance(node, Directory)]
+        self._names(files)
+        for index, (path, directory) in enumerate(directories):
+            if len(targets) > 1:
+                if index or files:
+                    self._line("")
+                self._line(f"{path}:")
+            self._names(directory.names())
+
+    def tree(self, arguments: Sequence[str]) -> None:
+        for _, node in self._targets("tree", arguments or ["."], "no such file or directory."):
+            self._tree(node, 0)
+
+    def find(self, arguments: Sequence[str]) -> None:
+        for path, node in self._targets("find", arguments or ["."], "no such file or directory."):
+            self._find(path, node)
+
+    def help(self, arguments: Sequence[str]) -> None:
+        if arguments and arguments[0] not in _COMMANDS:
+            raise _CommandError(f"{arguments[0]}: there is no such command")
+        for name in arguments or _COMMANDS:
+            self._line(f"{name:<8}  {_COMMANDS[name][2]}")
+
+    def history(self, arguments: Sequence[str]) -> None:
+        for index, line in enumerate(self._history):
+            self._line(f"{index:5}  {line}")
+
+    def exit(self, arguments: Sequence[str]) -> None:
+        self.is_done = True
+
+    # --- paths
+
+    def _absolute(self, path: str) -> tuple[str, ...]:
+        parts = [] if path.startswith("/") else list(self._path)
+        for part in path.split("/"):
+            if part == "..":
+                del parts[-1:]
+            elif part not in ("", "."):
+                parts.append(part)
+        return tuple(parts)
+
+    def _node(self, path: Sequence[str]) -> Node:
+        node: Node | None = self._root
+        for name in path:
+            node = self._child(node, name)
+            if node is None:
+                raise _CommandError("/".join(path))
+        return self._root if node is None else node
+
+    @staticmethod
+    def _child(node: Node | None, name: str) -> Node | None:
+        return node.child(name) if isinstance(node, Directory) else None
+
+    def _targets(self, command: str, paths: Sequence[str], missing: str) -> Iterator[tuple[str, Node]]:
+        """What the paths, which may have patterns, lead to; says which lead nowhere."""
+        for path in paths:
+            try:
+                yield path, self._node(self._absolute(path))
+                continue
+            except _CommandError:
+                found = list(self._matches(path)) if any(c in path for c in "*?[") else []
+            if not found:
+                self._error(f"{command}: {path}: {missing}")
+            yield from found
+
+    def _matches(self, pattern: str) -> Iterator[tuple[str, Node]]:
+        """Names are shown as they were asked for: relative to where the pattern starts."""
+        start = "/" if pattern.startswith("/") else ""
+        nodes: list[tuple[str, Node]] = [(start, self._root if start else self._node(self._path))]
+        for part in filter(None, pattern.split("/")):
+            found: list[tuple[str, Node]] = []
+            for path, node in nodes:
+                if not isinstance(node, Directory):
+                    continue
+                for name in node.names() if any(c in part for c in "*?[") else [part]:
+                    child = node.child(name) if fnmatchcase(name, part) or name == part else None
+                    if child is not None:
+                        found.append((f"{path}{'' if path in ('', '/') else '/'}{name}", child))
+            nodes = found
+        yield from nodes
+
+    # --- printing
+
+    def _tree(self, node: Node, depth: int) -> None:
+        if isinstance(node, File):
+            self._line("  " * depth + node.text)
+            return
+        for name in node.names():
+            child = node.child(name)
+            if child is not None:
+                self._line("  " * depth + f"{name}:")
+                self._tree(child, depth + 1)
+
+    def _find(self, path: str, node: Node) -> None:
+        self._line(path)
+        if isinstance(node, Directory):
+            for name in node.names():
+                child = node.child(name)
+                if child is not None:
+                    self._find(f"{path.rstrip('/')}/{name}", child)
+
+    def _names(self, names: Sequence[str]) -> None:
+        """A line each; in columns on a terminal."""
+        if not self._out.isatty() or not names:
+            for name in names:
+                self._line(name)
+            return
+        shown = [printable(name) for name in names]
+        width = max(map(len, shown)) + 2
+        columns = max(1, shutil.get_terminal_size().columns // width)
+        rows = -(-len(shown) // columns)
+        for row in range(rows):
+            self._line("".join(name.ljust(width) for name in shown[row::rows]).rstrip())
+
+    def _line(self, text: str) -> None:
+        self._out.write(printable(text) + "\n")
+
+    def _error(self, text: str) -> None:
+        self._had_errors = True
+        self._out.flush()
+        sys.stderr.write(printable(text) + "\n")
+
+    def _fail(self, text: str) -> bool:
+        self._error(text)
+        return False
+
+    @staticmethod
+    def _need(arguments: Sequence[str], what: str) -> None:
+        if not arguments:
+            raise _CommandError(f"needs {what}")
+
+
+_COMMANDS: dict[str, tuple[Callable[[Shell, Sequence[str]], None], int | None, str]] = {
+    "cat": (Shell.cat, None, "cat PATH ...: print what is in files"),
+    "cd": (Shell.cd, 1, "cd [PATH]: go to a directory"),
+    "exit": (Shell.exit, 0, "leave the shell; so does Ctrl-D"),
+    "find": (Shell.find, None, "find [PATH ...]: list everything below"),
+    "help": (Shell.help, 1, "help [COMMAND]: print this"),
+    "history": (Shell.history, 0, "print the commands so far"),
+    "ls": (Shell.ls, None, "ls [PATH ...]: list directories"),
+    "man": (Shell.help, 1, "man [COMMAND]: the same as help"),
+    "pwd": (Shell.pwd, 0, "print the current directory"),
+    "quit": (Shell.exit, 0, "the same as exit"),
+    "tree": (Shell.tree, None, "tree [PATH ...]: print everything below, with what is in files"),
+}

@@ -1,0 +1,1 @@
+"""Our own client: connections to any Kafka node."""

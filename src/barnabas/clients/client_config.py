@@ -1,0 +1,212 @@
+"""Kafka's client properties, as a ``--command-config`` file has them.
+
+What is used is checked by type and range. What we know and can't do is an error that names it. What only tunes what we
+don't have (metrics, consumers, idle connections) is taken without a word, so that one file serves all tools. What
+nobody knows is a warning, as in Kafka's clients. Secrets stay inside ``values`` and never get into a text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+from barnabas.clients.errors import InvalidClientConfig
+from barnabas.common.config_def import READ_ONLY, ConfigDef, ConfigException, ConfigRow
+from barnabas.common.properties_file import MalformedProperties, read_properties_file
+
+__all__ = ["Address", "ClientConfig", "client_config", "parse_addresses", "read_client_config"]
+
+
+class Address(NamedTuple):
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def _row(name: str, type_: str, default: str | None, validator: str = "") -> ConfigRow:
+    return (name, type_, default, validator, "MEDIUM", READ_ONLY)
+
+
+_SASL_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
+
+_ROWS: tuple[ConfigRow, ...] = (
+    _row("bootstrap.servers", "LIST", ""),
+    _row("bootstrap.controllers", "LIST", ""),
+    _row("client.id", "STRING", ""),
+    _row("security.protocol", "STRING", "PLAINTEXT", "i:PLAINTEXT|SSL|SASL_PLAINTEXT|SASL_SSL"),
+    _row("request.timeout.ms", "INT", "30000", "0.."),
+    _row("default.api.timeout.ms", "INT", "60000", "0.."),
+    _row("socket.connection.setup.timeout.ms", "LONG", "10000", "0.."),
+    _row("send.buffer.bytes", "INT", "131072", "-1.."),
+    _row("receive.buffer.bytes", "INT", "65536", "-1.."),
+    _row("retries", "INT", "2147483647", "0.."),
+    _row("retry.backoff.ms", "LONG", "100", "0.."),
+    _row("retry.backoff.max.ms", "LONG", "1000", "0.."),
+    _row("client.dns.lookup", "STRING", "use_all_dns_ips", "use_all_dns_ips"),
+    _row("sasl.mechanism", "STRING", "GSSAPI"),
+    _row("sasl.jaas.config", "PASSWORD", None),
+    _row("ssl.cipher.suites", "LIST", ""),
+    _row("ssl.enabled.protocols", "LIST", "TLSv1.2,TLSv1.3"),
+    _row("ssl.endpoint.identification.algorithm", "STRING", "https"),
+    _row("ssl.key.password", "PASSWORD", None),
+    _row("ssl.keystore.certificate.chain", "PASSWORD", None),
+    _row("ssl.keystore.key", "PASSWORD", None),
+    _row("ssl.keystore.location", "STRING", None),
+    _row("ssl.keystore.password", "PASSWORD", None),
+    _row("ssl.keystore.type", "STRING", "JKS"),
+    _row("ssl.protocol", "STRING", "TLSv1.3"),
+    _row("ssl.truststore.certificates", "PASSWORD", None),
+    _row("ssl.truststore.location", "STRING", None),
+    _row("ssl.truststore.password", "PASSWORD", None),
+    _row("ssl.truststore.type", "STRING", "JKS"),
+)
+
+_NO_EFFECT = re.compile(
+    r"auto\.include\.jmx\.reporter|connections\.max\.idle\.ms|enable\.metrics\.push|metadata\..*|metric\.reporters"
+    r"|metrics\..*|reconnect\.backoff(\.max)?\.ms|socket\.connection\.setup\.timeout\.max\.ms"
+    r"|ssl\.(keymanager|trustmanager)\.algorithm|ssl\.secure\.random\.implementation"
+    # A consumer's or producer's own settings, in a file that all tools share.
+    r"|acks|auto\.offset\.reset|batch\.size|buffer\.memory|check\.crcs|compression\..*|enable\.auto\.commit"
+    r"|enable\.idempotence|fetch\..*|group\..*|heartbeat\.interval\.ms|interceptor\.classes|isolation\.level"
+    r"|key\.(de)?serializer|linger\.ms|max\..*|partition\..*|partitioner\..*|session\.timeout\.ms"
+    r"|transaction.*|value\.(de)?serializer|delivery\.timeout\.ms|client\.rack|exclude\.internal\.topics"
+)
+
+_UNSUPPORTED = (
+    (r"sasl\.kerberos\..*", "Kerberos (GSSAPI) is not supported"),
+    (r"ssl\.provider|security\.providers", "there are no Java security providers here"),
+    (r"ssl\.engine\.factory\.class|sasl\.login\.class|sasl\..*callback\.handler\.class", "Java classes can't be used"),
+    (r"config\.providers(\..*)?", "config providers are not supported; write the values themselves"),
+    (r"sasl\.(oauthbearer|login)\..*", "a token is taken from sasl.jaas.config and not fetched from anywhere"),
+)
+
+
+@cache
+def _definition() -> ConfigDef:
+    return ConfigDef(_ROWS)
+
+
+class ClientConfig:
+    """Checked settings. ``warnings`` says what in the file nobody knows."""
+
+    __slots__ = ("bootstrap", "values", "warnings")
+
+    def __init__(self, bootstrap: Sequence[Address], values: Mapping[str, Any], warnings: Sequence[str] = ()) -> None:
+        self.bootstrap = tuple(bootstrap)
+        self.values = values
+        self.warnings = tuple(warnings)
+
+    @property
+    def security_protocol(self) -> str:
+        return str(self.values["security.protocol"]).upper()
+
+    @property
+    def uses_tls(self) -> bool:
+        return self.security_protocol in ("SSL", "SASL_SSL")
+
+    @property
+    def uses_sasl(self) -> bool:
+        return self.security_protocol in ("SASL_PLAINTEXT", "SASL_SSL")
+
+    @property
+    def sasl_mechanism(self) -> str:
+        return str(self.values["sasl.mechanism"])
+
+    @property
+    def client_id(self) -> str:
+        return str(self.values["client.id"]) or "barnabas"
+
+    @property
+    def request_timeout_s(self) -> float:
+        return float(self.values["request.timeout.ms"]) / 1000
+
+    @property
+    def connect_timeout_s(self) -> float:
+        return float(self.values["socket.connection.setup.timeout.ms"]) / 1000
+
+    def __repr__(self) -> str:
+        return f"ClientConfig({', '.join(map(str, self.bootstrap))}, {self.security_protocol})"
+
+
+def read_client_config(path: str, *, bootstrap: str | None = None) -> ClientConfig:
+    """The settings of a file. Raises InvalidClientConfig, also when the file can't be read."""
+    try:
+        properties = read_properties_file(path)
+    except OSError as error:
+        raise InvalidClientConfig([f"can't read {path}: {error.strerror}"]) from error
+    except MalformedProperties as error:
+        raise InvalidClientConfig([f"{path}: {error}"]) from error
+    found = client_config(properties.values, bootstrap=bootstrap, source=path)
+    return ClientConfig(
+        found.bootstrap, found.values, [*(f"{path}: {w}" for w in properties.warnings), *found.warnings]
+    )
+
+
+def client_config(
+    properties: Mapping[str, str], *, bootstrap: str | None = None, source: str = "client settings"
+) -> ClientConfig:
+    """Check settings; ``bootstrap`` wins over bootstrap.servers. Raises InvalidClientConfig with all problems."""
+    definition = _definition()
+    problems: list[str] = []
+    warnings: list[str] = []
+    values: dict[str, Any] = {name: definition[name].default for name in definition}
+    for name, text in properties.items():
+        if name in definition:
+            try:
+                values[name] = definition[name].parse(text)
+            except ConfigException as error:
+                problems.append(f"{source}: {error}")
+        elif (reason := _unsupported(name)) is not None:
+            problems.append(f"{source}: {name} can't be used: {reason}")
+        elif not _NO_EFFECT.fullmatch(name):
+            near = definition.nearest_name(name)
+            warnings.append(f"{source}: {name} is not a client setting" + (f"; did you mean {near}?" if near else ""))
+    servers = bootstrap or ",".join(values["bootstrap.servers"] or values["bootstrap.controllers"] or ())
+    addresses: list[Address] = []
+    try:
+        addresses = parse_addresses(servers)
+    except ValueError as error:
+        problems.append(f"{'--bootstrap-server' if bootstrap else source + ': bootstrap.servers'}: {error}")
+    if not problems:
+        problems += [f"{source}: {problem}" for problem in _contradictions(values)]
+    if problems:
+        raise InvalidClientConfig(problems)
+    return ClientConfig(addresses, values, warnings)
+
+
+def parse_addresses(text: str) -> list[Address]:
+    """``host:port`` with commas between, IPv6 addresses in brackets. Raises ValueError."""
+    addresses: list[Address] = []
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        match = re.fullmatch(r"(?:[A-Za-z_]+://)?(?:\[([0-9A-Fa-f:.%\w]+)\]|([^\s:\[\]/]+)):(\d{1,5})", part)
+        if match is None or not 0 < int(match[3]) < 65536:
+            raise ValueError(f"{part!r} is not host:port; an IPv6 address goes into brackets: [::1]:9092")
+        addresses.append(Address(match[1] or match[2], int(match[3])))
+    if not addresses:
+        raise ValueError("no server is given; write host:port, more of them with commas between")
+    return addresses
+
+
+def _unsupported(name: str) -> str | None:
+    return next((reason for pattern, reason in _UNSUPPORTED if re.fullmatch(pattern, name)), None)
+
+
+def _contradictions(values: Mapping[str, Any]) -> list[str]:
+    protocol = str(values["security.protocol"]).upper()
+    problems: list[str] = []
+    if protocol.startswith("SASL_"):
+        mechanism = values["sasl.mechanism"]
+        if mechanism not in _SASL_MECHANISMS:
+            problems.append(
+                f"sasl.mechanism={mechanism} can't be used with security.protocol={protocol}: "
+                f"there are {', '.join(_SASL_MECHANISMS)}"
+            )
+        if values["sasl.jaas.config"] is None:
+            problems.append(f"security.protocol={protocol} needs sasl.jaas.config")
+    if values["ssl.endpoint.identification.algorithm"] not in ("https", "HTTPS", "", None):
+        problems.append("ssl.endpoint.identification.algorithm must be https, or empty to trust any host name")
+    return problems

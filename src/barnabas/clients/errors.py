@@ -1,0 +1,57 @@
+"""What can go wrong between a client and a node. Messages are for the person who runs the client.
+
+Retry loops ask only whether an error is ``Transient``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from barnabas.common.errors import Terminal, Transient
+
+__all__ = [
+    "AuthenticationFailed",
+    "ClientError",
+    "ConnectFailed",
+    "Disconnected",
+    "InvalidClientConfig",
+    "RemoteProtocolError",
+    "RequestTimedOut",
+    "UnsupportedVersion",
+]
+
+
+class ClientError(Exception):
+    """The request was not answered."""
+
+
+class InvalidClientConfig(ClientError, Terminal):
+    """The client's settings can't be used; ``problems`` has a line for each."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = tuple(problems)
+
+
+class ConnectFailed(ClientError, Transient):
+    """No connection could be made: nobody is there, or TLS could not be agreed upon."""
+
+
+class AuthenticationFailed(ClientError, Terminal):
+    """The node does not believe that we are who we say, or we don't believe the node. Trying again is no use."""
+
+
+class Disconnected(ClientError, Transient):
+    """The connection ended before the answer came. Whether the node acted on the request is not known."""
+
+
+class RequestTimedOut(ClientError, Transient):
+    """No answer in time. Whether the node acted on the request is not known."""
+
+
+class UnsupportedVersion(ClientError, Terminal):
+    """The node and this client have no version of the API in common."""
+
+
+class RemoteProtocolError(ClientError, Terminal):
+    """The node sent something that Kafka's protocol does not allow."""

@@ -1,0 +1,214 @@
+"""A client of a cluster: finds a node that answers, agrees with it on versions, proves who it is, and asks.
+
+``NetworkClient`` talks to the first bootstrap server that can be reached, and to any other node by its address
+(``connection_to``), over one connection each. Which node a request belongs to, and whether it may be sent again, is for
+the caller to know: a request is sent once. A connection that ended is made anew when the next request needs it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from barnabas import __version__
+from barnabas.clients.errors import (
+    AuthenticationFailed,
+    ClientError,
+    ConnectFailed,
+    Disconnected,
+    InvalidClientConfig,
+    RemoteProtocolError,
+)
+from barnabas.clients.node_connection import NodeConnection, SupportedVersions
+from barnabas.common.error_code import ErrorCode
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.messages.api_versions import ApiVersionsRequest
+
+if TYPE_CHECKING:
+    from barnabas.clients.client_config import Address, ClientConfig
+    from barnabas.protocol.schema import Message
+
+__all__ = ["NetworkClient", "open_connection"]
+
+
+class NetworkClient:
+    """Use it as ``async with NetworkClient(config) as client``, or close it."""
+
+    def __init__(self, config: ClientConfig) -> None:
+        """Raises InvalidClientConfig when the stores that the settings name can't be used."""
+        self.config = config
+        self._tls = _tls_context(config)
+        self._connections: dict[Address, NodeConnection] = {}
+        self._opening: dict[Address, asyncio.Task[NodeConnection]] = {}
+        self._bootstrap: Address | None = None
+
+    @property
+    def address(self) -> Address:
+        """The bootstrap server in use; the first one before any was reached."""
+        return self._bootstrap or self.config.bootstrap[0]
+
+    async def connect(self) -> NodeConnection:
+        """A connection to a bootstrap server: the one in use, else the first that answers.
+
+        A server that does not believe us ends the search: the others won't either.
+        """
+        if self._bootstrap is not None and (known := self._connections.get(self._bootstrap)) and known.is_open:
+            return known
+        failures: list[ClientError] = []
+        for address in self.config.bootstrap:
+            try:
+                connection = await self.connection_to(address)
+            except (ConnectFailed, Disconnected, RemoteProtocolError) as error:
+                failures.append(error)
+            else:
+                self._bootstrap = address
+                return connection
+        if len(failures) == 1:
+            raise failures[0]
+        raise ConnectFailed("no bootstrap server can be used:\n" + "\n".join(f"  {error}" for error in failures))
+
+    async def connection_to(self, address: Address) -> NodeConnection:
+        """The connection to this node, opened if there is none."""
+        known = self._connections.get(address)
+        if known is not None and known.is_open:
+            return known
+        task = self._opening.get(address)
+        if task is None:
+            task = self._opening[address] = asyncio.get_running_loop().create_task(
+                open_connection(address, self.config, self._tls)
+            )
+            task.add_done_callback(lambda _: self._opening.pop(address, None))
+        connection = await asyncio.shield(task)
+        self._connections[address] = connection
+        return connection
+
+    async def request(self, message: Message, *, version: int | None = None, timeout_s: float | None = None) -> Any:
+        """Ask a bootstrap server; see ``NodeConnection.request``."""
+        connection = await self.connect()
+        return await connection.request(message, version=version, timeout_s=timeout_s)
+
+    async def close(self) -> None:
+        for task in list(self._opening.values()):
+            task.cancel()
+        connections = list(self._connections.values())
+        self._connections.clear()
+        for connection in connections:
+            await connection.close()
+
+    async def __aenter__(self) -> NetworkClient:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+async def open_connection(address: Address, config: ClientConfig, tls: ssl.SSLContext | None = None) -> NodeConnection:
+    """Connect, agree on versions, and authenticate. Raises a ClientError that says what to look at."""
+    connection = await _connect(address, config, tls)
+    try:
+        connection.versions = await _versions(connection)
+        if config.uses_sasl:
+            from barnabas.clients.sasl_login import SaslLogin
+
+            await SaslLogin(connection, config).log_in()
+    except BaseException:
+        await connection.close()
+        raise
+    return connection
+
+
+def _tls_context(config: ClientConfig) -> ssl.SSLContext | None:
+    if not config.uses_tls:
+        return None
+    from barnabas.security.tls import TlsError, TlsSettings, client_context
+
+    try:
+        return client_context(TlsSettings.read(config.values.get))
+    except TlsError as error:
+        raise InvalidClientConfig([str(error)]) from error
+
+
+async def _connect(address: Address, config: ClientConfig, tls: ssl.SSLContext | None) -> NodeConnection:
+    loop = asyncio.get_running_loop()
+
+    def make() -> NodeConnection:
+        return NodeConnection(
+            address,
+            client_id=config.client_id,
+            request_timeout_s=config.request_timeout_s,
+            is_plaintext=not config.uses_tls,
+            uses_sasl=config.uses_sasl,
+        )
+
+    limit = config.connect_timeout_s
+    try:
+        async with asyncio.timeout(limit):
+            transport, connection = await loop.create_connection(
+                make, address.host, address.port, ssl=tls, server_hostname=address.host if tls is not None else None
+            )
+    except TimeoutError as error:
+        raise ConnectFailed(f"{address} did not accept a connection in {limit:g} s") from error
+    except ssl.SSLCertVerificationError as error:
+        raise AuthenticationFailed(_untrusted(address, error)) from error
+    except (ssl.SSLError, ConnectionError) as error:
+        raise ConnectFailed(_refused(address, error, uses_tls=tls is not None)) from error
+    except socket.gaierror as error:
+        raise ConnectFailed(f"{address}: the name can't be resolved ({error.strerror})") from error
+    except OSError as error:
+        raise ConnectFailed(_refused(address, error, uses_tls=tls is not None)) from error
+    _set_options(transport.get_extra_info("socket"), config)
+    return connection
+
+
+async def _versions(connection: NodeConnection) -> Mapping[int, SupportedVersions]:
+    """What the node offers. It may know only older versions of this very request, and then says which."""
+    version = 4
+    for _ in range(2):
+        request = ApiVersionsRequest(client_software_name="barnabas", client_software_version=__version__)
+        response = await connection.request(request, version=version)
+        offered = {api.api_key: SupportedVersions(api.min_version, api.max_version) for api in response.api_keys}
+        if not response.error_code:
+            return offered
+        own = offered.get(ApiKey.API_VERSIONS)
+        if response.error_code != ErrorCode.UNSUPPORTED_VERSION:
+            break
+        version = 0 if own is None else min(version - 1, own.max)
+    name = ErrorCode(response.error_code).name if response.error_code in ErrorCode._value2member_map_ else "?"
+    raise RemoteProtocolError(f"{connection.address} does not tell its versions: {name} ({response.error_code})")
+
+
+def _set_options(sock: Any, config: ClientConfig) -> None:
+    if sock is None:
+        return
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    for name, option in (("send.buffer.bytes", socket.SO_SNDBUF), ("receive.buffer.bytes", socket.SO_RCVBUF)):
+        size = config.values[name]
+        if size > 0:
+            sock.setsockopt(socket.SOL_SOCKET, option, size)
+
+
+def _untrusted(address: Address, error: ssl.SSLCertVerificationError) -> str:
+    why = error.verify_message or error.reason
+    if error.verify_code == 62 or "match" in str(why):
+        hint = "connect by a name that is in it, or set ssl.endpoint.identification.algorithm to nothing to trust any"
+    else:
+        hint = "put the authority that signed it into ssl.truststore.location"
+    return f"the certificate of {address} is not trusted: {why} -> {hint}"
+
+
+def _refused(address: Address, error: OSError, *, uses_tls: bool) -> str:
+    if isinstance(error, ConnectionRefusedError) or "Connect call failed" in str(error):
+        return f"nothing listens at {address} (connection refused)"
+    if uses_tls and isinstance(error, ssl.SSLError | ConnectionError):
+        reason = getattr(error, "reason", None) or "the connection was closed"
+        return (
+            f"no TLS with {address}: {reason} -> if that listener is not encrypted, "
+            "set security.protocol to PLAINTEXT or SASL_PLAINTEXT"
+        )
+    return f"can't connect to {address}: {error.strerror or error}"

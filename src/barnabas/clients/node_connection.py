@@ -1,0 +1,284 @@
+"""One connection to a node: requests go out as they are made, answers come back in the same order.
+
+Any number of requests may wait at once. A node answers a connection's requests in order, so an answer that does not
+come holds up all others: when one request runs out of time the connection is closed, as Kafka's clients do.
+Nothing is tried again here; whoever asks knows whether asking twice is harmless.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections import deque
+from functools import cache
+from importlib import import_module
+from struct import Struct
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from barnabas.clients.errors import (
+    AuthenticationFailed,
+    ClientError,
+    Disconnected,
+    RemoteProtocolError,
+    RequestTimedOut,
+    UnsupportedVersion,
+)
+from barnabas.network.framing import FrameReader, InvalidFrameSize
+from barnabas.protocol.api_keys import API_TABLE, ApiKey
+from barnabas.protocol.errors import DecodeError
+from barnabas.protocol.headers import RequestHeader, ResponseHeader, request_header_version, response_header_version
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from barnabas.clients.client_config import Address
+    from barnabas.protocol.schema import Message
+
+__all__ = ["NodeConnection", "SupportedVersions"]
+
+_SIZE = Struct(">i")
+_RESPONSE_BYTES_MAX = 512 * 1024 * 1024
+"""More than any answer has; what a TLS record or text looks like when it is read as a size is far beyond."""
+
+
+class SupportedVersions(NamedTuple):
+    min: int
+    max: int
+
+
+class _Expected:
+    """An answer that is to come: how to read it, and who waits for it (nobody, once he gave up)."""
+
+    __slots__ = ("api_key", "correlation_id", "future", "response_type", "version")
+
+    def __init__(
+        self,
+        correlation_id: int,
+        api_key: ApiKey,
+        version: int,
+        response_type: type[Message],
+        future: asyncio.Future[Any],
+    ) -> None:
+        self.correlation_id = correlation_id
+        self.api_key = api_key
+        self.version = version
+        self.response_type = response_type
+        self.future = future
+
+
+class NodeConnection(asyncio.BufferedProtocol):
+    """Made by ``clients.network_client``; ``request`` is what everybody else needs."""
+
+    def __init__(
+        self,
+        address: Address,
+        *,
+        client_id: str,
+        request_timeout_s: float,
+        is_plaintext: bool = True,
+        uses_sasl: bool = False,
+    ) -> None:
+        """The last two are what was set up on our side; they tell what the other side may want instead."""
+        self.address = address
+        self.versions: Mapping[int, SupportedVersions] = {}
+        self.client_id = client_id
+        self._is_plaintext = is_plaintext
+        self._uses_sasl = uses_sasl
+        self._answer_count = 0
+        self._log_in_again: Callable[[], Awaitable[None]] | None = None
+        self._log_in_at = 0.0
+        self._logging_in = asyncio.Lock()
+        self._request_timeout_s = request_timeout_s
+        self._loop = asyncio.get_running_loop()
+        self._reader = FrameReader(_RESPONSE_BYTES_MAX)
+        self._transport: asyncio.Transport | None = None
+        self._expected: deque[_Expected] = deque()
+        self._correlation_id = 0
+        self._ended: ClientError | None = None
+        self._can_write = asyncio.Event()
+        self._can_write.set()
+        self._lost = self._loop.create_future()
+
+    @property
+    def is_open(self) -> bool:
+        return self._ended is None and self._transport is not None
+
+    @property
+    def in_flight(self) -> int:
+        return len(self._expected)
+
+    def version_of(self, api_key: int) -> int:
+        """The highest version that both sides speak. Raises UnsupportedVersion."""
+        info = API_TABLE[ApiKey(api_key)]
+        offered = self.versions.get(api_key)
+        if offered is None:
+            raise UnsupportedVersion(f"the node at {self.address} does not offer {info.name}")
+        version = min(info.highest, offered.max)
+        if version < max(info.lowest, offered.min):
+            raise UnsupportedVersion(
+                f"the node at {self.address} speaks {info.name} in versions {offered.min} to {offered.max}, "
+                f"this client in {info.lowest} to {info.highest}"
+            )
+        return version
+
+    async def request(self, message: Message, *, version: int | None = None, timeout_s: float | None = None) -> Any:
+        """Send a request and give its response, whatever error code is in it.
+
+        ``version`` is chosen unless given. Raises a ClientError when there is no response.
+        """
+        if self._log_in_again is not None:
+            await self._keep_session(self._log_in_again)
+        return await self.exchange(message, version=version, timeout_s=timeout_s)
+
+    async def exchange(self, message: Message, *, version: int | None = None, timeout_s: float | None = None) -> Any:
+        """A request that does not wait for a session to be renewed: what logging in is made of."""
+        if version is None:
+            version = self.version_of(message.API_KEY)
+        await self._can_write.wait()
+        expected = self._send(message, version)
+        limit = self._request_timeout_s if timeout_s is None else timeout_s
+        timer = self._loop.call_later(limit, self._time_out, expected, limit)
+        try:
+            return await expected.future
+        finally:
+            timer.cancel()
+
+    def set_session(self, log_in_again: Callable[[], Awaitable[None]] | None, after_s: float = 0) -> None:
+        """Log in again before the first request that is made after so many seconds: else the node would hang up."""
+        self._log_in_again = log_in_again
+        self._log_in_at = self._loop.time() + after_s
+
+    async def _keep_session(self, log_in: Callable[[], Awaitable[None]]) -> None:
+        """Requests wait while somebody logs in; those that are under way are answered before."""
+        async with self._logging_in:
+            if self._loop.time() >= self._log_in_at:
+                await log_in()
+
+    async def close(self) -> None:
+        """Close, and fail what still waits."""
+        if self._transport is not None:
+            self._end(Disconnected(f"the connection to {self.address} was closed"))
+            await asyncio.wait([self._lost], timeout=1)
+
+    def _send(self, message: Message, version: int) -> _Expected:
+        transport = self._transport
+        if self._ended is not None or transport is None:
+            raise Disconnected(f"the connection to {self.address} is closed") from self._ended
+        key = ApiKey(message.API_KEY)
+        self._correlation_id = self._correlation_id + 1 & 0x7FFFFFFF
+        header = RequestHeader(
+            request_api_key=key,
+            request_api_version=version,
+            correlation_id=self._correlation_id,
+            client_id=self.client_id,
+        )
+        body = header.encode(request_header_version(key, version)) + message.encode(version)
+        expected = _Expected(
+            self._correlation_id, key, version, _response_type(type(message)), self._loop.create_future()
+        )
+        self._expected.append(expected)
+        transport.write(_SIZE.pack(len(body)) + body)
+        return expected
+
+    def _time_out(self, expected: _Expected, limit: float) -> None:
+        name = API_TABLE[expected.api_key].name
+        self._end(RequestTimedOut(f"{self.address} did not answer {name} in {limit:g} s"))
+
+    # --- asyncio's callbacks
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._end(self._lost_because(exc))
+        self._transport = None
+        if not self._lost.done():
+            self._lost.set_result(None)
+
+    def pause_writing(self) -> None:
+        self._can_write.clear()
+
+    def resume_writing(self) -> None:
+        self._can_write.set()
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._reader.next_buffer()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        try:
+            for frame in self._reader.received(nbytes):
+                if self._ended is not None:
+                    return
+                self._receive(frame)
+        except InvalidFrameSize as error:
+            self._end(_no_kafka(self.address, error.size))
+        except DecodeError as error:
+            self._end(RemoteProtocolError(f"{self.address} sent an answer that can't be read: {error}"))
+
+    def _receive(self, frame: bytearray) -> None:
+        if not self._expected:
+            self._end(RemoteProtocolError(f"{self.address} sent an answer that nobody asked for"))
+            return
+        expected = self._expected[0]
+        key, version = expected.api_key, expected.version
+        header, position = ResponseHeader.read(frame, 0, response_header_version(key, version))
+        if header.correlation_id != expected.correlation_id:
+            self._end(RemoteProtocolError(f"{self.address} answered another request than the one that was its turn"))
+            return
+        if key is ApiKey.API_VERSIONS and _is_unsupported_version(frame, position):
+            version = 0  # A node that does not know our version answers in the oldest, so that we can come down.
+        response = expected.response_type.decode(frame, version, position)
+        self._expected.popleft()
+        self._answer_count += 1
+        if not expected.future.done():
+            expected.future.set_result(response)
+
+    def _lost_because(self, exc: Exception | None) -> ClientError:
+        reason = getattr(exc, "reason", None) or getattr(exc, "strerror", None)
+        text = f"{self.address} closed the connection" + (f" ({reason})" if reason else "")
+        if isinstance(exc, ssl.SSLError) and "CERTIFICATE" in str(reason).upper():
+            return AuthenticationFailed(f"{text} -> it wants a certificate that it trusts (ssl.keystore.location)")
+        if self._answer_count == 0 and self._is_plaintext:
+            return Disconnected(
+                f"{text} before it said anything -> if its listener is encrypted, "
+                "set security.protocol to SSL or SASL_SSL"
+            )
+        if self._answer_count == 1 and not self._uses_sasl:
+            protocol = "SASL_PLAINTEXT" if self._is_plaintext else "SASL_SSL"
+            return Disconnected(f"{text} -> if it wants you to log in, set security.protocol to {protocol}")
+        return Disconnected(text)
+
+    def _end(self, reason: ClientError) -> None:
+        if self._ended is not None:
+            return
+        self._ended = reason
+        self._can_write.set()
+        for expected in self._expected:
+            if not expected.future.done():
+                expected.future.set_exception(reason)
+        self._expected.clear()
+        if self._transport is not None:
+            self._transport.abort()
+
+
+_UNSUPPORTED_VERSION = (35).to_bytes(2, "big")
+
+
+def _is_unsupported_version(frame: bytearray, position: int) -> bool:
+    return frame[position : position + 2] == _UNSUPPORTED_VERSION
+
+
+@cache
+def _response_type(request_type: type[Message]) -> type[Message]:
+    module = import_module(request_type.__module__)
+    response: type[Message] = getattr(module, request_type.__name__.removesuffix("Request") + "Response")
+    return response
+
+
+def _no_kafka(address: Address, size: int) -> ClientError:
+    start = size.to_bytes(4, "big", signed=True)
+    if start[0] in (0x15, 0x16) and start[1] == 3:
+        return Disconnected(f"{address} speaks TLS: set security.protocol=SSL or SASL_SSL")
+    if start == b"HTTP":
+        return Disconnected(f"{address} is a web server and no Kafka node")
+    return RemoteProtocolError(f"{address} does not speak Kafka's protocol")

@@ -1,0 +1,191 @@
+"""Reads the metadata of a node from its files without touching them, also while the node runs.
+
+The newest snapshot is loaded and what the log adds to it. A batch at the end of the log that is not whole, or not yet,
+ends the reading: a node may be writing it. Likewise a transaction that is still open. A running node may
+roll, delete and snapshot meanwhile: when a file is gone that was there a moment ago, everything is read again.
+
+How far the log is committed is not stored anywhere. What was appended in the last moments may not be, in a quorum of
+several controllers.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from barnabas.common.errors import InvariantViolated
+from barnabas.metadata.image.metadata_image import MetadataDelta, MetadataImage, MetadataProvenance
+from barnabas.metadata.loader import TransactionState
+from barnabas.metadata.snapshot import image_from_records
+from barnabas.protocol.errors import DecodeError
+from barnabas.protocol.record_batch import BatchView, iter_batches
+from barnabas.protocol.record_serde import decode_metadata_record
+from barnabas.raft.replica_key import OffsetAndEpoch
+from barnabas.storage.bootstrap_file import BOOTSTRAP_CHECKPOINT
+from barnabas.storage.errors import CorruptFileError, StorageError
+from barnabas.storage.metadata_log import METADATA_LOG_DIRECTORY
+from barnabas.storage.snapshot_file import CHECKPOINT_SUFFIX, SnapshotReader, list_snapshots
+
+__all__ = ["MetadataOnDisk", "read_metadata"]
+
+_ATTEMPTS = 5
+_SEGMENT = re.compile(r"(\d{20})\.log\Z")
+_SNAPSHOT = re.compile(r"(\d{20})-(\d{10})\.checkpoint\Z")
+
+
+class MetadataOnDisk(NamedTuple):
+    image: MetadataImage
+    source: str
+    """The file or directory that was read."""
+    incomplete: str | None = None
+    """Why the reading ended before the last byte of the log, if it did."""
+
+
+def read_metadata(path: str) -> MetadataOnDisk:
+    """The image that a snapshot file, a metadata log directory, or a log directory with one in it describes.
+
+    Raises StorageError when there is none or it can't be trusted.
+    """
+    path = path.rstrip("/") or "/"
+    name = os.path.basename(path)
+    if os.path.isfile(path):
+        if name == BOOTSTRAP_CHECKPOINT or _SNAPSHOT.match(name):
+            return MetadataOnDisk(_snapshot_image(path), path)
+        if not _SEGMENT.match(name):
+            raise StorageError(
+                f"{path} is not a metadata snapshot: their names are <offset>-<epoch>{CHECKPOINT_SUFFIX}"
+            )
+        path = os.path.dirname(path) or "."  # Part of a log means nothing without what comes before it.
+    directory = _log_directory(path)
+    for _ in range(_ATTEMPTS - 1):
+        try:
+            return _read_directory(directory)
+        except FileNotFoundError:
+            continue
+    return _read_directory(directory)
+
+
+def _log_directory(path: str) -> str:
+    if not os.path.isdir(path):
+        raise StorageError(f"{path}: there is no such file or directory")
+    inside = f"{path}/{METADATA_LOG_DIRECTORY}"
+    directory = inside if os.path.isdir(inside) else path
+    names = os.listdir(directory)
+    is_metadata = os.path.basename(os.path.realpath(directory)) == METADATA_LOG_DIRECTORY or any(
+        map(_SNAPSHOT.match, names)
+    )
+    if not is_metadata or not any(_SEGMENT.match(name) or _SNAPSHOT.match(name) for name in names):
+        raise StorageError(
+            f"{path} holds no metadata log: give a node's log directory (metadata.log.dir, else the first of "
+            f"log.dirs), the {METADATA_LOG_DIRECTORY} in it, or a snapshot file"
+        )
+    return directory
+
+
+def _read_directory(directory: str) -> MetadataOnDisk:
+    image = MetadataImage.EMPTY
+    snapshot = next((each for each in reversed(list_snapshots(directory)) if each.offset > 0), None)
+    if snapshot is not None:
+        image = _snapshot_image(SnapshotReader(directory, snapshot).path)
+    segments = sorted(
+        (int(match[1]), f"{directory}/{name}") for name in os.listdir(directory) if (match := _SEGMENT.match(name))
+    )
+    first = image.offset + 1
+    needed = [
+        (base, path)
+        for index, (base, path) in enumerate(segments)
+        if index + 1 == len(segments) or segments[index + 1][0] > first
+    ]
+    if needed and needed[0][0] > first:
+        raise StorageError(f"{directory}: the log begins at offset {needed[0][0]}, and nothing tells what came before")
+    return _replay(directory, image, needed)
+
+
+def _replay(directory: str, image: MetadataImage, segments: list[tuple[int, str]]) -> MetadataOnDisk:
+    delta, transaction, provenance = MetadataDelta(image), TransactionState(), image.provenance
+    incomplete: str | None = None
+    for index, (base, path) in enumerate(segments):
+        batches = _Batches(path, base)
+        for batch in batches:
+            if batch.last_offset <= image.offset:
+                continue
+            _replay_batch(path, batch, delta, transaction)
+            provenance = MetadataProvenance(batch.last_offset, batch.leader_epoch, batch.max_timestamp)
+        incomplete = batches.problem
+        if incomplete is not None:
+            if index + 1 < len(segments):
+                raise CorruptFileError(path, incomplete)
+            incomplete = f"{path}: {incomplete}"
+    if transaction.is_open:
+        incomplete = f"the transaction that began at offset {transaction.begin_offset} has not ended"
+    return MetadataOnDisk(delta.apply(provenance), directory, incomplete)
+
+
+def _replay_batch(path: str, batch: BatchView, delta: MetadataDelta, transaction: TransactionState) -> None:
+    if batch.is_control:
+        return
+    for record in batch.records():
+        try:
+            message, _ = decode_metadata_record(record.value or b"")
+            for effective in transaction.receive(message, record.offset):
+                delta.replay(effective)
+        except (DecodeError, InvariantViolated) as error:
+            raise CorruptFileError(path, f"the record at offset {record.offset} can't be used: {error}") from error
+
+
+class _Batches:
+    """The whole batches of a segment; ``problem`` says afterwards why there were no more."""
+
+    def __init__(self, path: str, base_offset: int) -> None:
+        self.problem: str | None = None
+        self._path = path
+        self._next = base_offset
+
+    def __iter__(self) -> Iterator[BatchView]:
+        data = _bytes_of(self._path)
+        end = 0
+        try:
+            for batch in iter_batches(data):
+                batch.ensure_valid()
+                if batch.base_offset < self._next:
+                    self.problem = f"offset {batch.base_offset} stands where {self._next} was expected"
+                    return
+                yield batch
+                self._next, end = batch.last_offset + 1, end + batch.size
+        except DecodeError as error:
+            self.problem = f"at position {end}: {error}"
+            return
+        if end < len(data):
+            self.problem = f"at position {end}: the log ends inside a batch"
+
+
+def _snapshot_image(path: str) -> MetadataImage:
+    name = _SNAPSHOT.match(os.path.basename(path))
+    snapshot_id = OffsetAndEpoch(int(name[1]), int(name[2])) if name else OffsetAndEpoch(0, 0)
+    records, time_ms = [], -1
+    if name:
+        reader = SnapshotReader(os.path.dirname(path) or ".", snapshot_id)
+        time_ms = reader.last_contained_log_timestamp
+        batches = reader.batches()
+    else:
+        batches = iter_batches(_bytes_of(path))
+    try:
+        for batch in batches:
+            if not batch.is_control:
+                records += [decode_metadata_record(record.value or b"")[0] for record in batch.records()]
+        provenance = MetadataProvenance(snapshot_id.offset - 1, snapshot_id.epoch, time_ms)
+        return image_from_records(records, provenance)
+    except (DecodeError, InvariantViolated) as error:
+        raise CorruptFileError(path, str(error)) from error
+
+
+def _bytes_of(path: str) -> bytes | memoryview:
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        size = os.fstat(fd).st_size
+        return memoryview(mmap.mmap(fd, size, prot=mmap.PROT_READ)) if size else b""
+    finally:
+        os.close(fd)

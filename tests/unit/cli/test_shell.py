@@ -1,0 +1,193 @@
+"""``barnabas shell`` on files: paths, patterns, messages and statuses."""
+
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+
+import pytest
+
+from barnabas.cli.metadata_tree import Directory, File, metadata_tree
+from barnabas.cli.shell import Shell, main
+from barnabas.common.acl import AclBinding
+from barnabas.common.uuid import Uuid
+from barnabas.metadata.image.acls import AclsImage
+from barnabas.metadata.image.metadata_image import MetadataImage, MetadataProvenance
+from barnabas.metadata.persistent_map import PersistentMap
+from barnabas.metadata.snapshot import image_from_records
+from barnabas.protocol.records.client_quota_record import ClientQuotaRecord, EntityData
+from barnabas.protocol.records.config_record import ConfigRecord
+from barnabas.protocol.records.user_scram_credential_record import UserScramCredentialRecord
+
+
+def tree() -> Directory:
+    leaf = File(lambda: "text\x1b[31m")
+    colors = Directory.of({"red": leaf, "green": leaf})
+    return Directory.of({"colors": colors, "empty": Directory.of({}), "note": leaf})
+
+
+@pytest.fixture
+def shell() -> Shell:
+    return Shell(tree(), io.StringIO())
+
+
+def printed(shell: Shell, line: str) -> tuple[bool, str]:
+    out = shell._out = io.StringIO()
+    return shell.run_line(line), out.getvalue()
+
+
+def test_directories_are_listed_sorted_and_files_by_their_name(shell: Shell) -> None:
+    assert printed(shell, "ls") == (True, "colors\nempty\nnote\n")
+    assert printed(shell, "ls colors") == (True, "green\nred\n")
+    assert printed(shell, "ls /note empty") == (True, "/note\n\nempty:\n")
+
+
+def test_what_is_printed_can_not_act_on_a_terminal(shell: Shell) -> None:
+    assert printed(shell, "cat note") == (True, "text\\x1b[31m\n")
+
+
+def test_one_goes_up_and_down_and_never_above_the_root(shell: Shell) -> None:
+    assert printed(shell, "pwd") == (True, "/\n")
+    for line, path in [("cd colors", "/colors"), ("cd ./../..", "/"), ("cd /colors/.", "/colors"), ("cd", "/")]:
+        assert printed(shell, line)[0]
+        assert printed(shell, "pwd") == (True, f"{path}\n")
+
+
+def test_patterns_find_names_and_what_is_not_found_is_said(shell: Shell, capsys: pytest.CaptureFixture[str]) -> None:
+    assert printed(shell, "ls /c*/*e*") == (True, "/colors/green\n/colors/red\n")
+    assert printed(shell, "find c*") == (True, "colors\ncolors/green\ncolors/red\n")
+    assert printed(shell, "ls x* note") == (False, "note\n")
+    assert capsys.readouterr().err == "ls: x*: no such file or directory.\n"
+
+
+def test_a_tree_shows_what_is_in_files(shell: Shell) -> None:
+    assert printed(shell, "tree colors") == (True, "green:\n  text\\x1b[31m\nred:\n  text\\x1b[31m\n")
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("cat nosuch", "cat: nosuch: No such file or directory."),
+        ("cat colors", "cat: colors: Is a directory"),
+        ("cat note/below", "cat: note/below: No such file or directory."),
+        ("cat", "cat: needs a path"),
+        ("cd nosuch", "cd: nosuch: no such directory."),
+        ("cd note", "cd: note: not a directory."),
+        ("cd a b", "cd: too many arguments: b"),
+        ("bogus", "bogus: there is no such command; there are cat, cd"),
+        ("help bogus", "help: bogus: there is no such command"),
+        ("cat 'note", "can't read the line: No closing quotation"),
+    ],
+)
+def test_mistakes_are_answered(shell: Shell, capsys: pytest.CaptureFixture[str], line: str, message: str) -> None:
+    assert printed(shell, line) == (False, "")
+    assert capsys.readouterr().err.startswith(message)
+
+
+def test_paths_are_completed(shell: Shell) -> None:
+    assert [shell.complete("c", "c", state) for state in range(3)] == ["cat ", "cd ", None]
+    assert [shell.complete("ls colors/g", "g", state) for state in range(2)] == ["green ", None]
+    assert [shell.complete("ls e", "e", state) for state in range(2)] == ["empty/", None]
+    assert shell.complete("ls nosuch/", "", 0) is None
+
+
+def test_one_acl_of_many_is_found_without_looking_at_the_others() -> None:
+    class Counting(PersistentMap[Uuid, AclBinding]):
+        def __iter__(self):  # type: ignore[no-untyped-def]
+            raise AssertionError("somebody went through all ACLs")
+
+    acl_id = Uuid.from_int(1 << 100)
+    by_id = Counting({acl_id: AclBinding(2, "orders", 3, "User:alice", "*", 3, 3)})
+    image = MetadataImage.EMPTY
+    parts = {name: getattr(image, name) for name in MetadataImage.__slots__} | {"acls": AclsImage(by_id)}
+    shell = Shell(metadata_tree(MetadataImage(**parts), version="1"), io.StringIO())
+    for directory in ("/acl/id", "/image/acls/byId"):
+        good, text = printed(shell, f"cat {directory}/{acl_id}")
+        assert good
+        assert text == (
+            "StandardAcl[resourceType=TOPIC, resourceName=orders, patternType=LITERAL, principal=User:alice, host=*, "
+            "operation=READ, permissionType=ALLOW]\n"
+        )
+    assert not printed(shell, f"cat /acl/id/{Uuid.ZERO}")[0]
+    assert not printed(shell, "cat /acl/id/no-uuid")[0]
+
+
+def test_secrets_are_hidden_unless_they_are_asked_for() -> None:
+    records = [
+        UserScramCredentialRecord(
+            name="alice", mechanism=1, salt=b"salt", stored_key=b"stored", server_key=b"server", iterations=4096
+        ),
+        ConfigRecord(resource_type=4, resource_name="1", name="ssl.keystore.password", value="secret"),
+        ConfigRecord(resource_type=4, resource_name="1", name="listener.name.x.ssl.key.password", value="secret"),
+        ConfigRecord(resource_type=4, resource_name="1", name="my.own", value="secret"),
+        ConfigRecord(resource_type=4, resource_name="1", name="log.retention.ms", value="1000"),
+        ConfigRecord(resource_type=2, resource_name="t", name="retention.ms", value="5"),
+    ]
+    image = image_from_records(records, MetadataProvenance())
+    hiding = Shell(metadata_tree(image, version="1"), io.StringIO())
+    showing = Shell(metadata_tree(image, version="1", show_secrets=True), io.StringIO())
+    text = printed(hiding, "tree /image")[1]
+    assert "secret" not in text
+    assert b"salt".hex() not in text
+    assert "salt=[hidden], storedKey=[hidden], serverKey=[hidden], iterations=4096" in text
+    assert "log.retention.ms:\n      1000" in text
+    text = printed(showing, "tree /image")[1]
+    assert text.count("secret\n") == 3
+    assert f"serverKey={b'server'.hex()}" in text
+
+
+def test_a_default_quota_has_a_name_here() -> None:
+    entities = [EntityData(entity_type="user", entity_name=None), EntityData(entity_type="client-id", entity_name="c")]
+    record = ClientQuotaRecord(entity=entities, key="producer_byte_rate", value=5.0, remove=False)
+    shell = Shell(metadata_tree(image_from_records([record], MetadataProvenance()), version="1"), io.StringIO())
+    name = "clientId(c)_user(<default>)"
+    assert printed(shell, "ls /image/clientQuotas") == (True, name + "\n")
+    assert printed(shell, f"cat '/image/clientQuotas/{name}/producer_byte_rate'") == (True, "5.0\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "which metadata?"),
+        (["--directory", "a", "--snapshot", "b"], "not allowed with"),
+    ],
+)
+def test_a_wrong_command_line_ends_with_2(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments)
+    assert stopped.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_what_is_no_metadata_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "notes.txt").write_text("hello")
+    (tmp_path / "topic-0").mkdir()
+    (tmp_path / "topic-0" / "00000000000000000000.log").write_bytes(b"")
+    cases = {
+        tmp_path / "nosuch": "there is no such file or directory",
+        tmp_path: "holds no metadata log",
+        tmp_path / "topic-0": "holds no metadata log",
+        tmp_path / "topic-0" / "00000000000000000000.log": "holds no metadata log",
+        tmp_path / "notes.txt": "is not a metadata snapshot",
+    }
+    for path, message in cases.items():
+        assert main([str(path), "ls"]) == 1
+        assert message in capsys.readouterr().err
+    broken = tmp_path / "00000000000000000005-0000000001.checkpoint"
+    broken.write_bytes(b"\0" * 100)
+    assert main(["--snapshot", str(broken), "ls"]) == 1
+    assert "00000000000000000005-0000000001.checkpoint" in capsys.readouterr().err
+
+
+def test_commands_come_from_the_standard_input(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = tmp_path / "__cluster_metadata-0"
+    directory.mkdir()
+    (directory / "00000000000000000000.log").write_bytes(b"")
+    monkeypatch.setattr(sys, "stdin", io.StringIO("# a comment\n\nls /\ncat nosuch\ncd image\npwd\nexit\npwd\n"))
+    assert main([str(tmp_path)]) == 1  # One of them failed.
+    assert capsys.readouterr().out == "acl\nimage\nlocal\n/image\n"
