@@ -1,0 +1,252 @@
+"""Decides by ACLs, at a cost that does not grow with their number (KIP-801; authorizer.md section 3 and 4).
+
+Three layers, each made from the one below when somebody asks:
+
+- ``AclRules``: every rule once, by id, principal and pattern.
+- ``PrincipalMasks``: the rules of one principal as bits by pattern.
+- ``AclView``: what concerns one principal at one host, and the decisions made so far.
+
+A change is put into all three where they exist; nothing is made anew, except what was decided before about exactly
+the names that the changed pattern covers. Views are bounded in number and in what they remember: the young half
+becomes the old one when it is full, and what nobody asked for since is let go with the old half.
+
+Callers that ask for one name read ``views`` themselves first, see ``mask``.
+"""
+
+from __future__ import annotations
+
+from operator import le
+from typing import TYPE_CHECKING
+
+from barnabas.common.acl import WILDCARD_HOST, WILDCARD_PRINCIPAL, AclPermissionType
+from barnabas.common.errors import invariant
+from barnabas.security.authorizer.acl_masks import ALL_OPERATIONS, PrincipalMasks, deny_bits, effective, raw_bit
+from barnabas.security.authorizer.acl_rules import AclRules, scan_order
+from barnabas.security.authorizer.acl_view import AclView
+from barnabas.security.principal import Principal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from barnabas.common.acl import AclBinding, AclBindingFilter
+    from barnabas.common.uuid import Uuid
+
+__all__ = ["AclIndex", "MatchingRules"]
+
+_SAMPLE_NAME = "hardcode"
+"""A name that stands for any (authorizer.md A-41)."""
+
+_VIEWS_MAX = 8_192
+_REMEMBERED_MAX = 131_072
+"""Views, and decisions in them, of the young half."""
+
+_NAME_LENGTH_MAX = 255
+"""Longer names (group ids may have 32 KiB) are decided each time, and not remembered."""
+
+_CHEAP_TO_COMPILE = 256
+"""Principals with fewer rules are compiled again when they come back."""
+
+_REPEATS_SEARCHED_MAX = 64
+"""A rule is looked for among so many others one by one; where there are more, the principal is compiled."""
+
+
+class MatchingRules:
+    """The rules that speak about one decision, each list in the order in which Kafka looks at them."""
+
+    __slots__ = ("allowing", "denying", "is_any_on_resource")
+
+    def __init__(self, *, is_any_on_resource: bool) -> None:
+        self.allowing: list[tuple[Uuid, AclBinding]] = []
+        self.denying: list[tuple[Uuid, AclBinding]] = []
+        self.is_any_on_resource = is_any_on_resource
+        """Whether there is any rule for the resource, whomever it is about."""
+
+
+class AclIndex:
+    __slots__ = ("_allow_if_no_rule", "_compiled", "_old_views", "_remembered", "_rules", "_view_count", "views")
+
+    def __init__(self, acls_by_id: Mapping[Uuid, AclBinding] | None = None, *, allow_if_no_rule: bool = False) -> None:
+        """``allow_if_no_rule``: resources that no rule of anybody speaks about are everybody's."""
+        self._rules = AclRules(acls_by_id)
+        self._allow_if_no_rule = allow_if_no_rule
+        self._compiled: dict[str, PrincipalMasks] = {}
+        self.views: dict[Principal, dict[str, AclView]] = {}
+        self._old_views: dict[Principal, dict[str, AclView]] = {}
+        self._view_count = 0
+        self._remembered = 0
+
+    def __len__(self) -> int:
+        return len(self._rules)
+
+    @property
+    def rules_by_id(self) -> Mapping[Uuid, AclBinding]:
+        return self._rules.by_id
+
+    def find(self, acl_filter: AclBindingFilter) -> Iterator[tuple[Uuid, AclBinding]]:
+        """What the filter finds, in Kafka's order (authorizer.md A-13). Read it before the rules change."""
+        return self._rules.find(acl_filter)
+
+    # ---- changes -------------------------------------------------------------------------------
+
+    def add(self, acl_id: Uuid, binding: AclBinding) -> None:
+        """An id or a rule that is there already is a fault."""
+        masks = self._compiled.get(binding.principal)
+        if masks is None and self._rules.group_size(binding) > _REPEATS_SEARCHED_MAX:
+            masks = self._masks_of(binding.principal)
+        is_in_masks = masks is not None and raw_bit(binding) != 0
+        is_there = masks.has(binding) if masks is not None and is_in_masks else self._rules.contains(binding)
+        invariant(not is_there, f"the rule of ACL {acl_id} exists already under another id: {binding}")
+        is_first = self._rules.add(acl_id, binding)
+        if masks is not None:
+            masks.add(binding)
+        self._forget(binding, everywhere=is_first and self._allow_if_no_rule)
+
+    def remove(self, acl_id: Uuid) -> AclBinding:
+        """An id that is not there is a fault."""
+        binding, is_last = self._rules.remove(acl_id)
+        masks = self._compiled.get(binding.principal)
+        if masks is not None:
+            masks.remove(binding)
+        self._forget(binding, everywhere=is_last and self._allow_if_no_rule)
+        return binding
+
+    def _forget(self, binding: AclBinding, *, everywhere: bool) -> None:
+        """Make the views forget what the rule may have changed."""
+        resource_type, name, pattern_type, text, _, _, _ = binding
+        kind, _, principal_name = text.partition(":")
+        for views in (self.views, self._old_views):
+            if everywhere or text == WILDCARD_PRINCIPAL:
+                concerned = list(views.values())
+            else:
+                own = (views.get(Principal(kind, principal_name, is_token)) for is_token in (False, True))
+                concerned = [by_host for by_host in own if by_host is not None]
+            for by_host in concerned:
+                for view in by_host.values():
+                    view.forget(resource_type, pattern_type, name)
+
+    # ---- decisions -----------------------------------------------------------------------------
+
+    def mask(self, principal: Principal, host: str, resource_type: int, name: str) -> int:
+        """The operations that are allowed on the resource: bit n for the operation with code n.
+
+        It may already stand in ``views[principal][host].masks[resource_type][name]``: who is in a hurry looks there
+        first and calls this upon a KeyError.
+        """
+        view = self._view(principal, host)
+        by_name = view.masks.get(resource_type)
+        mask = None if by_name is None else by_name.get(name)
+        if mask is None:
+            mask = self._decide(view, resource_type, name)
+            if len(name) <= _NAME_LENGTH_MAX:
+                if by_name is None:
+                    by_name = view.masks[resource_type] = {}
+                by_name[name] = mask
+                self._remembered += 1
+                if self._remembered > _REMEMBERED_MAX:
+                    self._age()
+        return mask
+
+    def _decide(self, view: AclView, resource_type: int, name: str) -> int:
+        raw = view.raw_mask(resource_type, name)
+        if not raw and self._allow_if_no_rule and not self._rules.is_any_on(resource_type, name):
+            return ALL_OPERATIONS
+        return effective(raw)
+
+    def masks(self, principal: Principal, host: str, resource_type: int, names: Sequence[str]) -> Sequence[int]:
+        """``mask`` for each of many names; quickest when they are sorted."""
+        if not all(map(le, names, names[1:])):
+            in_order = sorted(set(names))
+            by_name = dict(zip(in_order, self.masks(principal, host, resource_type, in_order), strict=True))
+            return [by_name[name] for name in names]
+        raws = self._view(principal, host).raw_masks(resource_type, names)
+        table = {raw: effective(raw) for raw in set(raws)}
+        if self._allow_if_no_rule and 0 in table:
+            is_any_on = self._rules.is_any_on
+            return [
+                table[raw] if raw or is_any_on(resource_type, name) else ALL_OPERATIONS
+                for raw, name in zip(raws, names, strict=True)
+            ]
+        if len(table) == 1:
+            return list(table.values()) * len(raws)
+        return [table[raw] for raw in raws]
+
+    def allows_any(self, principal: Principal, host: str, operation: int, resource_type: int) -> bool:
+        """Whether the operation is allowed on some resource of the type (authorizer.md A-41 to A-44)."""
+        if self.mask(principal, host, resource_type, _SAMPLE_NAME) >> operation & 1:
+            return True
+        return self._view(principal, host).allows_any(operation, resource_type)
+
+    def matching(self, principal: Principal, host: str, operation: int, resource_type: int, name: str) -> MatchingRules:
+        """The rules that made the decision, or would have. Reads rules one by one: not for the request path."""
+        rules = self._rules
+        positions = {pattern: index for index, pattern in enumerate(rules.patterns_matching(resource_type, name))}
+        result = MatchingRules(is_any_on_resource=bool(positions))
+        principals = _texts_of(principal)
+        found: list[tuple[int, Uuid, AclBinding]] = []
+        for acl_id in rules.candidates(resource_type, name, principals):
+            binding = rules.by_id[acl_id]
+            position = positions.get((binding.pattern_type, binding.name))
+            if (
+                position is not None
+                and binding.resource_type == resource_type
+                and binding.principal in principals
+                and binding.host in (host, WILDCARD_HOST)
+                and _speaks_about(binding, operation)
+            ):
+                found.append((position, acl_id, binding))
+        found.sort(key=lambda item: (item[0], scan_order(item[2])))
+        for _, acl_id, binding in found:
+            is_allowing = binding.permission == AclPermissionType.ALLOW
+            (result.allowing if is_allowing else result.denying).append((acl_id, binding))
+        return result
+
+    # ---- views ---------------------------------------------------------------------------------
+
+    def _view(self, principal: Principal, host: str) -> AclView:
+        by_host = self.views.get(principal)
+        view = None if by_host is None else by_host.get(host)
+        if view is None:
+            old = self._old_views.get(principal)
+            view = None if old is None else old.pop(host, None)
+            if view is None:
+                view = AclView(host, [self._masks_of(text) for text in _texts_of(principal)])
+            if self._view_count >= _VIEWS_MAX:
+                self._age()
+            key = Principal(principal.type, principal.name, principal.token_authenticated)
+            self.views.setdefault(key, {})[host] = view
+            self._view_count += 1
+            self._remembered += sum(map(len, view.masks.values()))
+        return view
+
+    def _masks_of(self, principal: str) -> PrincipalMasks:
+        """Compiled when first asked for, empty when there is no rule; then kept up to date as long as a view has it."""
+        masks = self._compiled.get(principal)
+        if masks is None:
+            masks = self._compiled[principal] = PrincipalMasks(self._rules.bindings_of_principal(principal))
+        return masks
+
+    def _age(self) -> None:
+        """Let go what nobody asked for since the last time."""
+        self._old_views, self.views = self.views, {}
+        self._view_count = self._remembered = 0
+        in_use = {text for principal in self._old_views for text in _texts_of(principal)}
+        self._compiled = {
+            principal: masks
+            for principal, masks in self._compiled.items()
+            if principal in in_use or masks.rule_count > _CHEAP_TO_COMPILE
+        }
+
+
+def _texts_of(principal: Principal) -> tuple[str, ...]:
+    """What stands in rules for the principal. A rule's text is split at its first colon: no type has one."""
+    if ":" in principal.type:
+        return (WILDCARD_PRINCIPAL,)
+    return f"{principal.type}:{principal.name}", WILDCARD_PRINCIPAL
+
+
+def _speaks_about(binding: AclBinding, operation: int) -> bool:
+    """Whether the rule allows or denies the operation."""
+    bit = raw_bit(binding)
+    if binding.permission == AclPermissionType.DENY:
+        return bool(bit & deny_bits(operation))
+    return bool(effective(bit) >> operation & 1)

@@ -1,0 +1,253 @@
+"""All rules by their id, and where to find them: by principal and by resource pattern.
+
+This is what knows the rules one by one; decisions are made from masks (``acl_masks``) that are compiled from it.
+A million rules must fit, so there is no object per rule: a group with one id is that id, a small one a list, a large
+one a dict from which an id is taken away at once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from struct import unpack
+from typing import TYPE_CHECKING
+
+from barnabas.common.acl import WILDCARD_NAME
+from barnabas.common.errors import invariant
+from barnabas.common.resource import PatternType, ResourceType
+from barnabas.common.uuid import Uuid
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping
+
+    from barnabas.common.acl import AclBinding, AclBindingFilter
+
+__all__ = ["AclRules", "scan_order"]
+
+_LIST_LENGTH_MAX = 64
+
+_Group = Uuid | list[Uuid] | dict[Uuid, None]
+_Pattern = tuple[int, int]
+"""Resource type and pattern type."""
+
+
+class AclRules:
+    """Adding what is there and removing what is not are faults; a snapshot is taken as it is."""
+
+    __slots__ = ("_by_pattern", "_by_principal", "_lengths", "_sorted_names", "by_id")
+
+    def __init__(self, acls_by_id: Mapping[Uuid, AclBinding] | None = None) -> None:
+        self.by_id: dict[Uuid, AclBinding] = {}
+        self._by_principal: dict[str, _Group] = {}
+        self._by_pattern: dict[_Pattern, dict[str, _Group]] = {}
+        self._lengths: dict[int, Counter[int]] = {}
+        self._sorted_names: dict[int, list[str]] = {}
+        if acls_by_id:
+            self._load(acls_by_id)
+
+    def _load(self, acls_by_id: Mapping[Uuid, AclBinding]) -> None:
+        by_id = self.by_id = dict(acls_by_id)
+        by_principal = self._by_principal
+        patterns = self._by_pattern
+        for acl_id, binding in by_id.items():
+            resource_type, name, pattern_type, principal, _, _, _ = binding
+            _put(by_principal, principal, acl_id)
+            by_name = patterns.get((resource_type, pattern_type))
+            if by_name is None:
+                by_name = patterns[resource_type, pattern_type] = {}
+            _put(by_name, name, acl_id)
+        for (resource_type, pattern_type), by_name in patterns.items():
+            if pattern_type == PatternType.PREFIXED:
+                self._lengths[resource_type] = Counter(map(len, by_name))
+
+    def __len__(self) -> int:
+        return len(self.by_id)
+
+    def add(self, acl_id: Uuid, binding: AclBinding) -> bool:
+        """Whether this is the first rule of its pattern. The caller has made sure that the rule is new."""
+        invariant(acl_id not in self.by_id, f"ACL {acl_id} exists already")
+        self.by_id[acl_id] = binding
+        _put(self._by_principal, binding.principal, acl_id)
+        by_name = self._by_pattern.setdefault((binding.resource_type, binding.pattern_type), {})
+        is_first = binding.name not in by_name
+        _put(by_name, binding.name, acl_id)
+        if is_first:
+            self._sorted_names.pop(binding.resource_type, None)
+            if binding.pattern_type == PatternType.PREFIXED:
+                self._lengths.setdefault(binding.resource_type, Counter())[len(binding.name)] += 1
+        return is_first
+
+    def remove(self, acl_id: Uuid) -> tuple[AclBinding, bool]:
+        """The rule that is gone, and whether it was the last one of its pattern."""
+        invariant(acl_id in self.by_id, f"there is no ACL {acl_id}")
+        binding = self.by_id.pop(acl_id)
+        _take(self._by_principal, binding.principal, acl_id)
+        by_name = self._by_pattern[binding.resource_type, binding.pattern_type]
+        _take(by_name, binding.name, acl_id)
+        is_last = binding.name not in by_name
+        if is_last:
+            self._sorted_names.pop(binding.resource_type, None)
+            if binding.pattern_type == PatternType.PREFIXED:
+                counts = self._lengths[binding.resource_type]
+                counts[len(binding.name)] -= 1
+                if not counts[len(binding.name)]:
+                    del counts[len(binding.name)]
+        return binding, is_last
+
+    def contains(self, binding: AclBinding) -> bool:
+        """Whether a rule that is equal in all fields exists under some id. Reads the smaller of its groups."""
+        by_id = self.by_id
+        return any(by_id[acl_id] == binding for acl_id in self._smallest_group(binding))
+
+    def group_size(self, binding: AclBinding) -> int:
+        """How many rules ``contains`` would read."""
+        return len(self._smallest_group(binding))
+
+    def _smallest_group(self, binding: AclBinding) -> Collection[Uuid]:
+        return min(
+            self.ids_of_principal(binding.principal),
+            self._ids_on(binding.resource_type, binding.pattern_type, binding.name),
+            key=len,
+        )
+
+    def ids_of_principal(self, principal: str) -> Collection[Uuid]:
+        return _ids(self._by_principal.get(principal))
+
+    def bindings_of_principal(self, principal: str) -> Iterator[AclBinding]:
+        return map(self.by_id.__getitem__, self.ids_of_principal(principal))
+
+    def _ids_on(self, resource_type: int, pattern_type: int, name: str) -> Collection[Uuid]:
+        by_name = self._by_pattern.get((resource_type, pattern_type))
+        return () if by_name is None else _ids(by_name.get(name))
+
+    def patterns_matching(self, resource_type: int, name: str) -> Iterator[tuple[int, str]]:
+        """Pattern type and name of each pattern with rules that a resource of this name falls under.
+
+        The order is that in which a decision names its rule: from the name itself to its shorter prefixes, then
+        the wildcard. (``*`` as a prefix is not the wildcard; the wildcard of a resource called ``*`` comes once.)
+        """
+        literals = self._by_pattern.get((resource_type, PatternType.LITERAL), {})
+        prefixes = self._by_pattern.get((resource_type, PatternType.PREFIXED), {})
+        if name in literals and name != WILDCARD_NAME:
+            yield PatternType.LITERAL, name
+        for length in sorted(self._lengths.get(resource_type, ()), reverse=True):
+            if length <= len(name) and name[:length] in prefixes:
+                yield PatternType.PREFIXED, name[:length]
+        if WILDCARD_NAME in literals:
+            yield PatternType.LITERAL, WILDCARD_NAME
+
+    def is_any_on(self, resource_type: int, name: str) -> bool:
+        """Whether a rule exists whose pattern matches the resource, whoever and whatever it is about."""
+        literals = self._by_pattern.get((resource_type, PatternType.LITERAL), {})
+        if name in literals or WILDCARD_NAME in literals:
+            return True
+        prefixes = self._by_pattern.get((resource_type, PatternType.PREFIXED), {})
+        return any(name[:length] in prefixes for length in self._lengths.get(resource_type, ()))
+
+    def candidates(self, resource_type: int, name: str, principals: Iterable[str]) -> Iterator[Uuid]:
+        """Ids among which are all rules for one of the principals on the resource; reads as few as it can."""
+        patterns = list(self.patterns_matching(resource_type, name))
+        on_resource = [self._ids_on(resource_type, pattern, found) for pattern, found in patterns]
+        of_principals = [self.ids_of_principal(principal) for principal in principals]
+        fewer = min(on_resource, of_principals, key=lambda groups: sum(map(len, groups)))
+        return (acl_id for group in fewer for acl_id in group)
+
+    def find(self, acl_filter: AclBindingFilter) -> Iterator[tuple[Uuid, AclBinding]]:
+        """What the filter finds, in Kafka's order. Read it before the rules change."""
+        if acl_filter.name is not None:
+            ids = self._ids_by_name(acl_filter, acl_filter.name)
+            if acl_filter.principal is not None:
+                ids = min(ids, self.ids_of_principal(acl_filter.principal), key=len)
+        elif acl_filter.principal is not None:
+            ids = self.ids_of_principal(acl_filter.principal)
+        else:
+            return self._find_everywhere(acl_filter)
+        by_id, matches = self.by_id, acl_filter.matches
+        found = [(acl_id, by_id[acl_id]) for acl_id in ids if matches(by_id[acl_id])]
+        # Three stable sorts, for what is less significant comes first and one part descends.
+        found.sort(key=lambda item: (item[1].pattern_type, scan_order(item[1])))
+        found.sort(key=lambda item: _utf16_order(item[1].name), reverse=True)
+        found.sort(key=lambda item: item[1].resource_type)
+        return iter(found)
+
+    def _ids_by_name(self, acl_filter: AclBindingFilter, name: str) -> Collection[Uuid]:
+        ids: list[Uuid] = []
+        for resource_type, pattern_type in self._by_pattern:
+            if acl_filter.resource_type not in (ResourceType.ANY, resource_type):
+                continue
+            names: Iterable[str] = (name,)
+            if acl_filter.pattern_type == PatternType.MATCH:
+                names = (found for kind, found in self.patterns_matching(resource_type, name) if kind == pattern_type)
+            for found in names:
+                ids += self._ids_on(resource_type, pattern_type, found)
+        return ids
+
+    def _find_everywhere(self, acl_filter: AclBindingFilter) -> Iterator[tuple[Uuid, AclBinding]]:
+        by_id, matches = self.by_id, acl_filter.matches
+        for resource_type in sorted({resource_type for resource_type, _ in self._by_pattern}):
+            if acl_filter.resource_type not in (ResourceType.ANY, resource_type):
+                continue
+            pattern_types = sorted(pattern for found, pattern in self._by_pattern if found == resource_type)
+            for name in self._names_descending(resource_type):
+                for pattern_type in pattern_types:
+                    ids = self._ids_on(resource_type, pattern_type, name)
+                    found = [(acl_id, by_id[acl_id]) for acl_id in ids if matches(by_id[acl_id])]
+                    if len(found) > 1:
+                        found.sort(key=lambda item: scan_order(item[1]))
+                    yield from found
+
+    def _names_descending(self, resource_type: int) -> list[str]:
+        """Kept until a pattern comes or goes."""
+        names = self._sorted_names.get(resource_type)
+        if names is None:
+            every: set[str] = set()
+            for (found, _), by_name in self._by_pattern.items():
+                if found == resource_type:
+                    every.update(by_name)
+            key = None if all(map(str.isascii, every)) else _utf16_order
+            names = self._sorted_names[resource_type] = sorted(every, key=key, reverse=True)
+        return names
+
+
+def scan_order(binding: AclBinding) -> tuple[int, str, str, int]:
+    """Sorts the rules of one pattern as Kafka does."""
+    return binding.operation, _utf16_order(binding.principal), _utf16_order(binding.host), binding.permission
+
+
+def _utf16_order(text: str) -> str:
+    """Text that sorts as Java sorts the given one: by UTF-16 code units, not by characters."""
+    if text.isascii():
+        return text
+    units = text.encode("utf-16-be", "surrogatepass")
+    return "".join(map(chr, unpack(f">{len(units) // 2}H", units)))
+
+
+def _put(groups: dict[str, _Group], key: str, acl_id: Uuid) -> None:
+    group = groups.get(key)
+    if group is None:
+        groups[key] = acl_id
+    elif type(group) is list:
+        if len(group) < _LIST_LENGTH_MAX:
+            group.append(acl_id)
+        else:
+            large = groups[key] = dict.fromkeys(group)
+            large[acl_id] = None
+    elif type(group) is dict:
+        group[acl_id] = None
+    else:
+        groups[key] = [group, acl_id]  # type: ignore[list-item]
+
+
+def _take(groups: dict[str, _Group], key: str, acl_id: Uuid) -> None:
+    group = groups[key]
+    if type(group) is list:
+        group.remove(acl_id)
+    elif type(group) is dict:
+        del group[acl_id]
+    if not group or group is acl_id or group == acl_id:
+        del groups[key]
+
+
+def _ids(group: _Group | None) -> Collection[Uuid]:
+    if group is None:
+        return ()
+    return group if type(group) is list or type(group) is dict else (group,)  # type: ignore[return-value]

@@ -1,0 +1,174 @@
+"""What one principal at one host may do: decisions as masks, remembered until a rule changes them.
+
+A view points at the compiled rules that concern it (its own and everybody's, for its host and for any host), so a
+rule that comes or goes is seen at once; what has to be forgotten is only what was decided before.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import TYPE_CHECKING
+
+from barnabas.common.acl import WILDCARD_HOST, WILDCARD_NAME
+from barnabas.common.resource import PatternType
+from barnabas.security.authorizer.acl_masks import allow_bits, deny_bits
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from barnabas.security.authorizer.acl_masks import PatternMasks, PrincipalMasks
+
+__all__ = ["AclView"]
+
+_LAST_CHARACTER = chr(0x10FFFF)
+
+
+class AclView:
+    """``masks`` holds remembered decisions by resource type and name; whoever owns the view fills and bounds it."""
+
+    __slots__ = ("_any_resource", "_host", "_prefix_runs", "_principals", "_sources", "masks")
+
+    def __init__(self, host: str, principals: Sequence[PrincipalMasks]) -> None:
+        """``principals``: the rules of the principal itself and of everybody."""
+        self._host = host
+        self._principals = principals
+        self.masks: dict[int, dict[str, int]] = {}
+        self._sources: dict[int, tuple[PatternMasks, ...]] = {}
+        self._any_resource: dict[tuple[int, int], bool] = {}
+        self._prefix_runs: dict[int, tuple[list[str], list[int]]] = {}
+
+    def forget(self, resource_type: int, pattern_type: int, name: str) -> None:
+        """A rule on this pattern came or went."""
+        masks = self.masks.get(resource_type)
+        if masks:
+            if pattern_type == PatternType.LITERAL and name != WILDCARD_NAME:
+                masks.pop(name, None)
+            else:
+                masks.clear()
+        self._sources.pop(resource_type, None)
+        self._prefix_runs.pop(resource_type, None)
+        if self._any_resource:
+            self._any_resource.clear()
+
+    def _sources_of(self, resource_type: int) -> tuple[PatternMasks, ...]:
+        sources = self._sources.get(resource_type)
+        if sources is None:
+            found = []
+            for principal in self._principals:
+                for host in {self._host, WILDCARD_HOST}:
+                    by_type = principal.by_host.get(host)
+                    patterns = None if by_type is None else by_type.get(resource_type)
+                    if patterns is not None:
+                        found.append(patterns)
+            sources = self._sources[resource_type] = tuple(found)
+        return sources
+
+    def raw_mask(self, resource_type: int, name: str) -> int:
+        """What the matching rules say about the resource: one traversal of name, prefixes and wildcard."""
+        try:
+            sources = self._sources[resource_type]
+        except KeyError:
+            sources = self._sources_of(resource_type)
+        raw = 0
+        for patterns in sources:
+            raw |= patterns.wildcard | patterns.literals.get(name, 0)
+            if patterns.lengths:
+                prefix_mask = patterns.prefixes.get
+                for length in patterns.lengths:
+                    # A slice beyond the end is the name itself, which is a prefix of its own.
+                    raw |= prefix_mask(name[:length], 0)
+        return raw
+
+    def raw_masks(self, resource_type: int, names: Sequence[str]) -> list[int]:
+        """``raw_mask`` of each of many names, which must be sorted: a prefix is a run of neighbours."""
+        sources = self._sources_of(resource_type)
+        wildcard = 0
+        for patterns in sources:
+            wildcard |= patterns.wildcard
+        masks = [wildcard] * len(names)
+        prefixes, run_masks = self._runs(resource_type, sources)
+        if len(prefixes) > len(names):
+            return [self.raw_mask(resource_type, name) for name in names]
+        for prefix, mask in zip(prefixes, run_masks, strict=True):
+            start = bisect_left(names, prefix)
+            if start < len(names) and names[start].startswith(prefix):
+                end = bisect_left(names, prefix + _LAST_CHARACTER, start)
+                while end < len(names) and names[end].startswith(prefix):
+                    end += 1  # Only names with U+10FFFF right after the prefix.
+                masks[start:end] = [mask | wildcard] * (end - start)
+        for patterns in sources:
+            _add_literals(masks, names, patterns.literals)
+        return masks
+
+    def _runs(self, resource_type: int, sources: tuple[PatternMasks, ...]) -> tuple[list[str], list[int]]:
+        """Prefixes in order with the masks of everything that begins with them, that of their own prefixes included."""
+        runs = self._prefix_runs.get(resource_type)
+        if runs is None:
+            merged: dict[str, int] = {}
+            for patterns in sources:
+                for prefix, mask in patterns.prefixes.items():
+                    merged[prefix] = merged.get(prefix, 0) | mask
+            prefixes = sorted(merged)
+            run_masks: list[int] = []
+            open_runs: list[tuple[str, int]] = []
+            for prefix in prefixes:
+                while open_runs and not prefix.startswith(open_runs[-1][0]):
+                    open_runs.pop()
+                mask = merged[prefix] | (open_runs[-1][1] if open_runs else 0)
+                open_runs.append((prefix, mask))
+                run_masks.append(mask)
+            runs = self._prefix_runs[resource_type] = (prefixes, run_masks)
+        return runs
+
+    def allows_any(self, operation: int, resource_type: int) -> bool:
+        """Whether some pattern is allowed that no denial covers (authorizer.md A-42 to A-44); nothing is implied."""
+        key = (operation, resource_type)
+        known = self._any_resource.get(key)
+        if known is None:
+            known = self._any_resource[key] = _allows_any(
+                self._sources_of(resource_type), allow_bits(operation), deny_bits(operation)
+            )
+        return known
+
+
+def _add_literals(masks: list[int], names: Sequence[str], literals: dict[str, int]) -> None:
+    """Few literals are looked for among the names, many names among the literals."""
+    if len(literals) * 8 > len(names):
+        get = literals.get
+        for index, name in enumerate(names):
+            mask = get(name)
+            if mask is not None:
+                masks[index] |= mask
+        return
+    for literal, mask in literals.items():
+        index = bisect_left(names, literal)
+        while index < len(names) and names[index] == literal:
+            masks[index] |= mask
+            index += 1
+
+
+def _allows_any(sources: tuple[PatternMasks, ...], allow: int, deny: int) -> bool:
+    wildcard = 0
+    for patterns in sources:
+        wildcard |= patterns.wildcard
+    if wildcard & deny:
+        return False
+    if wildcard & allow:
+        return True
+
+    def is_dominated(text: str) -> bool:
+        for patterns in sources:
+            for length in patterns.lengths:
+                if length and patterns.prefixes.get(text[:length], 0) & deny:
+                    return True
+        return False
+
+    for patterns in sources:
+        for name, mask in patterns.literals.items():
+            if mask & allow and not any(other.literals.get(name, 0) & deny for other in sources):
+                if not is_dominated(name):
+                    return True
+        for prefix, mask in patterns.prefixes.items():
+            if mask & allow and not is_dominated(prefix):
+                return True
+    return False
