@@ -1,4 +1,4 @@
-"""Says in the log who was refused and why, once a minute for each host and reason.
+"""Says in the log who was refused and why: once a minute for each host and reason, a few lines in ten seconds for all.
 
 Whoever is refused tries again, often many times a second and from outside: the log must not grow with it.
 """
@@ -13,6 +13,8 @@ log = logging.getLogger(__name__)
 
 _QUIET_S = 60.0
 _KEPT_MAX = 512
+_WINDOW_S = 10.0
+_LINES_PER_WINDOW = 20
 
 
 class _Entry:
@@ -29,6 +31,9 @@ class RefusalLog:
     def __init__(self, listener: str) -> None:
         self._listener = listener
         self._entries: dict[tuple[str, str], _Entry] = {}
+        self._window_ends = 0.0
+        self._lines_left = 0
+        self._untold = 0
 
     def refused(self, host: str, port: int, reason: str, now: float) -> None:
         """``now`` is the loop's time."""
@@ -38,8 +43,21 @@ class RefusalLog:
             entry.suppressed += 1
             self._entries[key] = entry
             return
+        if not self._may_tell(now):
+            return
         again = f" (and {entry.suppressed} times before that)" if entry is not None and entry.suppressed else ""
         log.warning("listener %s: refused %s:%d: %s%s", self._listener, host, port, reason, again)
         if len(self._entries) >= _KEPT_MAX:
             del self._entries[next(iter(self._entries))]
         self._entries[key] = _Entry(now + _QUIET_S)
+
+    def _may_tell(self, now: float) -> bool:
+        if now >= self._window_ends:
+            if self._untold:
+                log.warning("listener %s: refused %d more connections of other hosts", self._listener, self._untold)
+            self._window_ends, self._lines_left, self._untold = now + _WINDOW_S, _LINES_PER_WINDOW, 0
+        if not self._lines_left:
+            self._untold += 1
+            return False
+        self._lines_left -= 1
+        return True

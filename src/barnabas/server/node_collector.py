@@ -62,6 +62,36 @@ METRICS: dict[str, MetricInfo] = {
         MetricInfo("kafka_network_request_metrics_response_bytes", "counter", "Bytes of responses.", ("request",)),
         MetricInfo("kafka_server_socket_server_connection_count", "gauge", "Open connections.", ("listener",)),
         MetricInfo("kafka_server_socket_server_connection_creation", "counter", "Connections accepted.", ("listener",)),
+        MetricInfo(
+            "kafka_server_socket_server_successful_authentication",
+            "counter",
+            "Logins, by SASL mechanism; SSL counts TLS handshakes on listeners of that protocol.",
+            ("listener", "mechanism"),
+        ),
+        MetricInfo(
+            "kafka_server_socket_server_failed_authentication",
+            "counter",
+            "Failed logins, by SASL mechanism (empty before one is chosen); SSL counts failed TLS handshakes.",
+            ("listener", "mechanism"),
+        ),
+        MetricInfo(
+            "kafka_server_socket_server_successful_reauthentication",
+            "counter",
+            "Logins on connections that were logged in (KIP-368).",
+            ("listener", "mechanism"),
+        ),
+        MetricInfo(
+            "kafka_server_socket_server_failed_reauthentication",
+            "counter",
+            "Failed logins on connections that were logged in.",
+            ("listener", "mechanism"),
+        ),
+        MetricInfo(
+            "kafka_server_socket_server_expired_connections_killed",
+            "counter",
+            "Connections closed because their login had expired.",
+            ("listener",),
+        ),
         MetricInfo("kafka_server_broker_topic_metrics_bytes_in", "counter", "Bytes of records appended."),
         MetricInfo("kafka_server_broker_topic_metrics_bytes_out", "counter", "Bytes of records fetched."),
         MetricInfo("kafka_server_broker_topic_metrics_batches_in", "counter", "Record batches appended."),
@@ -132,6 +162,7 @@ class NodeCollector(Collector):
     def collect(self) -> Iterable[Metric]:
         yield from self._requests()
         yield from self._connections()
+        yield from self._authentications()
         yield from self._broker_topics()
         yield from self._partitions()
         yield from self._groups()
@@ -166,6 +197,28 @@ class NodeCollector(Collector):
             open_now.add_metric((name,), len(listener.connections))
             created.add_metric((name,), listener.connections_created)
         yield from (open_now, created)
+
+    def _authentications(self) -> Iterator[Metric]:
+        succeeded = _family("kafka_server_socket_server_successful_authentication")
+        failed = _family("kafka_server_socket_server_failed_authentication")
+        again = _family("kafka_server_socket_server_successful_reauthentication")
+        failed_again = _family("kafka_server_socket_server_failed_reauthentication")
+        killed = _family("kafka_server_socket_server_expired_connections_killed")
+        for name, listener in list(self._node.listeners.items()):
+            security = listener.security
+            if security is None:
+                continue
+            if security.tls is not None:
+                succeeded.add_metric((name, "SSL"), listener.authentications_succeeded)
+                failed.add_metric((name, "SSL"), listener.authentications_failed)
+            if security.sasl is not None:
+                for mechanism, stats in list(security.sasl.stats.mechanisms.items()):
+                    succeeded.add_metric((name, mechanism), stats.successful)
+                    failed.add_metric((name, mechanism), stats.failed)
+                    again.add_metric((name, mechanism), stats.reauthentications)
+                    failed_again.add_metric((name, mechanism), stats.failed_reauthentications)
+                killed.add_metric((name,), security.sasl.stats.expired_connections_killed)
+        yield from (succeeded, failed, again, failed_again, killed)
 
     def _broker_topics(self) -> Iterator[Metric]:
         replicas = self._node.replicas
