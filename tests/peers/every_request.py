@@ -45,6 +45,8 @@ from barnabas.protocol.messages import (
     offset_for_leader_epoch,
     produce,
     renew_delegation_token,
+    sasl_authenticate,
+    sasl_handshake,
     sync_group,
 )
 from barnabas.protocol.record_batch import Record
@@ -272,6 +274,8 @@ _MAKERS: dict[ApiKey, Callable[[Target, int], Any]] = {
     ApiKey.DESCRIBE_GROUPS: lambda at, version: describe_groups.DescribeGroupsRequest(groups=[at.group]),
     ApiKey.LIST_GROUPS: lambda at, version: list_groups.ListGroupsRequest(),
     ApiKey.API_VERSIONS: _api_versions,
+    ApiKey.SASL_AUTHENTICATE: lambda at, version: sasl_authenticate.SaslAuthenticateRequest(),
+    ApiKey.SASL_HANDSHAKE: lambda at, version: sasl_handshake.SaslHandshakeRequest(mechanism="PLAIN"),
     ApiKey.CREATE_TOPICS: _create_topics,
     ApiKey.DELETE_TOPICS: _delete_topics,
     ApiKey.DELETE_RECORDS: _delete_records,
