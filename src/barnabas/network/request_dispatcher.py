@@ -94,7 +94,10 @@ class RequestDispatcher:
             for key, versions in handlers.served.items()
         }
 
-    def process(self, connection: Connection, frame: bytearray) -> Answer | Awaitable[Answer]:
+    def process(
+        self, connection: Connection, frame: bytearray, refusal: ApiException | None = None
+    ) -> Answer | Awaitable[Answer]:
+        """Answer a request; with ``refusal`` the answer is that error and the handler is not asked."""
         started = perf_counter()
         if len(frame) < _HEADER.size:
             raise CloseConnection(f"a frame of {len(frame)} bytes cannot hold a request header")
@@ -141,6 +144,8 @@ class RequestDispatcher:
         if route.api_key is ApiKey.API_VERSIONS and version >= 3:
             connection.client_software_name = getattr(request, "client_software_name", "unknown")
             connection.client_software_version = getattr(request, "client_software_version", "unknown")
+        if refusal is not None:
+            return self._answer(route, context, handler.on_error(request, refusal), started, len(frame))
         response = self.call(handler, request, context)
         if type(response) is not handler.response_type and isinstance(response, Awaitable):
             return self._answer_later(route, handler, request, context, response, started, len(frame))

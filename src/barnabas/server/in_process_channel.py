@@ -1,6 +1,8 @@
 """Broker and controller in one process meet here, with the checks and the principal that a request over the wire has.
 
-An Envelope travels only between processes; inside one the request is handed over as it is.
+An Envelope travels only between processes; inside one the request is handed over as it is. What a client asked for is
+decided for the client. What the broker asks for itself (registration, heartbeats, producer ids, internal topics) is
+allowed by the boundary of the process, whoever the broker would be over the wire (decision 10).
 """
 
 from __future__ import annotations
@@ -11,31 +13,47 @@ from typing import TYPE_CHECKING, cast
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.network.api_handler import Access
 from barnabas.protocol.api_keys import API_TABLE, ApiKey
-from barnabas.security.request_context import RequestContext
+from barnabas.security.authorizer.authorizer import AllowAllAuthorizer
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from barnabas.controller.quorum_controller import QuorumController
     from barnabas.network.api_handler import HandlerTable
     from barnabas.protocol.schema import Message
     from barnabas.security.authorizer.authorizer import Authorizer
+    from barnabas.security.request_context import RequestContext
 
 __all__ = ["InProcessChannel"]
 
 
 class InProcessChannel:
-    """Implements the broker's ``ControllerChannel``."""
+    """Implements the broker's ``ControllerChannel``. ``own_context`` is that of a call of the broker's own."""
 
     def __init__(
-        self, *, controller: QuorumController, handlers: HandlerTable, authorizer: Authorizer, listener_name: str
+        self,
+        *,
+        controller: QuorumController,
+        handlers: HandlerTable,
+        authorizer: Authorizer,
+        own_context: Callable[[ApiKey, int], RequestContext],
     ) -> None:
         self._controller = controller
         self._handlers = handlers
         self._authorizer = authorizer
-        self._listener_name = listener_name
+        self._own_context = own_context
+        self._boundary = AllowAllAuthorizer()
 
     async def forward(self, request: Message, context: RequestContext) -> Message:
+        return await self._call(request, context, self._authorizer)
+
+    async def send(self, request: Message) -> Message:
+        key = ApiKey(request.API_KEY)
+        return await self._call(request, self._own_context(key, API_TABLE[key].highest), self._boundary)
+
+    async def _call(self, request: Message, context: RequestContext, authorizer: Authorizer) -> Message:
         handler = self._handlers.handler(context.api_key)
-        access = Access(self._authorizer, context, handler.acl)
+        access = Access(authorizer, context, handler.acl)
         if not self._controller.is_active:
             raise ApiException(ErrorCode.NOT_CONTROLLER, "No controller is active.")
         try:
@@ -45,13 +63,3 @@ class InProcessChannel:
         except ApiException as error:
             response = handler.on_error(request, error)
         return cast("Message", response)
-
-    async def send(self, request: Message) -> Message:
-        key = ApiKey(request.API_KEY)
-        context = RequestContext(
-            api_key=key,
-            api_version=API_TABLE[key].highest,
-            listener_name=self._listener_name,
-            from_privileged_listener=True,
-        )
-        return await self.forward(request, context)

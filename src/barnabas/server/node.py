@@ -13,6 +13,7 @@ import os
 import random
 import signal
 import sys
+from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -42,7 +43,6 @@ from barnabas.raft.raft_config import RaftConfig
 from barnabas.raft.replica_key import ReplicaKey
 from barnabas.raft.voter_set import Endpoint as RaftEndpoint
 from barnabas.raft.voter_set import VoterNode, VoterSet
-from barnabas.security.authorizer.authorizer import AllowAllAuthorizer
 from barnabas.security.credential_publisher import CredentialPublisher
 from barnabas.security.delegation_tokens import token_hmacs_of
 from barnabas.server.controller_handlers import (
@@ -54,13 +54,16 @@ from barnabas.server.controller_registration import register_controller
 from barnabas.server.controller_service import ControllerService
 from barnabas.server.descriptor_budget import descriptor_budget, raise_descriptor_limit
 from barnabas.server.in_process_channel import InProcessChannel
+from barnabas.server.listener_security import listener_security
 from barnabas.server.log_maintenance import LogMaintenance
 from barnabas.server.logging_setup import configure_logging
 from barnabas.server.metadata_listener import MetadataListener
 from barnabas.server.metadata_record_serde import MetadataRecordSerde
 from barnabas.server.metadata_snapshots import MetadataSnapshots, SnapshotGenerator
+from barnabas.server.node_authorizer import NodeAuthorizer
 from barnabas.server.node_metrics import MetricsEndpoint
 from barnabas.server.node_storage import NodeStartError, read_identity
+from barnabas.server.own_principal import own_context, own_principal
 from barnabas.server.raft_driver import MetadataLogConfig, RaftDriver
 from barnabas.server.system_clock import SystemClock
 from barnabas.storage.bootstrap_file import read_bootstrap_file
@@ -71,6 +74,7 @@ from barnabas.storage.log_manager import LogManager
 if TYPE_CHECKING:
     from barnabas.network.api_stats import ApiStats
     from barnabas.protocol.api_keys import ApiKey
+    from barnabas.server.access_audit import AccessAuditService
     from barnabas.server.listeners import Endpoint
     from barnabas.server.node_config import NodeConfig
 
@@ -109,7 +113,9 @@ class Node:
         config = self.config
         self.identity = read_identity(config)
         self.serde = MetadataRecordSerde()
-        self.authorizer = AllowAllAuthorizer()
+        self.authorization = NodeAuthorizer(config, high_watermark=lambda: self.driver.high_watermark)
+        self.authorizer = self.authorization.authorizer
+        self.own_principal = own_principal(config)
         self.descriptors = descriptor_budget(raise_descriptor_limit(), config.barnabas_max_open_files)
         self.logs = LogManager(
             config.log_dirs,
@@ -120,6 +126,7 @@ class Node:
         self.report = self.logs.startup(now_ms=self.clock.now_ms())
         self._build_controller()
         self._build_broker()
+        self.audit = self._build_audit()
 
     def _build_controller(self) -> None:
         config = self.config
@@ -150,7 +157,7 @@ class Node:
             controller=self.controller,
             handlers=ControllerHandlers(SERVED_TO_OWN_BROKER),
             authorizer=self.authorizer,
-            listener_name=config.controller_listeners[0].listener,
+            own_context=partial(own_context, config, self.own_principal),
         )
 
     def _build_broker(self) -> None:
@@ -167,6 +174,7 @@ class Node:
             new_uuid=lambda: str(_random_uuid()),
         )
         self.loader = MetadataLoader()
+        self.authorization.install(self.loader)
         defaults = TopicDefaultsPublisher(
             broker_id=config.node_id, static_configs=config.static, set_defaults=self.replicas.set_defaults
         )
@@ -223,6 +231,13 @@ class Node:
         self.maintenance = LogMaintenance(config, self.logs, self.replicas, self.clock)
         self.metrics = MetricsEndpoint(self)
 
+    def _build_audit(self) -> AccessAuditService | None:
+        if self.authorizer.is_absent and not self.config.barnabas_audit_topic_enable:
+            return None
+        from barnabas.server.access_audit import audit_of
+
+        return audit_of(self)
+
     def _kraft_version(self) -> int:
         return self.driver.control_records.last_kraft_version
 
@@ -257,6 +272,7 @@ class Node:
             metadata_max_idle_interval_ms=config.metadata_max_idle_interval_ms,
             served=SERVED_ON_CONTROLLER_LISTENERS,
             static_configs=config.static,
+            protect_access_audit=config.barnabas_audit_topic_enable,
         )
 
     def _broker_settings(self) -> BrokerSettings:
@@ -313,6 +329,7 @@ class Node:
             )
         )
         self.driver.start()
+        await self._open_listeners(early=True)
         try:
             await register_controller(
                 self.channel,
@@ -334,10 +351,19 @@ class Node:
         self.groups.start()
         self.maintenance.start()
         self.snapshots.start()
-        for listener in self.listeners.values():
-            await listener.start()
+        await self.authorization.ready.wait()
+        self.authorization.warn_about_own_broker(self.own_principal)
+        await self._open_listeners(early=False)
         await self.metrics.start()
+        if self.audit is not None:
+            self.audit.start()
         self.started.set()
+
+    async def _open_listeners(self, *, early: bool) -> None:
+        """Those that read requests before the authorizer has all of its rules, or the others."""
+        for listener in self.listeners.values():
+            if self.authorization.opens_early(listener.name) is early:
+                await listener.start()
 
     async def _bind(self) -> None:
         config = self.config
@@ -370,11 +396,13 @@ class Node:
                 await self._open(endpoint, dispatcher, limits)
 
     async def _open(self, endpoint: Endpoint, dispatcher: RequestDispatcher, limits: ConnectionLimits) -> None:
-        listener = Listener(endpoint.listener, dispatcher, limits)
+        security = listener_security(self.config, endpoint, credentials=self.credentials, clock=self.clock)
+        listener = Listener(endpoint.listener, dispatcher, limits, security)
         try:
             await listener.bind(endpoint.host, endpoint.port, self.config.socket_listen_backlog_size)
         except OSError as error:
             raise OSError(error.errno, f"{endpoint}: {error.strerror or error}") from error
+        self.authorization.guard(listener, dispatcher)
         self.listeners[endpoint.listener] = listener
 
     def _advertised(self) -> list[Endpoint]:
@@ -401,11 +429,15 @@ class Node:
 
     async def stop(self) -> None:
         """Leave the cluster and close everything; what was acknowledged is on disk afterwards."""
+        if self.audit is not None:
+            await self.audit.flush()
         if self.started.is_set() and self.failure is None:
             await self.lifecycle.shut_down(_SHUTDOWN_TIMEOUT_S)
         await self.metrics.stop()
         for listener in self.listeners.values():
             await listener.close()
+        if self.audit is not None:
+            await self.audit.stop()
         await self.maintenance.stop()
         self.replicas.close()
         self.groups.stop()
@@ -414,6 +446,7 @@ class Node:
         await self.snapshot_generator.close()
         self.logs.shutdown(now_ms=self.clock.now_ms(), broker_epoch=self.lifecycle.broker_epoch)
         await self.driver.close()
+        self.authorization.close()
 
     def _fail(self, fault: BaseException) -> None:
         """The metadata log cannot go on: neither can we."""

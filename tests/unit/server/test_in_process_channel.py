@@ -9,11 +9,14 @@ from typing import Any
 
 import pytest
 
+from barnabas.common.acl import AclOperation
 from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.common.resource import ResourceType
+from barnabas.network.api_handler import AclRule
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
 from barnabas.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
-from barnabas.security.authorizer.authorizer import AllowAllAuthorizer
+from barnabas.security.authorizer.authorizer import AllowAllAuthorizer, Authorizer
 from barnabas.security.principal import Principal
 from barnabas.security.request_context import RequestContext
 from barnabas.server.in_process_channel import InProcessChannel
@@ -28,18 +31,33 @@ ALICE = RequestContext(
 )
 
 
-def channel(handle: Callable[..., Any], *, is_active: bool = True) -> InProcessChannel:
+BROKER = Principal("User", "broker-1")
+CLUSTER_ACTION = AclRule(ResourceType.CLUSTER, AclOperation.CLUSTER_ACTION)
+
+
+def channel(
+    handle: Callable[..., Any], *, is_active: bool = True, authorizer: Authorizer | None = None
+) -> InProcessChannel:
     handler = SimpleNamespace(
-        acl=frozenset(),
+        acl=frozenset((CLUSTER_ACTION,)),
         function=handle,
         on_error=lambda request, error: CreateTopicsResponse(throttle_time_ms=int(error.code)),
     )
     return InProcessChannel(
         controller=SimpleNamespace(is_active=is_active),  # type: ignore[arg-type]
         handlers=SimpleNamespace(handler=lambda key: handler),  # type: ignore[arg-type]
-        authorizer=AllowAllAuthorizer(),
-        listener_name="CONTROLLER",
+        authorizer=authorizer or AllowAllAuthorizer(),
+        own_context=own_context,
     )
+
+
+def own_context(key: ApiKey, version: int) -> RequestContext:
+    return RequestContext(api_key=key, api_version=version, principal=BROKER, listener_name="CONTROLLER")
+
+
+class DeniesAll(AllowAllAuthorizer):
+    def authorize(self, *_: Any, **__: Any) -> bool:
+        return False
 
 
 def test_the_controller_decides_for_the_client_and_not_for_the_broker() -> None:
@@ -80,8 +98,20 @@ def test_what_the_broker_sends_for_itself_comes_over_the_controller_listener() -
     seen = []
 
     def handle(controller: Any, request: Any, access: Any) -> CreateTopicsResponse:
-        seen.append((access.context.api_key, access.context.listener_name, access.context.from_privileged_listener))
+        seen.append((access.context.api_key, access.context.listener_name, access.context.principal))
         return CreateTopicsResponse()
 
     asyncio.run(channel(handle).send(AllocateProducerIdsRequest(broker_id=1)))
-    assert seen == [(ApiKey.ALLOCATE_PRODUCER_IDS, "CONTROLLER", True)]
+    assert seen == [(ApiKey.ALLOCATE_PRODUCER_IDS, "CONTROLLER", BROKER)]
+
+
+def test_the_broker_may_do_for_itself_what_its_principal_may_not_and_a_client_may_not() -> None:
+    def handle(controller: Any, request: Any, access: Any) -> CreateTopicsResponse:
+        access.require_on_cluster(AclOperation.CLUSTER_ACTION)
+        return CreateTopicsResponse()
+
+    asked = channel(handle, authorizer=DeniesAll())
+    own: Any = asyncio.run(asked.send(AllocateProducerIdsRequest(broker_id=1)))
+    forwarded: Any = asyncio.run(asked.forward(CreateTopicsRequest(), ALICE))
+    assert own.throttle_time_ms == 0
+    assert forwarded.throttle_time_ms == ErrorCode.CLUSTER_AUTHORIZATION_FAILED

@@ -32,13 +32,9 @@ _NO_NODE = -1
 
 
 def _error_response(request: FindCoordinatorRequest, error: ApiException) -> FindCoordinatorResponse:
-    return FindCoordinatorResponse(
-        error_code=error.code,
-        error_message=error.message,
-        node_id=_NO_NODE,
-        port=-1,
-        coordinators=[_failed(key, error) for key in request.coordinator_keys],
-    )
+    if request.coordinator_keys:  # Since version 4, in which the answer has no error of its own.
+        return FindCoordinatorResponse(coordinators=[_failed(key, error) for key in request.coordinator_keys])
+    return FindCoordinatorResponse(error_code=error.code, error_message=error.message, node_id=_NO_NODE, port=-1)
 
 
 @handles(

@@ -47,6 +47,8 @@ _TOPIC_IDS_SINCE = 13
 
 
 def _error_response(request: ProduceRequest, error: ApiException) -> ProduceResponse:
+    if request.acks == 0:
+        raise CloseConnection(f"a produce request with acks=0 failed with {error.code.name}")
     return ProduceResponse(
         responses=[
             TopicProduceResponse(

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from barnabas.security.authorizer.authorizer import Authorizer
     from barnabas.security.request_context import RequestContext
 
-__all__ = ["ACL", "handle"]
+__all__ = ["ACL", "error_response", "handle"]
 
 ACL = (AclRule(ResourceType.CLUSTER, AclOperation.ALTER),)
 
@@ -40,11 +40,12 @@ def handle(
         result = controller.scram.alter_credentials(request)
         return result.with_response(_response(result.response))
 
-    def answer_error(error: ApiException) -> AlterUserScramCredentialsResponse:
-        users = sorted({*(each.name for each in request.deletions), *(each.name for each in request.upsertions)})
-        return _response(dict.fromkeys(users, ApiError.of(error)))
+    return controller.submit(decide, lambda error: error_response(request, error))
 
-    return controller.submit(decide, answer_error)
+
+def error_response(request: AlterUserScramCredentialsRequest, error: ApiException) -> AlterUserScramCredentialsResponse:
+    users = sorted({*(each.name for each in request.deletions), *(each.name for each in request.upsertions)})
+    return _response(dict.fromkeys(users, ApiError.of(error)))
 
 
 def _response(outcome: Mapping[str, ApiError]) -> AlterUserScramCredentialsResponse:

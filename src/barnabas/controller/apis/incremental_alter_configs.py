@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from barnabas.security.authorizer.authorizer import Authorizer
     from barnabas.security.request_context import RequestContext
 
-__all__ = ["ACL", "handle"]
+__all__ = ["ACL", "error_response", "handle"]
 
 ACL = (
     AclRule(ResourceType.TOPIC, AclOperation.ALTER_CONFIGS),
@@ -64,6 +64,11 @@ def handle(
         return IncrementalAlterConfigsResponse(responses=[*refused, *failed])
 
     return controller.submit(decide, answer_error)
+
+
+def error_response(request: IncrementalAlterConfigsRequest, error: ApiException) -> IncrementalAlterConfigsResponse:
+    resources = (ConfigResource(each.resource_type, each.resource_name) for each in request.resources)
+    return IncrementalAlterConfigsResponse(responses=[_result(each, ApiError.of(error)) for each in resources])
 
 
 def _result(resource: ConfigResource, error: ApiError) -> AlterConfigsResourceResponse:

@@ -1,0 +1,138 @@
+"""The authorizer of a node: made from its settings, fed from the metadata log, and when it may be asked.
+
+One authorizer serves the broker and the controller of a combined node: both decide by the same log. Its publisher is
+the first of the loader's, so that nobody sees a topic before the rules that were written before it.
+
+The rules are complete when the loader has published what the log held, up to the high watermark that was known when
+it published first (authorizer.md A-55). Until then only the early listeners read requests, through a gate that lets
+through who needs no rules.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from barnabas.common.acl import AclOperation
+from barnabas.common.resource import CLUSTER_NAME, ResourceType
+from barnabas.network.readiness_gate import ReadinessGate
+from barnabas.protocol.api_keys import API_TABLE, ApiKey
+from barnabas.security.authorizer.authorizer import AclAuthorizer, AllowAllAuthorizer, Authorizer
+from barnabas.server.own_principal import own_context
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from barnabas.metadata.image.metadata_image import MetadataDelta, MetadataImage
+    from barnabas.metadata.loader import MetadataLoader
+    from barnabas.metadata.publisher import LoaderManifest
+    from barnabas.network.listener import Listener
+    from barnabas.network.request_dispatcher import RequestDispatcher
+    from barnabas.security.principal import Principal
+    from barnabas.server.node_config import NodeConfig
+
+__all__ = ["NodeAuthorizer", "authorizer_of"]
+
+log = logging.getLogger(__name__)
+
+
+def authorizer_of(config: NodeConfig) -> Authorizer:
+    """The configured authorizer, ready to be fed. Raises ConfigException when it refuses its settings."""
+    if not config.authorizer_class_name:
+        return AllowAllAuthorizer()
+    from barnabas.server.authorizer_settings import authorizer_class
+
+    authorizer = authorizer_class(config.authorizer_class_name)()
+    authorizer.configure(
+        {
+            **config.static,
+            "super.users": config.super_users,
+            "allow.everyone.if.no.acl.found": str(config.allow_everyone_if_no_acl_found).lower(),
+        }
+    )
+    return authorizer
+
+
+class NodeAuthorizer:
+    """``ready`` is set once everybody can be answered."""
+
+    def __init__(self, config: NodeConfig, *, high_watermark: Callable[[], int | None]) -> None:
+        self.authorizer = authorizer_of(config)
+        self.ready = asyncio.Event()
+        self._config = config
+        self._high_watermark = high_watermark
+        self._target: int | None = None
+        self._gated: list[tuple[Listener, RequestDispatcher]] = []
+        if not isinstance(self.authorizer, AclAuthorizer):
+            self.ready.set()
+
+    @property
+    def is_absent(self) -> bool:
+        return isinstance(self.authorizer, AllowAllAuthorizer)
+
+    def install(self, loader: MetadataLoader) -> None:
+        """To be called before any other publisher is installed."""
+        if isinstance(self.authorizer, AclAuthorizer):
+            from barnabas.security.authorizer.acl_publisher import AclPublisher
+
+            loader.install(AclPublisher(self.authorizer))
+            loader.install(self)
+
+    # --- MetadataPublisher
+
+    def publish(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:
+        """Behind the publisher of the rules: looks whether all of them are there."""
+        if self.ready.is_set():
+            return
+        if self._target is None:
+            self._target = self._high_watermark()
+        if self._target is not None and new_image.offset + 1 >= self._target:
+            self._complete()
+
+    def _complete(self) -> None:
+        if isinstance(self.authorizer, AclAuthorizer):
+            self.authorizer.complete_initial_load()
+        self.ready.set()
+        for listener, dispatcher in self._gated:
+            listener.processor = dispatcher
+        self._gated.clear()
+
+    # --- listeners
+
+    def opens_early(self, listener_name: str) -> bool:
+        """Whether the listener reads requests before the rules are complete."""
+        return not self.is_absent and listener_name in self._config.early_start_listeners
+
+    def guard(self, listener: Listener, dispatcher: RequestDispatcher) -> None:
+        """Let the listener's requests through the gate for as long as it is needed."""
+        if self.ready.is_set() or not self.opens_early(listener.name):
+            return
+        listener.processor = ReadinessGate(dispatcher, ready=self.ready, is_ready_for=self.authorizer.is_ready_for)
+        self._gated.append((listener, dispatcher))
+
+    # --- the node's own broker
+
+    def warn_about_own_broker(self, principal: Principal) -> None:
+        """Say once what only works because broker and controller are one process (decision 10)."""
+        key = ApiKey.BROKER_HEARTBEAT
+        context = own_context(self._config, principal, key, API_TABLE[key].highest)
+        if not self.authorizer.authorize(
+            context,
+            AclOperation.CLUSTER_ACTION,
+            ResourceType.CLUSTER,
+            CLUSTER_NAME,
+            log_if_allowed=False,
+            log_if_denied=False,
+        ):
+            log.warning(
+                "this node's own broker is %s for its controller and lacks CLUSTER_ACTION on Cluster:%s. Its calls are "
+                "allowed because they never leave the process; a broker in another process would be refused: "
+                "add %s to super.users",
+                principal,
+                CLUSTER_NAME,
+                principal,
+            )
+
+    def close(self) -> None:
+        self.authorizer.close()

@@ -1,0 +1,159 @@
+"""Requests that come before the authorizer has its rules: answered, held in order, or refused after a while."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from typing import Any
+
+import pytest
+
+from barnabas.broker.apis import SERVED_BY_BROKER
+from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.network.api_handler import ApiHandler, HandlerTable
+from barnabas.network.connection import Answer, Connection
+from barnabas.network.readiness_gate import ReadinessGate
+from barnabas.protocol.api_keys import API_TABLE, ApiKey
+from barnabas.security.principal import ANONYMOUS, Principal
+from barnabas.server.controller_handlers import SERVED_ON_CONTROLLER_LISTENERS, ControllerHandlers
+from tests.unit.network.test_connection import Owner, connect, receive
+
+ADMIN = Principal("User", "admin")
+METADATA = b"\x00\x03 metadata"
+LIST_GROUPS = b"\x00\x10 list"
+API_VERSIONS = b"\x00\x12 versions"
+
+
+class Dispatcher:
+    """Says which frame it was asked to answer, and with which refusal."""
+
+    def __init__(self) -> None:
+        self.seen: list[bytes] = []
+
+    def process(
+        self, connection: Connection, frame: bytearray, refusal: ApiException | None = None
+    ) -> Answer | Awaitable[Answer]:
+        self.seen.append(bytes(frame))
+        return [bytes(frame[2:]) + (b"" if refusal is None else b" " + refusal.code.name.encode())]
+
+
+def gated(ready: asyncio.Event, timeout_s: float = 60) -> tuple[Owner, Dispatcher]:
+    dispatcher = Dispatcher()
+    owner = Owner(lambda frame: None)
+    owner.processor = ReadinessGate(  # type: ignore[assignment]
+        dispatcher,  # type: ignore[arg-type]
+        ready=ready,
+        is_ready_for=lambda principal: principal == ADMIN,
+        timeout_s=timeout_s,
+    )
+    return owner, dispatcher
+
+
+def answers(transport: Any) -> list[bytes]:
+    """Bodies without their sizes; several may be one write."""
+    data, bodies = b"".join(transport.writes), []
+    while data:
+        size = int.from_bytes(data[:4], "big")
+        bodies.append(data[4 : 4 + size])
+        data = data[4 + size :]
+    return bodies
+
+
+async def _settle() -> None:
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+@pytest.mark.anyio
+async def test_requests_wait_for_the_rules_and_are_answered_in_order() -> None:
+    ready = asyncio.Event()
+    owner, dispatcher = gated(ready)
+    connection, transport = connect(owner)
+    receive(connection, METADATA, LIST_GROUPS, API_VERSIONS)
+    await _settle()
+    assert dispatcher.seen == answers(transport) == []
+    ready.set()
+    await _settle()
+    assert answers(transport) == [b" metadata", b" list", b" versions"]
+
+
+@pytest.mark.anyio
+async def test_who_needs_no_rules_does_not_wait() -> None:
+    owner, _ = gated(asyncio.Event())
+    connection, transport = connect(owner)
+    connection.principal = ADMIN
+    receive(connection, METADATA)
+    assert answers(transport) == [b" metadata"]
+
+
+@pytest.mark.anyio
+async def test_api_versions_does_not_wait() -> None:
+    owner, _ = gated(asyncio.Event())
+    connection, transport = connect(owner)
+    assert connection.principal == ANONYMOUS
+    receive(connection, API_VERSIONS, METADATA)
+    assert answers(transport) == [b" versions"]
+
+
+@pytest.mark.anyio
+async def test_one_connection_does_not_hold_up_another() -> None:
+    owner, _ = gated(asyncio.Event())
+    held, held_transport = connect(owner)
+    other, other_transport = connect(owner)
+    other.principal = ADMIN
+    receive(held, METADATA)
+    receive(other, LIST_GROUPS)
+    await _settle()
+    assert (answers(held_transport), answers(other_transport)) == ([], [b" list"])
+
+
+@pytest.mark.anyio
+async def test_what_waits_too_long_is_told_to_come_again() -> None:
+    ready = asyncio.Event()
+    owner, _ = gated(ready, timeout_s=0)
+    connection, transport = connect(owner)
+    receive(connection, METADATA)
+    await asyncio.sleep(0)
+    await _settle()
+    assert answers(transport) == [b" metadata REQUEST_TIMED_OUT"]
+    ready.set()
+    receive(connection, LIST_GROUPS)
+    assert answers(transport)[1:] == [b" list"]
+
+
+@pytest.mark.anyio
+async def test_a_client_that_goes_away_is_forgotten() -> None:
+    ready = asyncio.Event()
+    owner, dispatcher = gated(ready)
+    connection, _ = connect(owner)
+    receive(connection, METADATA)
+    await _settle()
+    connection.connection_lost(None)
+    ready.set()
+    await _settle()
+    assert dispatcher.seen == []
+
+
+BROKER_TABLE = HandlerTable("barnabas.broker.apis", SERVED_BY_BROKER)
+CONTROLLER_TABLE = ControllerHandlers(SERVED_ON_CONTROLLER_LISTENERS)
+
+
+@pytest.mark.parametrize(
+    "handler",
+    [
+        *(pytest.param(BROKER_TABLE.handler(key), id=f"broker-{key.name}") for key in SERVED_BY_BROKER),
+        *(
+            pytest.param(CONTROLLER_TABLE.handler(key), id=f"controller-{key.name}")
+            for key in SERVED_ON_CONTROLLER_LISTENERS
+        ),
+    ],
+)
+def test_every_api_can_say_that_it_timed_out(handler: ApiHandler) -> None:
+    error = ApiException(ErrorCode.REQUEST_TIMED_OUT, "later")
+    fields: dict[ApiKey, dict[str, Any]] = {
+        ApiKey.PRODUCE: {"acks": 1},
+        ApiKey.FIND_COORDINATOR: {"coordinator_keys": ["group"]},
+    }
+    request = handler.request_type(**fields.get(handler.api_key, {}))
+    version = API_TABLE[handler.api_key].highest
+    assert handler.response_type.decode(handler.on_error(request, error).encode(version), version)
