@@ -56,6 +56,8 @@ _MECHANISM_SETTINGS = (
     "connections.max.reauth.ms",
 )
 _LISTENER_PREFIX = "listener.name."
+_OAUTHBEARER_PREFIX = "oauthbearer."
+"""Its own settings may be given for the mechanism, too; with Kafka by way of the key's prefix."""
 
 
 def listener_base_name(name: str) -> str | None:
@@ -66,6 +68,7 @@ def listener_base_name(name: str) -> str | None:
         if name.endswith("." + setting):
             return setting
     _, dot, setting = name[len(_LISTENER_PREFIX) :].partition(".")
+    setting = setting.removeprefix(_OAUTHBEARER_PREFIX)
     return setting if dot and setting else None
 
 
