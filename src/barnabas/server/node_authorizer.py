@@ -41,6 +41,8 @@ def authorizer_of(config: NodeConfig) -> Authorizer:
     """The configured authorizer, ready to be fed. Raises ConfigException when it refuses its settings."""
     if not config.authorizer_class_name:
         return AllowAllAuthorizer()
+    from barnabas.security.authorizer.guarded_authorizer import guarded
+    from barnabas.security.authorizer.standard_authorizer import StandardAuthorizer
     from barnabas.server.authorizer_settings import authorizer_class
 
     authorizer = authorizer_class(config.authorizer_class_name)()
@@ -51,7 +53,7 @@ def authorizer_of(config: NodeConfig) -> Authorizer:
             "allow.everyone.if.no.acl.found": str(config.allow_everyone_if_no_acl_found).lower(),
         }
     )
-    return authorizer
+    return authorizer if isinstance(authorizer, StandardAuthorizer) else guarded(authorizer)
 
 
 class NodeAuthorizer:
