@@ -57,6 +57,8 @@ class ControllerHarness:
         self.epoch = 1
         self._uuids = 0x1_0000_0000 + len(self.log)
         self._draws = 0
+        self.on_commit: Callable[[CommittedBatch], None] = lambda batch: None
+        """Told of what is committed, before the controller."""
         self._uncommitted: list[CommittedBatch] = []
         settings.setdefault("node_id", 1)
         self.controller = QuorumController(
@@ -97,6 +99,7 @@ class ControllerHarness:
         for _ in range(count):
             batch = self._uncommitted.pop(0)
             self.log.append(batch)
+            self.on_commit(batch)
             self.controller.handle_commit([batch])
 
     def settle(self) -> None:
