@@ -1,5 +1,7 @@
 """``barnabas storage format|info|random-uuid``: Kafka's storage tool, with its flags, texts and exit statuses.
 
+``decrypt-configs`` is ours: what ``barnabas.config.encryption.keys`` encrypted becomes readable for Kafka.
+
 Kafka's tool reads its arguments with a port of argparse, so argparse is what speaks like it (but for the exit status
 of a usage error, which is 1 there).
 """
@@ -85,6 +87,10 @@ def _parser() -> argparse.ArgumentParser:
         help="The controllers of a dynamic quorum, id@host:port:directory with commas between; the same on each node.",
     )  # fmt: skip
     commands.add_parser("random-uuid", help="Print a random UUID.")
+    decrypt = commands.add_parser(
+        "decrypt-configs", help="Write encrypted configs in clear, before a data directory moves to Kafka."
+    )
+    _add_config(decrypt)
     return parser
 
 
@@ -118,10 +124,20 @@ def _run_random_uuid(parsed: argparse.Namespace) -> int:
     return 0
 
 
+def _run_decrypt_configs(parsed: argparse.Namespace) -> int:
+    from time import time_ns
+
+    from barnabas.server.config_decryption import decrypt_configs
+
+    decrypt_configs(_load(parsed.config), now_ms=time_ns() // 1_000_000, write_line=_write_line)
+    return 0
+
+
 _COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "info": _run_info,
     "format": _run_format,
     "random-uuid": _run_random_uuid,
+    "decrypt-configs": _run_decrypt_configs,
 }
 
 

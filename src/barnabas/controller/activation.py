@@ -3,7 +3,7 @@
 On an empty log: the bootstrap records in one transaction, so that nobody ever acts on half of them, with
 the cluster's min.insync.replicas when eligible leader replicas are on (they need one value that all agree
 on). On a log that ends inside a transaction: its abort, because the controller that began it is gone; if
-that one was the bootstrap, it starts again.
+that one was the bootstrap, it starts again. Sensitive configs that are not under the newest key are brought under it.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from barnabas.common.errors import invariant
+from barnabas.controller.config_encryption import reencryption_records
 from barnabas.controller.controller_config import ControllerConfig
 from barnabas.controller.controller_state import ControllerState
 from barnabas.metadata.bootstrap import metadata_version_of
@@ -37,6 +38,10 @@ def activation_records(
     if state.image.features.metadata_version is None:
         invariant(bootstrap, "the log is empty and there are no bootstrap records: was the directory formatted?")
         result.append(_bootstrap_transaction(config, bootstrap))
+    else:
+        reencrypted = reencryption_records(state, config)
+        if reencrypted:
+            result.append(reencrypted)
     return result
 
 

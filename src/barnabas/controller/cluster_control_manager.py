@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.uuid import Uuid
 from barnabas.controller.broker_heartbeat_manager import BrokerHeartbeatManager
+from barnabas.controller.config_encryption import check_can_read_configs
 from barnabas.controller.controller_config import ControllerConfig
 from barnabas.controller.controller_result import ControllerResult
 from barnabas.controller.controller_state import ControllerState
@@ -109,6 +110,7 @@ class ClusterControlManager:
         if self._features.metadata_version.is_directory_assignment_supported:
             self._validate_directories(request)
         self._validate_features(request)
+        check_can_read_configs(self._state.image.configs, "broker", {feature.name for feature in request.features})
         return existing
 
     def registration_record(
@@ -184,6 +186,7 @@ class ClusterControlManager:
         offered = {f.name: VersionRange(f.min_supported_version, f.max_supported_version) for f in request.features}
         for name, level in finalized.items():
             _check_feature(name, level, offered.get(name, VersionRange(0, 0)), who="controller")
+        check_can_read_configs(self._state.image.configs, "controller", offered)
         record = RegisterControllerRecord(
             controller_id=request.controller_id,
             incarnation_id=request.incarnation_id,

@@ -14,6 +14,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from barnabas.common.errors import ApiError, ApiException, ErrorCode
+from barnabas.controller.config_encryption import MAX_VALUE_LENGTH, ConfigEncryption, config_record
 from barnabas.controller.config_validation import is_list, validate_configs
 from barnabas.controller.controller_config import ControllerConfig
 from barnabas.controller.controller_result import ControllerResult
@@ -23,12 +24,10 @@ from barnabas.metadata.image.configs import DEFAULT_BROKER, ConfigResource, Conf
 from barnabas.metadata.image.record_writer import ApiMessageAndVersion
 from barnabas.protocol.messages.create_topics import CreatableTopicConfig, CreatableTopicConfigs
 from barnabas.protocol.records.clear_elr_record import ClearElrRecord
-from barnabas.protocol.records.config_record import ConfigRecord
 
 __all__ = ["ConfigOperation", "ConfigurationControlManager", "OpType"]
 
 _MIN_ISR = "min.insync.replicas"
-_MAX_VALUE_LENGTH = 32_767
 
 
 class OpType(IntEnum):
@@ -49,6 +48,7 @@ class ConfigurationControlManager:
         self._state = state
         self._config = config
         self._resolver = TopicConfigResolver(state, config)
+        self._encryption = ConfigEncryption(state, config)
 
     # What elections and creations ask
 
@@ -69,7 +69,7 @@ class ConfigurationControlManager:
             )
         resource = ConfigResource.topic(name)
         wanted = {config.name: config.value for config in configs}
-        records = [_record(resource, key, value) for key, value in wanted.items()]
+        records = [self._record(resource, key, value) for key, value in wanted.items()]
         self._validate(
             resource, {key: value for key, value in wanted.items() if value is not None}, wanted, is_new=True
         )
@@ -113,16 +113,16 @@ class ConfigurationControlManager:
         self, resource: ConfigResource, operations: Sequence[ConfigOperation]
     ) -> list[ApiMessageAndVersion]:
         _validate_operations(resource, operations)
-        current = self._state.image.configs.of(resource)
+        current = self._encryption.current(resource)
         changed: dict[str, str | None] = {}
         for operation in operations:
             before = current.get(operation.name)
             after = _applied(resource, operation, before)
-            if after is not None and len(after) > _MAX_VALUE_LENGTH:
+            if after is not None and len(after) > MAX_VALUE_LENGTH:
                 raise ApiException(
                     ErrorCode.INVALID_CONFIG,
                     f"The configuration value cannot be added because it exceeds the maximum value size of "
-                    f"{_MAX_VALUE_LENGTH} bytes.",
+                    f"{MAX_VALUE_LENGTH} bytes.",
                 )
             changed[operation.name] = after
         return self._decide(resource, changed, policy_view=changed)
@@ -137,13 +137,13 @@ class ConfigurationControlManager:
     def _decide(
         self, resource: ConfigResource, changed: Mapping[str, str | None], policy_view: Mapping[str, str | None]
     ) -> list[ApiMessageAndVersion]:
-        current = self._state.image.configs.of(resource)
+        current = self._encryption.current(resource)
         always = resource.type == ConfigResourceType.BROKER
         merged = {**current, **changed}
         self._validate_min_isr(resource, changed)
         self._validate(resource, {key: value for key, value in merged.items() if value is not None}, policy_view)
         records = [
-            _record(resource, key, value) for key, value in changed.items() if always or current.get(key) != value
+            self._record(resource, key, value) for key, value in changed.items() if always or current.get(key) != value
         ]
         if any(record.message.name == _MIN_ISR for record in records):
             records.extend(self._clear_elr_records(resource))
@@ -157,13 +157,16 @@ class ConfigurationControlManager:
         *,
         is_new: bool = False,
     ) -> None:
-        image = self._state.image
-        validate_configs(resource, configs, image.configs.of(resource), self._config, self._resolver)
+        validate_configs(resource, configs, self._encryption.current(resource), self._config, self._resolver)
         if not is_new:
             self._check_exists(resource)
         policy = self._config.alter_config_policy
         if policy is not None:
             policy.validate(resource.type, resource.name, policy_view)
+
+    def _record(self, resource: ConfigResource, name: str, value: str | None) -> ApiMessageAndVersion:
+        stored = None if value is None else self._encryption.stored(resource, name, value)
+        return config_record(resource, name, stored)
 
     def _check_exists(self, resource: ConfigResource) -> None:
         image = self._state.image
@@ -245,11 +248,6 @@ def _java_split(text: str) -> list[str]:
     while len(parts) > 1 and not parts[-1]:
         parts.pop()
     return parts
-
-
-def _record(resource: ConfigResource, name: str, value: str | None) -> ApiMessageAndVersion:
-    record = ConfigRecord(resource_type=resource.type, resource_name=resource.name, name=name, value=value)
-    return ApiMessageAndVersion(record, 0)
 
 
 def _known_type(code: int) -> ConfigResourceType:

@@ -8,6 +8,7 @@ from barnabas.common.config_value import Password
 from barnabas.controller.policies import AlterConfigPolicy, CreateTopicPolicy
 from barnabas.metadata.features import SUPPORTED_FEATURES, VersionRange
 from barnabas.protocol.api_keys import ApiKey
+from barnabas.security.config_encryption import ConfigCipher
 
 __all__ = ["ControllerConfig"]
 
@@ -19,6 +20,7 @@ class ControllerConfig:
         "alter_config_policy",
         "broker_session_timeout_ms",
         "cluster_id",
+        "config_cipher",
         "create_topic_policy",
         "default_replication_factor",
         "delegation_token_expiry_check_interval_ms",
@@ -61,6 +63,7 @@ class ControllerConfig:
         create_topic_policy: CreateTopicPolicy | None = None,
         alter_config_policy: AlterConfigPolicy | None = None,
         protect_access_audit: bool = False,
+        config_cipher: ConfigCipher | None = None,
     ) -> None:
         self.node_id = node_id
         self.cluster_id = cluster_id
@@ -83,5 +86,7 @@ class ControllerConfig:
         self.supported_features = supported_features
         self.create_topic_policy = create_topic_policy
         self.alter_config_policy = alter_config_policy
+        self.config_cipher = config_cipher
+        """Encrypts sensitive configs in the log; without it they stand there in clear."""
         self.protect_access_audit = protect_access_audit
         """Whether the topic of the access audit may not be deleted."""

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from barnabas.metadata.metadata_version import LATEST_PRODUCTION, MINIMUM, MetadataVersion
 
 __all__ = [
+    "CONFIG_ENCRYPTION",
     "ELIGIBLE_LEADER_REPLICAS_VERSION",
     "FEATURES",
     "GROUP_VERSION",
@@ -32,6 +33,12 @@ GROUP_VERSION = "group.version"
 ELIGIBLE_LEADER_REPLICAS_VERSION = "eligible.leader.replicas.version"
 SHARE_VERSION = "share.version"
 STREAMS_VERSION = "streams.version"
+
+CONFIG_ENCRYPTION = "barnabas.config.encryption"
+"""Not a feature that is ever finalized: a node that can read encrypted configs says so in its registration.
+
+Kafka's controllers keep the names of features that they don't know, and ask nothing of them.
+"""
 
 
 class VersionRange(NamedTuple):
