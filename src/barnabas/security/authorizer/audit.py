@@ -309,7 +309,7 @@ def deciding_rule(
         return _UNKNOWN
     binding = decision.binding
     return DecidingRule(
-        decision.kind,
+        decision.rule,
         None if decision.acl_id is None else str(decision.acl_id),
         None if binding is None else str(binding),
     )

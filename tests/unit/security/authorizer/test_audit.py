@@ -136,7 +136,7 @@ def test_the_rule_is_looked_up_once_per_kind_and_window_and_not_without_end() ->
             self.asked += 1
             assert question == (ALICE, "10.0.0.1", AclOperation.WRITE, ResourceType.TOPIC, question[-1])
             return SimpleNamespace(
-                allowed=question[-1] == "orders", kind="MatchingAcl", acl_id="id-1", binding="ALLOW User:alice"
+                allowed=question[-1] == "orders", rule="MatchingAcl", acl_id="id-1", binding="ALLOW User:alice"
             )
 
     authorizer = Explaining()
