@@ -7,7 +7,7 @@ read by others gives no token away.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from barnabas.common.scram_mechanism import SCRAM_ITERATIONS_MIN, ScramMechanism
@@ -24,6 +24,7 @@ __all__ = [
     "TokenHmacs",
     "TokenScramCredentials",
     "expires_at_ms",
+    "is_concerned",
     "is_expired",
     "is_owner_or_renewer",
     "principal_of",
@@ -41,9 +42,18 @@ def principal_of(text: str) -> Principal:
 
 
 def is_owner_or_renewer(token: DelegationTokenRecord, principal: Principal) -> bool:
-    """The requester is neither: who asked for somebody else's token has no say in it."""
+    """Who may change the token. Not who asked for somebody else's."""
+    return _is_one_of(principal, (token.owner, *token.renewers))
+
+
+def is_concerned(token: DelegationTokenRecord, principal: Principal) -> bool:
+    """Who may see the token: the requester too, as in Kafka."""
+    return _is_one_of(principal, (token.owner, token.requester, *token.renewers))
+
+
+def _is_one_of(principal: Principal, texts: Iterable[str]) -> bool:
     who = principal[:2]
-    return any(principal_of(text)[:2] == who for text in (token.owner, *token.renewers))
+    return any(principal_of(text)[:2] == who for text in texts)
 
 
 def expires_at_ms(token: DelegationTokenRecord) -> int:

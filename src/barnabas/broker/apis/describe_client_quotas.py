@@ -61,7 +61,7 @@ def handle_describe_client_quotas(
     entries = [
         _entry(entity, values) for entity, values in quotas.items() if _matches(entity, wanted, strict=request.strict)
     ]
-    return DescribeClientQuotasResponse(error_message=None, entries=entries)
+    return DescribeClientQuotasResponse(entries=entries)
 
 
 def _add(wanted: _Wanted, component: ComponentData) -> None:

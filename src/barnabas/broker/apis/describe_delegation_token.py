@@ -1,6 +1,6 @@
 """DescribeDelegationToken: tokens with their HMACs, from the image.
 
-Whoever owns a token or may renew it sees it; so does who has DESCRIBE on the token, or DESCRIBE_TOKENS on its owner.
+Whoever owns a token, asked for it or may renew it sees it; so does who has DESCRIBE on the token, or DESCRIBE_TOKENS on its owner.
 Others' tokens are left out. No owners means everybody's; an empty list of owners means nobody's.
 """
 
@@ -19,7 +19,7 @@ from barnabas.protocol.messages.describe_delegation_token import (
     DescribeDelegationTokenRequest,
     DescribeDelegationTokenResponse,
 )
-from barnabas.security.delegation_tokens import is_owner_or_renewer, principal_of
+from barnabas.security.delegation_tokens import is_concerned, principal_of
 from barnabas.security.principal import Principal
 from barnabas.security.token_requests import check_caller, requester_in
 
@@ -53,10 +53,10 @@ def handle_describe_delegation_token(
 
 
 def _is_shown(token: DelegationTokenRecord, owners: list[Principal] | None, access: Access) -> bool:
-    if owners is not None and not any(is_owner_or_renewer(token, owner) for owner in owners):
+    if owners is not None and not any(is_concerned(token, owner) for owner in owners):
         return False
     return (
-        is_owner_or_renewer(token, access.context.principal)
+        is_concerned(token, access.context.principal)
         or access.allows(ResourceType.DELEGATION_TOKEN, AclOperation.DESCRIBE, token.token_id)
         or access.allows(ResourceType.USER, AclOperation.DESCRIBE_TOKENS, token.owner)
     )

@@ -51,7 +51,7 @@ def handle_describe_user_scram_credentials(
     else:
         counts = Counter({user for _, user in scram.by_key})
     results = [_described(scram, user) if times == 1 else _twice(user) for user, times in counts.items()]
-    return DescribeUserScramCredentialsResponse(error_message=None, results=results)
+    return DescribeUserScramCredentialsResponse(results=results)
 
 
 def _described(scram: ScramImage, user: str) -> DescribeUserScramCredentialsResult:
@@ -62,7 +62,7 @@ def _described(scram: ScramImage, user: str) -> DescribeUserScramCredentialsResu
         if record is not None
     ]
     if infos:
-        return DescribeUserScramCredentialsResult(user=user, error_message=None, credential_infos=infos)
+        return DescribeUserScramCredentialsResult(user=user, credential_infos=infos)
     return DescribeUserScramCredentialsResult(
         user=user,
         error_code=int(ErrorCode.RESOURCE_NOT_FOUND),

@@ -75,7 +75,7 @@ class CredentialWorld:
                 controller=self.harness.controller,
                 handlers=ControllerHandlers(SERVED_TO_OWN_BROKER),
                 authorizer=self.authorizer,
-                listener_name="CONTROLLER",
+                own_context=lambda key, version: RequestContext(api_key=key, api_version=version),
             ),
         )
 
