@@ -1,8 +1,8 @@
 """The SASL half of a listener's settings: what is wrong with them, and the mechanisms that they make.
 
-Each enabled mechanism needs a JAAS line under ``listener.name.<listener>.<mechanism>.sasl.jaas.config``, as with Kafka: a
-plain ``sasl.jaas.config`` says nothing about a listener. Files with a ``KafkaServer`` section, which a JVM is pointed to
-with ``java.security.auth.login.config``, are not read.
+Each enabled mechanism needs a JAAS line under ``listener.name.<listener>.<mechanism>.sasl.jaas.config``, as with Kafka:
+a plain ``sasl.jaas.config`` says nothing about a listener. Files with a ``KafkaServer`` section, which a JVM is pointed
+to with ``java.security.auth.login.config``, are not read.
 """
 
 from __future__ import annotations
@@ -37,13 +37,9 @@ class _Known(NamedTuple):
     handlers: tuple[str, ...]
 
 
-_SCRAM = _Known(
-    f"{_PACKAGE}.scram.ScramLoginModule", (f"{_PACKAGE}.scram.internals.ScramServerCallbackHandler",)
-)
+_SCRAM = _Known(f"{_PACKAGE}.scram.ScramLoginModule", (f"{_PACKAGE}.scram.internals.ScramServerCallbackHandler",))
 MECHANISMS = {
-    "PLAIN": _Known(
-        f"{_PACKAGE}.plain.PlainLoginModule", (f"{_PACKAGE}.plain.internals.PlainServerCallbackHandler",)
-    ),
+    "PLAIN": _Known(f"{_PACKAGE}.plain.PlainLoginModule", (f"{_PACKAGE}.plain.internals.PlainServerCallbackHandler",)),
     "SCRAM-SHA-256": _SCRAM,
     "SCRAM-SHA-512": _SCRAM,
     "OAUTHBEARER": _Known(
@@ -187,8 +183,7 @@ def sasl_listener(
     return SaslListener(
         name=listener,
         mechanisms={
-            mechanism: _mechanism(settings, mechanism, credentials, clock, closers)
-            for mechanism in settings.mechanisms
+            mechanism: _mechanism(settings, mechanism, credentials, clock, closers) for mechanism in settings.mechanisms
         },
         clock=clock,
         receive_bytes_max=settings.number("sasl.server.max.receive.size"),
@@ -232,9 +227,7 @@ def _scram(mechanism: str, credentials: CredentialStore, clock: Clock) -> Callab
     return lambda: ScramServer(kind, credentials, fakes, clock)
 
 
-def _oauthbearer(
-    settings: SaslSettings, clock: Clock, closers: list[Callable[[], None]]
-) -> Callable[[], SaslServer]:
+def _oauthbearer(settings: SaslSettings, clock: Clock, closers: list[Callable[[], None]]) -> Callable[[], SaslServer]:
     from barnabas.security.sasl.jwks import JsonWebKeys, RefreshPolicy
     from barnabas.security.sasl.jwt_validator import JwtRules, JwtValidator
     from barnabas.security.sasl.oauthbearer import OAuthBearerServer

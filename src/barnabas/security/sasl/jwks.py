@@ -1,0 +1,255 @@
+"""The keys that tokens are checked with: a JSON Web Key Set in a file or at a URL, fetched again and again.
+
+A thread fetches, so that nobody waits for an identity provider: at the start, every ``refresh.ms``, and once more when
+a token names a key that is not there (a provider that changed its keys), but not more than once in ten seconds however
+many tokens do. While fetching fails the keys that are there stay, and the pause between attempts grows.
+
+A file is read before the node is ready, so that a wrong one is noticed then. A URL need not answer for the node to
+start; until it does, no token is taken.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cryptography.hazmat.primitives.asymmetric.types import PublicKeyTypes
+
+__all__ = ["ALGORITHMS", "JsonWebKeys", "RefreshPolicy", "UnusableJwks", "UnusableJwksUrl", "check_jwks_url", "fetch"]
+
+log = logging.getLogger(__name__)
+
+ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512")
+"""Signatures that count: asymmetric ones."""
+
+_EARLY_REFRESH_S = 10.0
+_FETCH_TIMEOUT_S = 10.0
+_DOCUMENT_BYTES_MAX = 1024 * 1024
+_KEYS_MAX = 1000
+_RSA_BITS_MIN = 2048
+_CURVES = {"ES256": "P-256", "ES384": "P-384", "ES512": "P-521"}
+
+
+class UnusableJwksUrl(ValueError):
+    """The setting can't be a place of keys; the message says why."""
+
+
+class UnusableJwks(Exception):
+    """What came from there is no key set, or nothing came."""
+
+
+@dataclass(frozen=True, slots=True)
+class RefreshPolicy:
+    interval_ms: int = 3600000
+    backoff_ms: int = 100
+    backoff_ms_max: int = 10000
+
+
+def check_jwks_url(url: str) -> None:
+    """Raises UnusableJwksUrl. A file must be there and hold a key set; a URL is only looked at."""
+    scheme = urlsplit(url).scheme.lower()
+    if scheme not in ("file", "http", "https"):
+        raise UnusableJwksUrl(f"its protocol '{scheme}' is none of file, http and https")
+    if scheme != "file":
+        if not urlsplit(url).hostname:
+            raise UnusableJwksUrl("it names no host")
+        return
+    try:
+        read_key_set(fetch(url))
+    except UnusableJwks as error:
+        raise UnusableJwksUrl(str(error)) from None
+
+
+def fetch(url: str) -> bytes:
+    """The document at a file:, http: or https: URL. Waits for the network. Raises UnusableJwks."""
+    parts = urlsplit(url)
+    try:
+        if parts.scheme.lower() == "file":
+            with Path(url2pathname(parts.path)).open("rb") as file:
+                data = file.read(_DOCUMENT_BYTES_MAX + 1)
+        else:
+            data = _fetch_over_http(url)
+    except (OSError, ValueError) as error:
+        raise UnusableJwks(f"it cannot be read: {error}") from error
+    if len(data) > _DOCUMENT_BYTES_MAX:
+        raise UnusableJwks(f"it is longer than {_DOCUMENT_BYTES_MAX} bytes")
+    return data
+
+
+def _fetch_over_http(url: str) -> bytes:
+    from http.client import HTTPException
+    from urllib.request import HTTPRedirectHandler, Request, build_opener
+
+    class SameSecurity(HTTPRedirectHandler):
+        def redirect_request(self, req: Any, fp: Any, code: Any, msg: Any, headers: Any, newurl: str) -> Any:
+            if req.full_url.lower().startswith("https:") and not newurl.lower().startswith("https:"):
+                raise OSError("it redirects from https to something else")
+            return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+    request = Request(url, headers={"Accept": "application/json"})
+    try:
+        with build_opener(SameSecurity).open(request, timeout=_FETCH_TIMEOUT_S) as response:
+            data: bytes = response.read(_DOCUMENT_BYTES_MAX + 1)
+            return data
+    except HTTPException as error:
+        raise OSError(str(error) or type(error).__name__) from error
+
+
+def read_key_set(data: bytes) -> list[dict[str, Any]]:
+    """The keys of a JSON Web Key Set as they stand there. Raises UnusableJwks."""
+    try:
+        document = json.loads(data)
+    except (ValueError, RecursionError):
+        raise UnusableJwks("it is no JSON") from None
+    keys = document.get("keys") if isinstance(document, dict) else None
+    if not isinstance(keys, list) or not all(isinstance(key, dict) for key in keys):
+        raise UnusableJwks("it is no JSON Web Key Set: there is no list 'keys' in it")
+    return keys[:_KEYS_MAX]
+
+
+class _Key:
+    """One public key for signatures, and which algorithms it is for."""
+
+    __slots__ = ("_algorithm", "_curve", "_type", "id", "key")
+
+    def __init__(self, description: dict[str, Any], key: PublicKeyTypes) -> None:
+        key_id, algorithm = description.get("kid"), description.get("alg")
+        self.id = key_id if isinstance(key_id, str) else None
+        self.key = key
+        self._algorithm = algorithm if isinstance(algorithm, str) else None
+        self._type = description.get("kty")
+        self._curve = description.get("crv")
+
+    def fits(self, algorithm: str) -> bool:
+        if self._algorithm is not None and self._algorithm != algorithm:
+            return False
+        if algorithm in _CURVES:
+            return self._type == "EC" and self._curve == _CURVES[algorithm]
+        return self._type == "RSA"
+
+
+class JsonWebKeys:
+    """``fetch_document`` gets the URL and returns the document's bytes or raises UnusableJwks."""
+
+    def __init__(
+        self,
+        url: str,
+        policy: RefreshPolicy,
+        *,
+        fetch_document: Callable[[str], bytes] = fetch,
+        now: Callable[[], float] = monotonic,
+    ) -> None:
+        self._url = url
+        self._policy = policy
+        self._fetch = fetch_document
+        self._now = now
+        self._keys: tuple[_Key, ...] = ()
+        self._early_from = 0.0
+        self._failures = 0
+        self._wake = threading.Event()
+        self._is_closed = False
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        if urlsplit(self._url).scheme.lower() == "file":
+            self.refresh()
+        self._thread = threading.Thread(target=self._run, name="jwks-refresh", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """The thread may still be waiting for an answer; it ends with the process at the latest."""
+        self._is_closed = True
+        self._wake.set()
+
+    def candidates(self, key_id: str | None, algorithm: str) -> list[PublicKeyTypes]:
+        """The keys that a token with this key id (or without one) may be signed with."""
+        keys = self._keys
+        found = [each.key for each in keys if (key_id is None or each.id == key_id) and each.fits(algorithm)]
+        if not found:
+            self._refresh_early()
+        return found
+
+    def refresh(self) -> bool:
+        """Fetch now; False when it failed and the old keys stay."""
+        try:
+            self._keys = _usable_keys(read_key_set(self._fetch(self._url)))
+        except UnusableJwks as error:
+            self._failures += 1
+            level = logging.WARNING if self._failures == 1 else logging.DEBUG
+            log.log(level, "the keys of sasl.oauthbearer.jwks.endpoint.url=%s can't be used: %s", self._url, error)
+            return False
+        if self._failures:
+            log.info("the keys of sasl.oauthbearer.jwks.endpoint.url=%s are there", self._url)
+        self._failures = 0
+        return True
+
+    @property
+    def pause_s(self) -> float:
+        """Until the next attempt, if nobody asks for one earlier."""
+        policy = self._policy
+        if not self._failures:
+            return max(policy.interval_ms, 1) / 1000
+        backoff_ms: int = policy.backoff_ms << min(self._failures - 1, 30)
+        return max(min(backoff_ms, policy.backoff_ms_max), 10) / 1000
+
+    def _refresh_early(self) -> None:
+        now = self._now()
+        if now >= self._early_from:
+            self._early_from = now + _EARLY_REFRESH_S
+            self._wake.set()
+
+    def _run(self) -> None:
+        is_due = not self._keys
+        while not self._is_closed:
+            if is_due:
+                self.refresh()
+            self._wake.wait(self.pause_s)
+            self._wake.clear()
+            is_due = True
+
+
+def _usable_keys(descriptions: list[dict[str, Any]]) -> tuple[_Key, ...]:
+    keys = []
+    for description in descriptions:
+        try:
+            key = _public_key(description)
+        except (ValueError, TypeError, KeyError):
+            log.warning("a key of the JSON Web Key Set can't be used; it is passed over", exc_info=True)
+        else:
+            if key is not None:
+                keys.append(_Key(description, key))
+    return tuple(keys)
+
+
+def _public_key(description: dict[str, Any]) -> PublicKeyTypes | None:
+    """None for a key that is for something else. Raises ValueError, TypeError or KeyError."""
+    from jwt import PyJWTError
+    from jwt.algorithms import ECAlgorithm, RSAAlgorithm
+
+    if description.get("use", "sig") != "sig" or description.get("alg", ALGORITHMS[0]) not in ALGORITHMS:
+        return None
+    kind = {"RSA": RSAAlgorithm, "EC": ECAlgorithm}.get(str(description.get("kty")))
+    if kind is None:
+        return None
+    public = {name: value for name, value in description.items() if name not in _PRIVATE_PARTS}
+    try:
+        key: PublicKeyTypes = kind.from_jwk(public)
+    except PyJWTError as error:
+        raise ValueError(str(error)) from None
+    bits = getattr(key, "key_size", 0)
+    if kind is RSAAlgorithm and bits < _RSA_BITS_MIN:
+        raise ValueError(f"an RSA key of {bits} bits is too short: {_RSA_BITS_MIN} at least")
+    return key
+
+
+_PRIVATE_PARTS = frozenset(("d", "p", "q", "dp", "dq", "qi", "oth"))

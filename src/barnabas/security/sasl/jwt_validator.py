@@ -1,0 +1,130 @@
+"""Judges the signed tokens of OAUTHBEARER: signature, times, issuer, audience, and who it speaks for.
+
+Only asymmetric signatures count (RS, PS and ES), and only with a key that the issuer publishes for them: an unsigned
+token, or one "signed" with a public key as a shared secret, is refused whatever it says. The rules are those of Kafka's
+BrokerJwtValidator: ``exp`` and ``iat`` must be there, ``aud`` must be one that is expected (a token with ``aud`` is
+refused where none is expected), ``iss`` is compared when an issuer is expected.
+
+PyJWT does the cryptography. It is imported with this module, which a node loads only when a listener needs it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import jwt
+
+from barnabas.security.sasl.jwks import ALGORITHMS
+from barnabas.security.sasl.oauthbearer import BearerToken, InvalidToken
+
+if TYPE_CHECKING:
+    from jwt.types import Options
+
+    from barnabas.common.clock import Clock
+    from barnabas.security.sasl.jwks import JsonWebKeys
+
+__all__ = ["JwtRules", "JwtValidator"]
+
+_KEYS_TRIED_MAX = 8
+# Times are checked here, with the node's clock; the rest of PyJWT's checks stays on.
+_OPTIONS: Options = {
+    "verify_exp": False,
+    "verify_nbf": False,
+    "verify_iat": False,
+    "verify_sub": False,
+    "verify_jti": False,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class JwtRules:
+    """What a token must say."""
+
+    audiences: tuple[str, ...] = ()
+    issuer: str | None = None
+    clock_skew_s: int = 30
+    scope_claim: str = "scope"
+    subject_claim: str = "sub"
+
+
+class JwtValidator:
+    def __init__(self, keys: JsonWebKeys, rules: JwtRules, clock: Clock) -> None:
+        self._keys = keys
+        self._rules = rules
+        self._clock = clock
+
+    def validate(self, token: str) -> BearerToken:
+        rules = self._rules
+        claims = self._verified_claims(token)
+        now_s = self._clock.now_ms() / 1000
+        expires_s = _number(claims, "exp", required=True)
+        if now_s - rules.clock_skew_s >= expires_s:
+            raise InvalidToken("the token has expired")
+        if now_s + rules.clock_skew_s < _number(claims, "nbf", required=False):
+            raise InvalidToken("the token is not valid yet")
+        _number(claims, "iat", required=True)
+        return BearerToken(_subject(claims, rules.subject_claim), int(expires_s * 1000), _scope(claims, rules))
+
+    def _verified_claims(self, token: str) -> dict[str, Any]:
+        try:
+            header = jwt.get_unverified_header(token)
+        except jwt.PyJWTError:
+            raise InvalidToken("it is no signed JSON Web Token") from None
+        algorithm, key_id = header.get("alg"), header.get("kid")
+        if algorithm not in ALGORITHMS:
+            raise InvalidToken("it is not signed with one of " + ", ".join(ALGORITHMS))
+        keys = self._keys.candidates(key_id if isinstance(key_id, str) else None, algorithm)
+        if not keys:
+            raise InvalidToken("no key of the issuer's fits it")
+        reason = "its signature is wrong"
+        for key in keys[:_KEYS_TRIED_MAX]:
+            try:
+                claims: dict[str, Any] = jwt.decode(
+                    token,
+                    key,
+                    algorithms=[algorithm],
+                    audience=self._rules.audiences or None,
+                    issuer=self._rules.issuer,
+                    options=_OPTIONS,
+                )
+            except jwt.InvalidSignatureError:
+                continue
+            except (jwt.PyJWTError, ValueError, TypeError) as error:
+                raise InvalidToken(_REASONS.get(type(error), "it is no JSON Web Token that can be used")) from None
+            return claims
+        raise InvalidToken(reason)
+
+
+_REASONS: dict[type[Exception], str] = {
+    jwt.InvalidAudienceError: "its audience (aud) is not an expected one",
+    jwt.InvalidIssuerError: "its issuer (iss) is not the expected one",
+}
+
+
+def _number(claims: dict[str, Any], name: str, *, required: bool) -> float:
+    value = claims.get(name)
+    if value is None and not required:
+        return 0.0
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 2**53:
+        raise InvalidToken(f"it has no usable claim '{name}'")
+    return float(value)
+
+
+def _subject(claims: dict[str, Any], name: str) -> str:
+    value = claims.get(name)
+    if not isinstance(value, str) or not value.strip():
+        raise InvalidToken(f"it has no usable claim '{name}'")
+    return value.strip()
+
+
+def _scope(claims: dict[str, Any], rules: JwtRules) -> frozenset[str]:
+    """A text is one scope, a list several; without the claim there are none. A duplicate is refused, as by Kafka."""
+    value = claims.get(rules.scope_claim, [])
+    scopes = [value] if isinstance(value, str) else value
+    if not isinstance(scopes, list) or not all(isinstance(each, str) and each.strip() for each in scopes):
+        raise InvalidToken(f"it has no usable claim '{rules.scope_claim}'")
+    trimmed = [each.strip() for each in scopes]
+    if len(set(trimmed)) < len(trimmed):
+        raise InvalidToken(f"it has a duplicate in its claim '{rules.scope_claim}'")
+    return frozenset(trimmed)
