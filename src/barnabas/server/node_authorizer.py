@@ -19,6 +19,7 @@ from barnabas.common.resource import CLUSTER_NAME, ResourceType
 from barnabas.network.readiness_gate import ReadinessGate
 from barnabas.protocol.api_keys import API_TABLE, ApiKey
 from barnabas.security.authorizer.authorizer import AclAuthorizer, AllowAllAuthorizer, Authorizer
+from barnabas.security.principal import ANONYMOUS
 from barnabas.server.own_principal import own_context
 
 if TYPE_CHECKING:
@@ -35,6 +36,11 @@ if TYPE_CHECKING:
 __all__ = ["NodeAuthorizer", "authorizer_of"]
 
 log = logging.getLogger(__name__)
+
+_NAMELESS_ADVICE = (
+    "give the controller listener a protocol that says who connects (SASL_SSL, SSL), and add that name to super.users; "
+    f"{ANONYMOUS} there would be everybody who does not log in"
+)
 
 
 def authorizer_of(config: NodeConfig) -> Authorizer:
@@ -129,11 +135,10 @@ class NodeAuthorizer:
         ):
             log.warning(
                 "this node's own broker is %s for its controller and lacks CLUSTER_ACTION on Cluster:%s. Its calls are "
-                "allowed because they never leave the process; a broker in another process would be refused: "
-                "add %s to super.users",
+                "allowed because they never leave the process; a broker in another process would be refused: %s",
                 principal,
                 CLUSTER_NAME,
-                principal,
+                _NAMELESS_ADVICE if principal == ANONYMOUS else f"add {principal} to super.users",
             )
 
     def close(self) -> None:

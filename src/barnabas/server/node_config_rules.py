@@ -137,6 +137,8 @@ def derive(config: NodeConfig) -> None:
     config.advertised_controller_listeners = [by_name.get(each.listener, each) for each in config.controller_listeners]
     config.inter_broker_listener_name = _inter_broker_listener(settings)
     config.early_start_listeners = _early_start_listeners(settings)
+    if settings.text("super.users") and not settings.text("authorizer.class.name"):
+        config.warnings.append("super.users has no effect: without authorizer.class.name everybody may do everything")
     config.quorum_voters = [parse_voter(text) for text in settings.texts("controller.quorum.voters")]
     config.quorum_bootstrap_servers = _bootstrap_servers(settings, config.controller_listeners)
     config.log_dirs = _log_dirs(settings)

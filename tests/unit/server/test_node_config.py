@@ -161,8 +161,15 @@ def test_every_problem_is_named_at_once_with_its_place(tmp_path: Path) -> None:
         ("early.start.listeners", "OTHER", "OTHER is not one of the listeners"),
         ("inter.broker.listener.name", "", "must not be empty"),
         ("barnabas.metrics.listener", "9404", "host:port"),
-        ("authorizer.class.name", "org.apache.kafka.StandardAuthorizer", "every request is allowed"),
-        ("super.users", "User:admin", "every request is allowed"),
+        ("early.start.listeners", "CONTROLLER,OTHER", "allowed are PLAINTEXT, CONTROLLER"),
+        ("authorizer.class.name", "org.apache.kafka.StandardAuthorizer", "is a class of Java, which can't be loaded"),
+        ("authorizer.class.name", "no_such_module:Class", "can't be loaded: ModuleNotFoundError"),
+        ("authorizer.class.name", "barnabas.security.authorizer.authorizer:Nothing", "has no attribute 'Nothing'"),
+        ("authorizer.class.name", "collections:OrderedDict", "is no subclass of barnabas.security.authorizer"),
+        ("authorizer.class.name", "barnabas.security.authorizer.authorizer:Authorizer", "lacks authorize"),
+        ("super.users", "User:admin;alice", "'alice' is not of the form Type:name"),
+        ("super.users", ":admin", "write Type:name, as in User:admin;User:CN=broker-1"),
+        ("allow.everyone.if.no.acl.found", "perhaps", "its type is BOOLEAN"),
         ("remote.log.storage.system.enable", "true", "Tiered storage is not there yet"),
         ("transaction.max.timeout.ms", "1", "Transactions are not there yet"),
         ("zookeeper.connect", "localhost:2181", "ZooKeeper is gone since Kafka 4.0"),
@@ -185,6 +192,30 @@ def test_a_tls_listener_needs_a_key() -> None:
 def test_broker_id_may_stand_for_node_id_but_not_differ_from_it() -> None:
     assert _config(node_id=None, broker_id="7").node_id == 7
     assert "differs from node.id" in _problems(broker_id="7")["broker.id"]
+
+
+def test_controller_listeners_start_early_unless_others_are_named() -> None:
+    assert _config().early_start_listeners == {"CONTROLLER"}
+    assert _config(early_start_listeners="plaintext").early_start_listeners == {"PLAINTEXT"}
+    assert _config(early_start_listeners="").early_start_listeners == set()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "barnabas.security.authorizer.standard_authorizer:StandardAuthorizer",
+        "barnabas.security.authorizer.authorizer:AllowAllAuthorizer",
+    ],
+)
+def test_an_authorizer_is_named_by_kafkas_class_or_as_module_and_class(name: str) -> None:
+    config = _config(authorizer_class_name=name, super_users="User:CN=a,O=b; User:c ;")
+    assert (config.authorizer_class_name, config.super_users) == (name, "User:CN=a,O=b; User:c ;")
+    assert not any("super.users" in warning for warning in config.warnings)
+
+
+def test_super_users_without_an_authorizer_are_pointed_out() -> None:
+    assert any("super.users has no effect" in warning for warning in _config(super_users="User:admin").warnings)
 
 
 def test_the_default_of_a_refused_setting_is_taken() -> None:
