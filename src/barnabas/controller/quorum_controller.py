@@ -169,7 +169,8 @@ class QuorumController:
         try:
             self._answer_when_committed(self._decided(decide), deferred, answer_error)
         except ApiException as error:
-            deferred.complete(answer_error(error))
+            # "There is no such token" may rest on a removal that is still in flight.
+            self._answer_when_committed(ControllerResult((), answer_error(error)), deferred, answer_error)
         except Exception as fault:
             self._on_fault(fault)
             deferred.complete(answer_error(ApiException(ErrorCode.UNKNOWN_SERVER_ERROR)))

@@ -1,0 +1,315 @@
+"""SCRAM credentials and delegation tokens on the controller, beyond what the recorded answers show."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from typing import Any
+
+import pytest
+
+from barnabas.common.config_value import Password
+from barnabas.common.errors import ErrorCode
+from barnabas.common.uuid import Uuid
+from barnabas.controller.apis import (
+    alter_user_scram_credentials,
+    create_delegation_token,
+    expire_delegation_token,
+    renew_delegation_token,
+)
+from barnabas.controller.controller_config import ControllerConfig
+from barnabas.controller.controller_state import ControllerState
+from barnabas.controller.delegation_token_control_manager import DelegationTokenControlManager
+from barnabas.metadata.bootstrap import bootstrap_records
+from barnabas.metadata.metadata_version import MetadataVersion
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    ScramCredentialUpsertion,
+)
+from barnabas.protocol.messages.create_delegation_token import CreateDelegationTokenRequest
+from barnabas.protocol.messages.expire_delegation_token import ExpireDelegationTokenRequest
+from barnabas.protocol.messages.renew_delegation_token import RenewDelegationTokenRequest
+from barnabas.protocol.records.delegation_token_record import DelegationTokenRecord
+from barnabas.protocol.records.remove_delegation_token_record import RemoveDelegationTokenRecord
+from barnabas.security.principal import ANONYMOUS, Principal
+from barnabas.security.request_context import RequestContext
+from tests.unit.controller.controller_harness import ControllerHarness
+
+ALICE = Principal("User", "alice")
+SECRET = Password("a secret")
+DAY_MS = 86_400_000
+
+
+def harness(**settings: Any) -> ControllerHarness:
+    return ControllerHarness(delegation_token_secret_key=SECRET, **settings).activate()
+
+
+def context(principal: Principal = ALICE, protocol: str = "SASL_SSL", **fields: Any) -> RequestContext:
+    return RequestContext(
+        api_key=ApiKey.CREATE_DELEGATION_TOKEN,
+        api_version=3,
+        principal=principal,
+        security_protocol=protocol,
+        **fields,
+    )
+
+
+def create(world: ControllerHarness, who: RequestContext | None = None, **fields: Any) -> Any:
+    request = CreateDelegationTokenRequest(**{"max_lifetime_ms": -1, **fields})
+    return world.answer(create_delegation_token.handle(world.controller, who or context(), request, world.authorizer))
+
+
+def renew(world: ControllerHarness, token_hmac: bytes, who: RequestContext | None = None, period_ms: int = -1) -> Any:
+    request = RenewDelegationTokenRequest(hmac=token_hmac, renew_period_ms=period_ms)
+    return world.answer(renew_delegation_token.handle(world.controller, who or context(), request, world.authorizer))
+
+
+def expire(world: ControllerHarness, token_hmac: bytes, who: RequestContext | None = None, period_ms: int = -1) -> Any:
+    request = ExpireDelegationTokenRequest(hmac=token_hmac, expiry_time_period_ms=period_ms)
+    return world.answer(expire_delegation_token.handle(world.controller, who or context(), request, world.authorizer))
+
+
+def tokens(world: ControllerHarness) -> dict[str, DelegationTokenRecord]:
+    return dict(world.controller.committed_image.delegation_tokens.by_key.items())
+
+
+def upsertion(name: str = "u", salted: bytes = b"salted") -> ScramCredentialUpsertion:
+    return ScramCredentialUpsertion(name=name, mechanism=1, iterations=4096, salt=b"salt", salted_password=salted)
+
+
+# SCRAM
+
+
+def test_the_keys_are_derived_and_the_salted_password_is_not_kept() -> None:
+    world = harness()
+    request = AlterUserScramCredentialsRequest(upsertions=[upsertion(salted=b"salted password")])
+    answer = world.call(alter_user_scram_credentials.handle, request, 0)
+    assert [(each.user, each.error_code) for each in answer.results] == [("u", 0)]
+    record = world.controller.committed_image.scram.by_key[1, "u"]
+    client_key = hmac.digest(b"salted password", b"Client Key", "sha256")
+    assert record.stored_key == hashlib.sha256(client_key).digest()
+    assert record.server_key == hmac.digest(b"salted password", b"Server Key", "sha256")
+    written = b"".join(record.encode(0) for batch in world.log for record in batch.records)
+    assert b"salted password" not in written
+    assert client_key not in written
+
+
+def test_deciding_on_credentials_and_tokens_leaves_no_trace() -> None:
+    world = harness()
+    request = AlterUserScramCredentialsRequest(upsertions=[upsertion()])
+    before = world.controller.state.image
+    first = world.controller.scram.alter_credentials(request)
+    again = world.controller.scram.alter_credentials(request)
+    assert len(first.records) == len(again.records) == 1
+    made = world.controller.delegation_tokens.create_token(
+        owner=ALICE, requester=ALICE, renewers=[], max_lifetime_ms=-1, now_ms=5
+    )
+    assert len(made.records) == 1
+    assert world.controller.state.image is before
+
+
+def test_users_of_one_request_are_written_together() -> None:
+    world = harness()
+    request = AlterUserScramCredentialsRequest(upsertions=[upsertion("a"), upsertion("b"), upsertion("c", b"")])
+    world.call(alter_user_scram_credentials.handle, request, 0)
+    assert [record.name for record in world.log[-1].records] == ["a", "b"]
+
+
+@pytest.mark.parametrize(("level", "code"), [(MetadataVersion.IBP_3_4_IV0, 35), (MetadataVersion.IBP_3_5_IV2, 0)])
+def test_a_metadata_version_without_scram_refuses(level: MetadataVersion, code: int) -> None:
+    world = at_level(level)
+    answer = world.call(
+        alter_user_scram_credentials.handle,
+        AlterUserScramCredentialsRequest(upsertions=[upsertion(), upsertion("")]),
+        0,
+    )
+    refused = ErrorCode.UNSUPPORTED_VERSION, "The current metadata.version does not support SCRAM"
+    told = {each.user: (each.error_code, each.error_message) for each in answer.results}
+    assert told["u"] == (refused if code else (0, None))
+    assert told[""][0] == (code or ErrorCode.UNACCEPTABLE_CREDENTIAL)
+
+
+@pytest.mark.parametrize(("level", "code"), [(MetadataVersion.IBP_3_5_IV2, 35), (MetadataVersion.IBP_3_6_IV2, 0)])
+def test_a_metadata_version_without_tokens_refuses(level: MetadataVersion, code: int) -> None:
+    world = at_level(level)
+    created = create(world)
+    assert created.error_code == code
+    assert renew(world, created.hmac or b"x").error_code == code
+    assert expire(world, created.hmac or b"x").error_code == code
+
+
+def at_level(level: MetadataVersion) -> ControllerHarness:
+    """Another controller at a level to which ours could not be brought down."""
+    world = ControllerHarness(delegation_token_secret_key=SECRET)
+    world.controller._bootstrap = bootstrap_records(level)
+    return world.activate()
+
+
+# Who may ask
+
+
+@pytest.mark.parametrize(
+    "ask", [create, lambda world, who: renew(world, b"x", who), lambda w, who: expire(w, b"x", who)]
+)
+@pytest.mark.parametrize(
+    ("who", "is_refused"),
+    [
+        (context(protocol="PLAINTEXT"), True),
+        (context(ANONYMOUS, "PLAINTEXT"), True),
+        (context(ANONYMOUS, "SSL"), True),
+        (context(Principal("User", "CN=alice"), "SSL"), False),
+        (context(protocol="SASL_PLAINTEXT"), False),
+        (context(protocol="SASL_SSL"), False),
+        (context(Principal("User", "alice", True)), True),
+        (context(Principal("User", "alice", True), forwarding_principal=Principal("User", "broker")), True),
+        (context(protocol="PLAINTEXT", forwarding_principal=Principal("User", "broker")), False),
+        (context(ANONYMOUS, "SSL", forwarding_principal=Principal("User", "broker")), False),
+    ],
+    ids=lambda value: "" if isinstance(value, bool) else f"{value.principal} {value.security_protocol}",
+)
+def test_a_caller_who_is_not_sure_to_be_alone_is_refused(ask: Any, who: RequestContext, is_refused: bool) -> None:
+    answer = ask(harness(), who)
+    assert (answer.error_code == ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED) == is_refused
+    assert answer.expiry_timestamp_ms == -1 or not is_refused
+
+
+def test_the_refusals_come_in_kafkas_order() -> None:
+    disabled = ControllerHarness().activate()
+    assert create(disabled, context(protocol="PLAINTEXT")).error_code == 64
+    assert create(disabled).error_code == 61
+    assert renew(disabled, b"x").error_code == 61
+    assert expire(disabled, b"x").error_code == 61
+
+
+# Time
+
+
+def test_a_token_never_outlives_its_end() -> None:
+    world = harness(delegation_token_expiry_time_ms=10 * DAY_MS)
+    created = create(world)
+    assert created.max_timestamp_ms == created.expiry_timestamp_ms == created.issue_timestamp_ms + 7 * DAY_MS
+    world.clock.ms += 6 * DAY_MS
+    assert renew(world, created.hmac).expiry_timestamp_ms == created.max_timestamp_ms
+    assert expire(world, created.hmac, period_ms=2**63 - 1).expiry_timestamp_ms == created.max_timestamp_ms
+    (record,) = tokens(world).values()
+    assert record.expiration_timestamp == record.max_timestamp == created.max_timestamp_ms
+
+
+def test_expired_tokens_are_removed_by_the_tick_and_the_others_stay() -> None:
+    world = harness(delegation_token_expiry_check_interval_ms=1000, metadata_max_idle_interval_ms=0)
+    short, long = create(world, max_lifetime_ms=500), create(world)
+    world.controller.tick(world.clock.ms)
+    world.settle()
+    assert world.controller.next_tick_ms() == world.clock.ms + 1000
+    world.clock.ms += 501
+    world.controller.tick(world.clock.ms)
+    world.settle()
+    assert set(tokens(world)) == {short.token_id, long.token_id}, "it is not time to look yet"
+    world.clock.ms += 500
+    world.controller.tick(world.clock.ms)
+    world.settle()
+    assert set(tokens(world)) == {long.token_id}
+    assert [type(record) for record in world.log[-1].records] == [RemoveDelegationTokenRecord]
+    appended = len(world.log)
+    world.clock.ms += 5000
+    world.controller.tick(world.clock.ms)
+    world.settle()
+    assert len(world.log) == appended, "nothing to remove, nothing to write"
+
+
+def test_a_new_controller_looks_for_expired_tokens_at_once() -> None:
+    world = harness()
+    create(world, max_lifetime_ms=500)
+    other = ControllerHarness(log=world.log, delegation_token_secret_key=SECRET)
+    other.epoch = 2
+    other.clock.ms = world.clock.ms + 501
+    other.activate()
+    assert other.controller.next_tick_ms() == other.clock.ms
+    other.controller.tick(other.clock.ms)
+    other.settle()
+    assert tokens(other) == {}
+
+
+def test_more_expired_tokens_than_a_batch_holds_are_removed() -> None:
+    world = harness(max_records_per_batch=10)
+    for _ in range(35):
+        create(world, max_lifetime_ms=500)
+    world.clock.ms += 501
+    world.controller.tick(world.clock.ms)
+    world.settle()
+    assert tokens(world) == {}
+
+
+def test_without_a_secret_key_nothing_is_looked_for() -> None:
+    world = ControllerHarness(metadata_max_idle_interval_ms=0).activate()
+    assert world.controller.next_tick_ms() is None
+    world.controller.tick(world.clock.ms)
+    assert world.controller.take_appends() == []
+
+
+def test_a_standby_removes_nothing() -> None:
+    world = harness()
+    create(world, max_lifetime_ms=500)
+    world.controller.deactivate()
+    world.clock.ms += DAY_MS
+    world.controller.tick(world.clock.ms)
+    assert world.controller.take_appends() == []
+    assert world.controller.next_tick_ms() is None
+
+
+# Order and ids
+
+
+def test_a_token_is_renewed_and_removed_before_its_creation_is_committed() -> None:
+    world = harness()
+    request = CreateDelegationTokenRequest(max_lifetime_ms=-1)
+    created = create_delegation_token.handle(world.controller, context(), request, world.authorizer)
+    (token_id,) = world.controller.state.image.delegation_tokens.by_key
+    token_hmac = hmac.digest(SECRET.value.encode(), token_id.encode(), "sha512")
+    renewal = renew_delegation_token.handle(
+        world.controller, context(), RenewDelegationTokenRequest(hmac=token_hmac, renew_period_ms=7), world.authorizer
+    )
+    removal = expire_delegation_token.handle(
+        world.controller,
+        context(),
+        ExpireDelegationTokenRequest(hmac=token_hmac, expiry_time_period_ms=-1),
+        world.authorizer,
+    )
+    again = renew_delegation_token.handle(
+        world.controller, context(), RenewDelegationTokenRequest(hmac=token_hmac, renew_period_ms=7), world.authorizer
+    )
+    assert not any(deferred.is_complete for deferred in (created, renewal, removal, again))
+    world.settle()
+    assert created.value.hmac == token_hmac
+    assert renewal.value.expiry_timestamp_ms == world.clock.ms + 7
+    assert removal.value.error_code == 0
+    assert again.value.error_code == ErrorCode.DELEGATION_TOKEN_NOT_FOUND
+    assert tokens(world) == {}
+
+
+def test_what_was_created_is_gone_when_leadership_is_lost_before_it_was_committed() -> None:
+    world = harness()
+    request = CreateDelegationTokenRequest(max_lifetime_ms=-1)
+    created = create_delegation_token.handle(world.controller, context(), request, world.authorizer)
+    (token_id,) = world.controller.state.image.delegation_tokens.by_key
+    world.controller.deactivate()
+    assert created.value.error_code == ErrorCode.NOT_CONTROLLER
+    world.epoch = 3
+    world.controller.activate(3, world.end_offset)
+    token_hmac = hmac.digest(SECRET.value.encode(), token_id.encode(), "sha512")
+    assert renew(world, token_hmac).error_code == ErrorCode.DELEGATION_TOKEN_NOT_FOUND
+
+
+def test_an_id_is_one_that_tools_can_be_given_and_that_is_new() -> None:
+    taken, dashed, good = Uuid.from_int(77), Uuid(b"\xf8" + bytes(15)), Uuid.from_int(78)
+    assert str(dashed).startswith("-")
+    draws = iter([taken, taken, dashed, good])
+    state = ControllerState()
+    config = ControllerConfig(node_id=1, cluster_id="c", delegation_token_secret_key=SECRET)
+    manager = DelegationTokenControlManager(state, config, new_uuid=lambda: next(draws))
+    state.replay_ahead(bootstrap_records(), 10, lambda: None)
+    for expected in (taken, good):
+        result = manager.create_token(owner=ALICE, requester=ALICE, renewers=[], max_lifetime_ms=-1, now_ms=5)
+        state.replay_ahead(result.records, state.image.offset + 1, lambda: None)
+        assert result.response.record.token_id == str(expected)
