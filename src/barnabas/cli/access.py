@@ -18,7 +18,7 @@ from barnabas.access.explain import explain as explain_access
 from barnabas.access.json_form import explanation_json, holders_json, holdings_json
 from barnabas.access.listing import of as access_of
 from barnabas.access.listing import who as holders_of
-from barnabas.access.words import parse_host, parse_operation, parse_principal, parse_resource
+from barnabas.access.words import parse_host, parse_operation, parse_principal, parse_resource, parse_super_users
 from barnabas.cli.access_sources import LoadedPolicy, Source, SourceError, load_policy
 from barnabas.common.acl import WILDCARD_PRINCIPAL, AclBindingFilter
 from barnabas.common.printable import printable
@@ -78,12 +78,21 @@ class Options:
         ]
         if len(given) > 1:
             raise _UsageError(f"{' and '.join(given)}: only one of them can be the source of the rules")
+        if not given and self.config is None:
+            raise _UsageError(
+                "where are the rules? Give --bootstrap-server host:port for a cluster, --directory or --snapshot for "
+                "the files of a node, or --config with its server.properties"
+            )
+        try:
+            super_users = None if self.super_users is None else parse_super_users(self.super_users)
+        except ValueError as error:
+            raise _UsageError(f"--super-users: {error}") from error
         return Source(
             self.bootstrap_server,
             self.command_config,
             self.directory or self.snapshot,
             self.config,
-            self.super_users,
+            super_users,
             self.allow_everyone,
         )
 

@@ -35,7 +35,7 @@ class Source:
     command_config: str | None = None
     path: str | None = None
     config: str | None = None
-    super_users: str | None = None
+    super_users: frozenset[str] | None = None
     allow_everyone: bool | None = None
 
 
@@ -64,27 +64,27 @@ def load_policy(source: Source, filters: Iterable[AclBindingFilter]) -> LoadedPo
     elif source.path is not None or directory is not None:
         found = _from_files(source.path or directory or "")
     else:
-        raise SourceError(
-            "where are the rules? Give --bootstrap-server host:port for a cluster, --directory or --snapshot for the "
-            "files of a node, or --config with its server.properties"
-        )
-    super_users = next(
-        (s for s in (source.super_users, settings.get(_SUPER_USERS), found.super_users) if s is not None), None
-    )
+        raise SourceError(f"{source.config} says nowhere (metadata.log.dir, log.dirs) where that node keeps its rules")
     allow_everyone = source.allow_everyone
     if allow_everyone is None and _ALLOW_EVERYONE in settings:
         allow_everyone = settings[_ALLOW_EVERYONE].strip().lower() == "true"
     if allow_everyone is None:
         allow_everyone = found.allow_everyone
-    known = super_users is not None or source.config is not None
+    users = source.super_users
+    text = settings.get(_SUPER_USERS, found.super_users)
+    if users is None and text is not None:
+        try:
+            users = parse_super_users(text)
+        except ValueError as error:
+            raise SourceError(f"super.users: {error}") from error
+    known = users is not None or source.config is not None
     notes = found.notes
     if not known:
-        notes += ("super.users is not known here: give --super-users, or --config with a node's server.properties",)
-    try:
-        users = parse_super_users(super_users or "")
-    except ValueError as error:
-        raise SourceError(f"super users: {error}") from error
-    policy = Policy(found.rules, super_users=users, allow_everyone=bool(allow_everyone))
+        notes += (
+            "super.users and allow.everyone.if.no.acl.found are not known from the rules: "
+            "give --super-users and --allow-everyone, or --config with a node's server.properties",
+        )
+    policy = Policy(found.rules, super_users=users or frozenset(), allow_everyone=bool(allow_everyone))
     return LoadedPolicy(policy, found.location, known, notes)
 
 

@@ -81,7 +81,8 @@ def _grant_cells(grant: Grant, holders: Holders) -> list[str]:
     if grant.is_super_user:
         return [grant.principal, "*", "everything (super user)", "", ""]
     operations = _operations(grant.operations, holders.resource.type, is_all_asked=holders.operation is None)
-    return [grant.principal, grant.host, operations, _words(grant.denied), _patterns(grant.rules)]
+    denied = _operations(grant.denied, holders.resource.type, is_all_asked=holders.operation is None)
+    return [grant.principal, grant.host, operations, denied, _patterns(grant.rules)]
 
 
 def _access_cells(access: Access) -> list[str]:
@@ -91,7 +92,7 @@ def _access_cells(access: Access) -> list[str]:
         pattern_text(kind, access.name, access.pattern_type),
         access.host,
         _operations(access.operations, kind, is_all_asked=True),
-        _words(access.denied),
+        _operations(access.denied, kind, is_all_asked=True),
         exceptions,
         _ids(access.rules),
     ]

@@ -49,6 +49,7 @@ _ROWS: tuple[ConfigRow, ...] = (
     _row("client.dns.lookup", "STRING", "use_all_dns_ips", "use_all_dns_ips"),
     _row("sasl.mechanism", "STRING", "GSSAPI"),
     _row("sasl.jaas.config", "PASSWORD", None),
+    _row("sasl.oauthbearer.token.endpoint.url", "STRING", None),
     _row("ssl.cipher.suites", "LIST", ""),
     _row("ssl.enabled.protocols", "LIST", "TLSv1.2,TLSv1.3"),
     _row("ssl.endpoint.identification.algorithm", "STRING", "https"),
@@ -69,6 +70,7 @@ _NO_EFFECT = re.compile(
     r"auto\.include\.jmx\.reporter|connections\.max\.idle\.ms|enable\.metrics\.push|metadata\..*|metric\.reporters"
     r"|metrics\..*|reconnect\.backoff(\.max)?\.ms|socket\.connection\.setup\.timeout\.max\.ms"
     r"|ssl\.(keymanager|trustmanager)\.algorithm|ssl\.secure\.random\.implementation"
+    r"|sasl\.login\..*|sasl\.oauthbearer\..*"
     # A consumer's or producer's own settings, in a file that all tools share.
     r"|acks|auto\.offset\.reset|batch\.size|buffer\.memory|check\.crcs|compression\..*|enable\.auto\.commit"
     r"|enable\.idempotence|fetch\..*|group\..*|heartbeat\.interval\.ms|interceptor\.classes|isolation\.level"
@@ -81,8 +83,11 @@ _UNSUPPORTED = (
     (r"ssl\.provider|security\.providers", "there are no Java security providers here"),
     (r"ssl\.engine\.factory\.class|sasl\.login\.class|sasl\..*callback\.handler\.class", "Java classes can't be used"),
     (r"config\.providers(\..*)?", "config providers are not supported; write the values themselves"),
-    (r"sasl\.(oauthbearer|login)\..*", "a token is taken from sasl.jaas.config and not fetched from anywhere"),
+    (r"sasl\.oauthbearer\.(assertion|client\.credentials|jwt)\..*", "a token is read from a file, and never fetched"),
 )
+
+_BUILT_IN_CLASSES = ("OAuthBearerLoginCallbackHandler", "FileJwtRetriever")
+"""What a file for Kafka's clients names to read a token from a file, which is what we do anyway."""
 
 
 @cache
@@ -160,6 +165,8 @@ def client_config(
                 values[name] = definition[name].parse(text)
             except ConfigException as error:
                 problems.append(f"{source}: {error}")
+        elif text.rpartition(".")[2] in _BUILT_IN_CLASSES:
+            continue
         elif (reason := _unsupported(name)) is not None:
             problems.append(f"{source}: {name} can't be used: {reason}")
         elif not _NO_EFFECT.fullmatch(name):

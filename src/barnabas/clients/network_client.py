@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -31,17 +31,19 @@ from barnabas.protocol.messages.api_versions import ApiVersionsRequest
 if TYPE_CHECKING:
     from barnabas.clients.client_config import Address, ClientConfig
     from barnabas.protocol.schema import Message
+    from barnabas.security.sasl.sasl_client import SaslClient
 
-__all__ = ["NetworkClient", "open_connection"]
+__all__ = ["NetworkClient"]
 
 
 class NetworkClient:
     """Use it as ``async with NetworkClient(config) as client``, or close it."""
 
     def __init__(self, config: ClientConfig) -> None:
-        """Raises InvalidClientConfig when the stores that the settings name can't be used."""
+        """Raises InvalidClientConfig when the stores or credentials that the settings name can't be used."""
         self.config = config
         self._tls = _tls_context(config)
+        self._make_sasl_client = _sasl_client_maker(config)
         self._connections: dict[Address, NodeConnection] = {}
         self._opening: dict[Address, asyncio.Task[NodeConnection]] = {}
         self._bootstrap: Address | None = None
@@ -79,7 +81,7 @@ class NetworkClient:
         task = self._opening.get(address)
         if task is None:
             task = self._opening[address] = asyncio.get_running_loop().create_task(
-                open_connection(address, self.config, self._tls)
+                _open(address, self.config, self._tls, self._make_sasl_client)
             )
             task.add_done_callback(lambda _: self._opening.pop(address, None))
         connection = await asyncio.shield(task)
@@ -108,15 +110,20 @@ class NetworkClient:
         await self.close()
 
 
-async def open_connection(address: Address, config: ClientConfig, tls: ssl.SSLContext | None = None) -> NodeConnection:
+async def _open(
+    address: Address,
+    config: ClientConfig,
+    tls: ssl.SSLContext | None,
+    make_sasl_client: Callable[[], SaslClient] | None,
+) -> NodeConnection:
     """Connect, agree on versions, and authenticate. Raises a ClientError that says what to look at."""
     connection = await _connect(address, config, tls)
     try:
         connection.versions = await _versions(connection)
-        if config.uses_sasl:
+        if make_sasl_client is not None:
             from barnabas.clients.sasl_login import SaslLogin
 
-            await SaslLogin(connection, config).log_in()
+            await SaslLogin(connection, config.sasl_mechanism, make_sasl_client).log_in()
     except BaseException:
         await connection.close()
         raise
@@ -132,6 +139,14 @@ def _tls_context(config: ClientConfig) -> ssl.SSLContext | None:
         return client_context(TlsSettings.read(config.values.get))
     except TlsError as error:
         raise InvalidClientConfig([str(error)]) from error
+
+
+def _sasl_client_maker(config: ClientConfig) -> Callable[[], SaslClient] | None:
+    if not config.uses_sasl:
+        return None
+    from barnabas.clients.sasl_login import sasl_client_maker
+
+    return sasl_client_maker(config)
 
 
 async def _connect(address: Address, config: ClientConfig, tls: ssl.SSLContext | None) -> NodeConnection:

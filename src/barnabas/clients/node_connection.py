@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["NodeConnection", "SupportedVersions"]
 
 _SIZE = Struct(">i")
-_RESPONSE_BYTES_MAX = 512 * 1024 * 1024
+_RESPONSE_BYTES_MAX = 256 * 1024 * 1024
 """More than any answer has; what a TLS record or text looks like when it is read as a size is far beyond."""
 
 

@@ -1,74 +1,140 @@
-"""Logs a connection in over SASL, and again before its session ends (KIP-368)."""
+"""Logs a connection in over SASL, and again before its session ends (KIP-368).
+
+Who we are stands in ``sasl.jaas.config``, as for Kafka's clients: user and password for PLAIN and SCRAM (a delegation
+token's id and HMAC with ``tokenauth="true"``). An OAUTHBEARER token is read from the file that
+``sasl.oauthbearer.token.endpoint.url`` names, for each login anew, because something else renews it.
+"""
 
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
 
 from barnabas.clients.errors import AuthenticationFailed, InvalidClientConfig, UnsupportedVersion
 from barnabas.common.error_code import ErrorCode
+from barnabas.common.scram_mechanism import ScramMechanism
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest
+from barnabas.security.sasl.jaas import InvalidJaasConfig, JaasEntry, parse_jaas_entry
+from barnabas.security.sasl.sasl_client import OAuthBearerClient, PlainClient, SaslClient, ScramClient
+from barnabas.security.sasl.sasl_server import SaslFailure
 
 if TYPE_CHECKING:
     from barnabas.clients.client_config import ClientConfig
     from barnabas.clients.node_connection import NodeConnection
 
-__all__ = ["SaslLogin"]
+__all__ = ["SaslLogin", "sasl_client_maker"]
 
 _EARLIEST_RENEWAL, _LATEST_RENEWAL = 0.85, 0.95
 """The part of a session after which it is renewed: at random, so that many clients don't come together."""
 
+_TOKEN_URL = "sasl.oauthbearer.token.endpoint.url"
+_LOGIN_MODULES = {"PLAIN": "PlainLoginModule", "OAUTHBEARER": "OAuthBearerLoginModule"}
+_SCRAM_LOGIN_MODULE = "ScramLoginModule"
+_EXTENSION_PREFIX = "extension_"
+
 
 class SaslLogin:
-    def __init__(self, connection: NodeConnection, config: ClientConfig) -> None:
+    def __init__(self, connection: NodeConnection, mechanism: str, make_client: Callable[[], SaslClient]) -> None:
         self._connection = connection
-        self._config = config
+        self._mechanism = mechanism
+        self._make_client = make_client
 
     async def log_in(self) -> None:
         """Raises AuthenticationFailed with what the node says about it."""
-        connection = self._connection
-        mechanism = self._config.sasl_mechanism
-        client: Any = self._client()
-        await self._shake_hands(mechanism)
-        token = client.first_message()
-        lifetime_ms = 0
-        while token is not None:
+        connection, client = self._connection, self._make_client()
+        await self._shake_hands()
+        token, lifetime_ms = self._answer(client, b""), 0
+        while True:
             response = await connection.exchange(SaslAuthenticateRequest(auth_bytes=token))
             if response.error_code:
-                raise AuthenticationFailed(
-                    f"{connection.address} refused the login over {mechanism}: "
-                    f"{response.error_message or ErrorCode(response.error_code).name}"
-                )
+                why = response.error_message or _name(response.error_code)
+                raise AuthenticationFailed(f"{connection.address} refused the login with {self._mechanism}: {why}")
             lifetime_ms = response.session_lifetime_ms
+            if client.is_complete and not response.auth_bytes:
+                break
             token = self._answer(client, response.auth_bytes)
+            if client.is_complete and not token:
+                break
         if lifetime_ms > 0:
             part = random.uniform(_EARLIEST_RENEWAL, _LATEST_RENEWAL)
             connection.set_session(self.log_in, lifetime_ms / 1000 * part)
         else:
             connection.set_session(None)
 
-    async def _shake_hands(self, mechanism: str) -> None:
+    async def _shake_hands(self) -> None:
         connection = self._connection
         if connection.version_of(ApiKey.SASL_HANDSHAKE) < 1:
             raise UnsupportedVersion(f"the node at {connection.address} is older than Kafka 1.0")
-        response = await connection.exchange(SaslHandshakeRequest(mechanism=mechanism))
+        response = await connection.exchange(SaslHandshakeRequest(mechanism=self._mechanism))
         if response.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM:
             offered = ", ".join(response.mechanisms) or "no mechanism"
             raise AuthenticationFailed(
-                f"{connection.address} does not offer sasl.mechanism {mechanism}; it offers {offered}"
+                f"{connection.address} does not offer sasl.mechanism {self._mechanism}; it offers {offered}"
             )
         if response.error_code == ErrorCode.ILLEGAL_SASL_STATE:
-            plain = "SSL" if self._config.uses_tls else "PLAINTEXT"
-            raise AuthenticationFailed(f"{connection.address} knows no logging in -> set security.protocol to {plain}")
+            raise AuthenticationFailed(f"nobody logs in at {connection.address} -> take SASL_ out of security.protocol")
         if response.error_code:
-            raise AuthenticationFailed(
-                f"{connection.address} refused the SASL handshake: {ErrorCode(response.error_code).name}"
-            )
+            raise AuthenticationFailed(f"{connection.address} refused the SASL handshake: {_name(response.error_code)}")
 
-    def _client(self) -> Any:
-        raise InvalidClientConfig([f"{self._config.security_protocol}: this client can't log in yet"])
+    def _answer(self, client: SaslClient, challenge: bytes) -> bytes:
+        try:
+            return client.evaluate_challenge(challenge)
+        except SaslFailure as error:
+            raise AuthenticationFailed(f"login at {self._connection.address}: {error.reason}") from error
 
-    def _answer(self, client: Any, challenge: bytes) -> bytes | None:
-        raise InvalidClientConfig([f"{self._config.security_protocol}: this client can't log in yet"])
+
+def sasl_client_maker(config: ClientConfig) -> Callable[[], SaslClient]:
+    """What begins an exchange. Raises InvalidClientConfig for what can't work."""
+    try:
+        entry = parse_jaas_entry(config.values["sasl.jaas.config"].value)
+        return _maker(config, entry)
+    except (InvalidJaasConfig, ValueError) as error:
+        raise InvalidClientConfig([f"sasl.jaas.config: {error}"]) from error
+
+
+def _maker(config: ClientConfig, entry: JaasEntry) -> Callable[[], SaslClient]:
+    mechanism = config.sasl_mechanism
+    module = _LOGIN_MODULES.get(mechanism, _SCRAM_LOGIN_MODULE)
+    if entry.login_module.rpartition(".")[2] != module:
+        raise ValueError(f"sasl.mechanism={mechanism} needs the login module {module}, not {entry.login_module}")
+    options = entry.options
+    if mechanism == "OAUTHBEARER":
+        return _oauth_maker(config, options={k: v for k, v in options.items() if k.startswith(_EXTENSION_PREFIX)})
+    user, password = options.get("username"), options.get("password")
+    if user is None or password is None:
+        raise ValueError(f"{module} needs username and password")
+    if mechanism == "PLAIN":
+        PlainClient(user, password)  # What it refuses is to be said before there is a connection.
+        return lambda: PlainClient(user, password)
+    scram = next(each for each in ScramMechanism if each.mechanism_name == mechanism)
+    token_auth = options.get("tokenauth", "").lower() == "true"
+    return lambda: ScramClient(scram, user, password, token_auth=token_auth)
+
+
+def _oauth_maker(config: ClientConfig, options: dict[str, str]) -> Callable[[], SaslClient]:
+    url = config.values[_TOKEN_URL]
+    parts = urlsplit(url or "")
+    if parts.scheme != "file" or not parts.path:
+        raise InvalidClientConfig(
+            [f"{_TOKEN_URL}={url or ''} can't be used: this client takes a token from a file, as in file:///run/token"]
+        )
+    path = Path(unquote(parts.path))
+    extensions = {name.removeprefix(_EXTENSION_PREFIX): value for name, value in options.items()}
+
+    def token() -> str:
+        try:
+            return path.read_text().strip()
+        except OSError as error:
+            raise SaslFailure.public(f"can't read the token in {path}: {error.strerror}") from error
+
+    OAuthBearerClient(token, extensions)
+    return lambda: OAuthBearerClient(token, extensions)
+
+
+def _name(code: int) -> str:
+    return ErrorCode(code).name if code in ErrorCode._value2member_map_ else f"error {code}"
