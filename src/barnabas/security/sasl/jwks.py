@@ -23,7 +23,10 @@ from urllib.request import url2pathname
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cryptography.hazmat.primitives.asymmetric.types import PublicKeyTypes
+    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
+    from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+
+    PublicKey = RSAPublicKey | EllipticCurvePublicKey
 
 __all__ = ["ALGORITHMS", "JsonWebKeys", "RefreshPolicy", "UnusableJwks", "UnusableJwksUrl", "check_jwks_url", "fetch"]
 
@@ -122,7 +125,7 @@ class _Key:
 
     __slots__ = ("_algorithm", "_curve", "_type", "id", "key")
 
-    def __init__(self, description: dict[str, Any], key: PublicKeyTypes) -> None:
+    def __init__(self, description: dict[str, Any], key: PublicKey) -> None:
         key_id, algorithm = description.get("kid"), description.get("alg")
         self.id = key_id if isinstance(key_id, str) else None
         self.key = key
@@ -171,7 +174,7 @@ class JsonWebKeys:
         self._is_closed = True
         self._wake.set()
 
-    def candidates(self, key_id: str | None, algorithm: str) -> list[PublicKeyTypes]:
+    def candidates(self, key_id: str | None, algorithm: str) -> list[PublicKey]:
         """The keys that a token with this key id (or without one) may be signed with."""
         keys = self._keys
         found = [each.key for each in keys if (key_id is None or each.id == key_id) and each.fits(algorithm)]
@@ -231,25 +234,27 @@ def _usable_keys(descriptions: list[dict[str, Any]]) -> tuple[_Key, ...]:
     return tuple(keys)
 
 
-def _public_key(description: dict[str, Any]) -> PublicKeyTypes | None:
+def _public_key(description: dict[str, Any]) -> PublicKey | None:
     """None for a key that is for something else. Raises ValueError, TypeError or KeyError."""
+    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
+    from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
     from jwt import PyJWTError
     from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
     if description.get("use", "sig") != "sig" or description.get("alg", ALGORITHMS[0]) not in ALGORITHMS:
         return None
-    kind = {"RSA": RSAAlgorithm, "EC": ECAlgorithm}.get(str(description.get("kty")))
-    if kind is None:
-        return None
     public = {name: value for name, value in description.items() if name not in _PRIVATE_PARTS}
+    key: object = None
     try:
-        key: PublicKeyTypes = kind.from_jwk(public)
+        if description.get("kty") == "RSA":
+            key = RSAAlgorithm.from_jwk(public)
+        elif description.get("kty") == "EC":
+            key = ECAlgorithm.from_jwk(public)
     except PyJWTError as error:
         raise ValueError(str(error)) from None
-    bits = getattr(key, "key_size", 0)
-    if kind is RSAAlgorithm and bits < _RSA_BITS_MIN:
-        raise ValueError(f"an RSA key of {bits} bits is too short: {_RSA_BITS_MIN} at least")
-    return key
+    if isinstance(key, RSAPublicKey) and key.key_size < _RSA_BITS_MIN:
+        raise ValueError(f"an RSA key of {key.key_size} bits is too short: {_RSA_BITS_MIN} at least")
+    return key if isinstance(key, RSAPublicKey | EllipticCurvePublicKey) else None
 
 
 _PRIVATE_PARTS = frozenset(("d", "p", "q", "dp", "dq", "qi", "oth"))
