@@ -11,6 +11,7 @@ import asyncio
 import logging
 import queue
 import threading
+from time import perf_counter
 from typing import TYPE_CHECKING
 
 from barnabas.security.authorizer.audit import AccessAudit, AuditLimits
@@ -57,6 +58,7 @@ class AccessAuditService:
                 queue_max=config.barnabas_audit_queue_max,
             ),
             now_ms=clock.now_ms,
+            timer=perf_counter,
             on_event=self._on_event,
             wants_allowed=topic is not None or self._logger.isEnabledFor(logging.DEBUG),
         )

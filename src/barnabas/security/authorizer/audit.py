@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from barnabas.security.request_context import RequestContext
 
 __all__ = [
+    "LOOKUP_BUDGET_S",
     "RULE_LOOKUPS_MAX",
     "TEXT_MAX",
     "AccessAudit",
@@ -43,7 +44,11 @@ __all__ = [
 ]
 
 RULE_LOOKUPS_MAX = 1000
-"""In a window. A look-up reads the rules one by one: it must not become the load that an attacker asks for."""
+"""In a window, and for no longer than LOOKUP_BUDGET_S. A look-up reads rules one by one, microseconds for most callers
+and a tenth of a second for one with a hundred thousand rules: it must not become the load that an attacker asks for.
+"""
+
+LOOKUP_BUDGET_S = 0.1
 
 TEXT_MAX = 1024
 """Characters of a name or a client id that are kept. A request may bring 32 KiB of each, many times."""
@@ -54,7 +59,7 @@ def _clipped(text: str) -> str:
 
 
 class DecidingRule(NamedTuple):
-    """Why: ``SuperUser``, ``MatchingAcl``, ``DefaultAllow``, ``DefaultDeny``, ``NoAuthorizer``; ``NotLookedUp`` when
+    """Why: a rule of ``standard_authorizer.Decision``, or ``NoAuthorizer``; ``NotLookedUp`` when
     there were too many, ``Unknown`` when the authorizer can't tell or its rules changed in between."""
 
     kind: str
@@ -142,10 +147,12 @@ class AccessAudit:
     __slots__ = (
         "_events",
         "_limits",
+        "_lookup_s",
         "_lookups",
         "_now_ms",
         "_on_event",
         "_tallies",
+        "_timer",
         "_window_start_ms",
         "allowed_count",
         "denied_count",
@@ -160,8 +167,11 @@ class AccessAudit:
         now_ms: Callable[[], int],
         on_event: Callable[[], None] = lambda: None,
         wants_allowed: bool = False,
+        timer: Callable[[], float] = lambda: 0.0,
     ) -> None:
-        """``on_event`` is called when there is something to take, or to take at the end of the window."""
+        """``timer`` gives the seconds that look-ups are measured in. ``on_event`` is called when there is something to
+        take, or to take at the end of the window.
+        """
         self._limits = limits
         self._now_ms = now_ms
         self._on_event = on_event
@@ -170,6 +180,8 @@ class AccessAudit:
         self._events: list[AccessEvent] = []
         self._window_start_ms = 0
         self._lookups = 0
+        self._lookup_s = 0.0
+        self._timer = timer
         self.dropped = 0
         """Decisions that no event will tell of, since the start."""
         self.allowed_count = 0
@@ -250,10 +262,13 @@ class AccessAudit:
             self._add(_event(kind, _NOT_LOOKED_UP, AuditedRequest.of(context), now_ms, now_ms, 1, references))
 
     def _rule(self, authorizer: Authorizer, context: RequestContext, kind: _Kind) -> DecidingRule:
-        if self._lookups >= RULE_LOOKUPS_MAX:
+        if self._lookups >= RULE_LOOKUPS_MAX or self._lookup_s > LOOKUP_BUDGET_S:
             return _NOT_LOOKED_UP
         self._lookups += 1
-        return deciding_rule(authorizer, context, kind[1], kind[2], kind[3], kind[6])
+        started = self._timer()
+        rule = deciding_rule(authorizer, context, kind[1], kind[2], kind[3], kind[6])
+        self._lookup_s += self._timer() - started
+        return rule
 
     def _add(self, event: AccessEvent) -> None:
         if len(self._events) >= self._limits.queue_max:
@@ -271,7 +286,7 @@ class AccessAudit:
         end_ms = self.window_end_ms
         if end_ms is not None and (is_last or not self._window_start_ms <= now_ms < end_ms):
             tallies, self._tallies = self._tallies, {}
-            self._lookups = 0
+            self._lookups, self._lookup_s = 0, 0.0
             for kind, tally in tallies.items():
                 if tally.count:
                     self._add(
@@ -307,12 +322,7 @@ def deciding_rule(
         return _UNKNOWN
     if decision.allowed is not allowed:
         return _UNKNOWN
-    binding = decision.binding
-    return DecidingRule(
-        decision.rule,
-        None if decision.acl_id is None else str(decision.acl_id),
-        None if binding is None else str(binding),
-    )
+    return DecidingRule(decision.rule, decision.acl_id, decision.acl_text)
 
 
 def _event(

@@ -136,7 +136,7 @@ def test_the_rule_is_looked_up_once_per_kind_and_window_and_not_without_end() ->
             self.asked += 1
             assert question == (ALICE, "10.0.0.1", AclOperation.WRITE, ResourceType.TOPIC, question[-1])
             return SimpleNamespace(
-                allowed=question[-1] == "orders", rule="MatchingAcl", acl_id="id-1", binding="ALLOW User:alice"
+                allowed=question[-1] == "orders", rule="MatchingAcl", acl_id="id-1", acl_text="ALLOW User:alice"
             )
 
     authorizer = Explaining()
@@ -157,6 +157,26 @@ def test_the_rule_is_looked_up_once_per_kind_and_window_and_not_without_end() ->
         world.ask(f"t{number}")
     assert many.asked == RULE_LOOKUPS_MAX
     assert audit.take(0)[-1].rule.kind == "NotLookedUp"
+
+
+def test_look_ups_that_take_long_are_given_up_for_the_window() -> None:
+    class Slow(OneTopic):
+        def __init__(self) -> None:
+            self.asked = 0
+
+        def explain(self, *question: Any) -> Any:
+            self.asked += 1
+            seconds[0] += 0.06
+            return SimpleNamespace(allowed=False, rule="DefaultDeny", acl_id=None, acl_text=None)
+
+    seconds = [0.0]
+    slow = Slow()
+    world = World(slow)
+    slow.audit = AccessAudit(LIMITS, now_ms=lambda: 0, timer=lambda: seconds[0])
+    for number in range(4):
+        world.ask(f"secret-{number}")
+    assert slow.asked == 2
+    assert [event.rule.kind for event in slow.audit.take(0)] == ["DefaultDeny"] * 2 + ["NotLookedUp"] * 2
 
 
 def test_an_authorizer_that_cannot_explain_is_audited_all_the_same() -> None:
