@@ -34,7 +34,7 @@ from tests.peers.credential_requests import (
 
 __all__ = ["answers", "kafka_settings", "prepare"]
 
-_PAUSE_S = 0.15
+_PAUSE_S = 0.4
 """A token that a real Kafka has just made, it doesn't know yet: it follows its own log at some distance."""
 
 

@@ -1,7 +1,7 @@
 """DescribeDelegationToken: tokens with their HMACs, from the image.
 
-Whoever owns a token, asked for it or may renew it sees it; so does who has DESCRIBE on the token, or DESCRIBE_TOKENS on its owner.
-Others' tokens are left out. No owners means everybody's; an empty list of owners means nobody's.
+Whoever owns a token, asked for it or may renew it sees it; so does who has DESCRIBE on the token, or DESCRIBE_TOKENS on
+its owner. Others' tokens are left out. No owners means everybody's; an empty list of owners means nobody's.
 """
 
 from __future__ import annotations
