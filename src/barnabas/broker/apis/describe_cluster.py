@@ -27,7 +27,7 @@ def handle_describe_cluster(broker: Broker, request: DescribeClusterRequest, acc
     if request.endpoint_type == _CONTROLLERS:
         raise ApiException(
             ErrorCode.MISMATCHED_ENDPOINT_TYPE,
-            "The request was sent to an endpoint of the wrong type.",
+            "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER",
         )
     if request.endpoint_type != _BROKERS:
         raise ApiException(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {request.endpoint_type}")

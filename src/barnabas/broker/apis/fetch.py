@@ -150,8 +150,7 @@ def _read(
     answer.log_start_offset = log.log_start_offset
     answer.last_stable_offset = log.last_stable_offset
     answer.high_watermark = log.high_watermark
-    if committed_only:
-        answer.aborted_transactions = []
+    answer.aborted_transactions = [] if committed_only else None
     if wanted.last_fetched_epoch >= 0:
         epoch, end_offset = log.end_offset_for_epoch(wanted.last_fetched_epoch)
         if epoch < wanted.last_fetched_epoch or end_offset < wanted.fetch_offset:

@@ -1,6 +1,7 @@
 """IncrementalAlterConfigs: configs of topics, decided by the controller (KIP-133, KIP-339).
 
-Resources of other types are refused by name here until changing them takes effect in a running node.
+Resources of other types are refused by name here until changing them takes effect in a running node. Who may not
+alter them is told just that.
 """
 
 from __future__ import annotations
@@ -8,9 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from barnabas.broker.forwarding import forward_to_controller
+from barnabas.common.acl import AclOperation
 from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.common.resource import CLUSTER_NAME, ResourceType
 from barnabas.metadata.image.configs import ConfigResourceType
-from barnabas.network.api_handler import Access, handles
+from barnabas.network.api_handler import Access, AclRule, handles
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.messages.incremental_alter_configs import (
     AlterConfigsResource,
@@ -36,7 +39,14 @@ def _error_response(request: IncrementalAlterConfigsRequest, error: ApiException
     return IncrementalAlterConfigsResponse(responses=[_failed(resource, error) for resource in request.resources])
 
 
-@handles(ApiKey.INCREMENTAL_ALTER_CONFIGS, on_error=_error_response)
+@handles(
+    ApiKey.INCREMENTAL_ALTER_CONFIGS,
+    acl=(
+        AclRule(ResourceType.GROUP, AclOperation.ALTER_CONFIGS),
+        AclRule(ResourceType.CLUSTER, AclOperation.ALTER_CONFIGS),
+    ),
+    on_error=_error_response,
+)
 def handle_incremental_alter_configs(
     broker: Broker, request: IncrementalAlterConfigsRequest, access: Access
 ) -> IncrementalAlterConfigsResponse | Awaitable[IncrementalAlterConfigsResponse]:
@@ -53,14 +63,21 @@ async def _forward_rest(
     response = IncrementalAlterConfigsResponse()
     if request.resources:
         response = cast("IncrementalAlterConfigsResponse", await forward_to_controller(broker, request, access))
-    for resource in refused:
-        name = _NAMES[ConfigResourceType(resource.resource_type)]
-        error = ApiException(
-            ErrorCode.INVALID_REQUEST,
-            f"Configs of {name} cannot be changed on this broker yet; configs of topics can.",
-        )
-        response.responses.append(_failed(resource, error))
+    response.responses += [_failed(resource, _refusal(resource, access)) for resource in refused]
     return response
+
+
+def _refusal(resource: AlterConfigsResource, access: Access) -> ApiException:
+    kind = ConfigResourceType(resource.resource_type)
+    protected, name = ResourceType.CLUSTER, CLUSTER_NAME
+    if kind is ConfigResourceType.GROUP:
+        protected, name = ResourceType.GROUP, resource.resource_name
+    if not access.allows(protected, AclOperation.ALTER_CONFIGS, name):
+        return access.denied(AclOperation.ALTER_CONFIGS, protected, name)
+    return ApiException(
+        ErrorCode.INVALID_REQUEST,
+        f"Configs of {_NAMES[kind]} cannot be changed on this broker yet; configs of topics can.",
+    )
 
 
 def _failed(resource: AlterConfigsResource, error: ApiException) -> AlterConfigsResourceResponse:

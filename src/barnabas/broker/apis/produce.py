@@ -6,7 +6,7 @@ connection, which is how such a producer learns of it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from barnabas.broker.auto_topic_creation import INTERNAL_TOPICS
 from barnabas.common.acl import AclOperation
@@ -72,15 +72,38 @@ def _error_response(request: ProduceRequest, error: ApiException) -> ProduceResp
 def handle_produce(
     broker: Broker, request: ProduceRequest, access: Access
 ) -> ProduceResponse | Awaitable[ProduceResponse | None] | None:
-    if request.transactional_id is not None:
-        if not access.allows(ResourceType.TRANSACTIONAL_ID, AclOperation.WRITE, request.transactional_id):
-            raise access.denied(AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
-        raise ApiException(ErrorCode.INVALID_REQUEST, "Transactions are not supported by this broker yet.")
+    if _has_transactional_records(request):
+        _refuse_transaction(request.transactional_id, access)
     if request.acks not in (0, 1, -1):
         raise ApiException(ErrorCode.INVALID_REQUIRED_ACKS)
     producing = _Producing(broker, request, access)
     producing.append_all()
     return producing.wait_and_respond() if producing.waiting else producing.respond()
+
+
+def _has_transactional_records(request: ProduceRequest) -> bool:
+    for topic in request.topic_data:
+        for data in topic.partition_data:
+            records = data.records
+            if (
+                records is not None
+                and len(records) >= _HEADER_SIZE
+                and records[_ATTRIBUTES_POSITION] & _TRANSACTIONAL
+                and records[_MAGIC_POSITION] == 2
+            ):
+                return True
+    return False
+
+
+def _refuse_transaction(transactional_id: str | None, access: Access) -> NoReturn:
+    """All of the request. An id beside records that are in no transaction asks for no right."""
+    if transactional_id is None:
+        raise ApiException(
+            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "Transactional records need a transactional id."
+        )
+    if not access.allows(ResourceType.TRANSACTIONAL_ID, AclOperation.WRITE, transactional_id):
+        raise access.denied(AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
+    raise ApiException(ErrorCode.INVALID_REQUEST, "Transactions are not supported by this broker yet.")
 
 
 class _Producing:
@@ -173,9 +196,6 @@ def _checked(records: bytes | memoryview | None, version: int) -> bytes | memory
         raise ApiException(
             ErrorCode.INVALID_RECORD, f"Produce requests with version {version} must have exactly one record batch"
         )
-    if records[_MAGIC_POSITION] == 2 and records[_ATTRIBUTES_POSITION] & _TRANSACTIONAL:
-        # The request names no transactional id, so nobody may be allowed to write in its name.
-        raise ApiException(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     if records[_MAGIC_POSITION] == 2 and records[_ATTRIBUTES_POSITION] & _COMPRESSION_MASK == _ZSTD and version < 7:
         raise ApiException(
             ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,

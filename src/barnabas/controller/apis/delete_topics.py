@@ -94,7 +94,7 @@ class _Selection:
             describable = allowed_topics(authorizer, context, AclOperation.DESCRIBE, everybody)
             deletable = allowed_topics(authorizer, context, AclOperation.DELETE, everybody)
         for topic_id, name in known.items():
-            if name not in describable:
+            if name not in deletable and name not in describable:
                 self._refuse(None, topic_id, self._denied(AclOperation.DESCRIBE, str(topic_id)))
             elif name not in deletable:
                 self._refuse(name, topic_id, self._denied(AclOperation.DELETE, name))

@@ -33,13 +33,9 @@ def handle(
 ) -> Deferred[DescribeClusterResponse]:
     try:
         require_on_cluster(authorizer, context, AclOperation.ALTER)
-        _check_endpoint_type(request.endpoint_type)
+        _check_endpoint_type(request.endpoint_type, context.api_version)
     except ApiException as error:
-        return Deferred.completed(
-            DescribeClusterResponse(
-                error_code=error.code, error_message=error.message, endpoint_type=request.endpoint_type
-            )
-        )
+        return Deferred.completed(DescribeClusterResponse(error_code=error.code, error_message=error.message))
     controllers = []
     for registration in controller.committed_image.cluster.controllers.values():
         endpoint = registration.listeners.get(context.listener_name)
@@ -58,8 +54,12 @@ def handle(
     return Deferred.completed(response)
 
 
-def _check_endpoint_type(endpoint_type: int) -> None:
+def _check_endpoint_type(endpoint_type: int, api_version: int) -> None:
+    """Version 0 cannot say which endpoint it wants, and does not know the errors of those that can."""
     if endpoint_type == _BROKERS:
-        raise ApiException(ErrorCode.MISMATCHED_ENDPOINT_TYPE, "The request was sent to an endpoint of the wrong type.")
+        raise ApiException(
+            ErrorCode.INVALID_REQUEST if api_version == 0 else ErrorCode.MISMATCHED_ENDPOINT_TYPE,
+            "The request was sent to an endpoint of type CONTROLLER, but we wanted an endpoint of type BROKER",
+        )
     if endpoint_type != _CONTROLLERS:
         raise ApiException(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {endpoint_type}")

@@ -30,6 +30,8 @@ from barnabas.protocol.messages.list_groups import ListedGroup, ListGroupsRespon
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from barnabas.protocol.messages.offset_delete import OffsetDeleteResponse
 from barnabas.protocol.messages.offset_fetch import OffsetFetchResponseGroup, OffsetFetchResponseTopics
+from barnabas.protocol.record_batch import Record
+from barnabas.protocol.record_batch_builder import build_batch
 from barnabas.protocol.schema import Message
 from barnabas.security.authorizer.authorizer import Authorizer
 from barnabas.security.request_context import RequestContext
@@ -41,6 +43,8 @@ from tests.unit.controller.controller_harness import ControllerHarness, topic
 TOPIC, GROUP, CLUSTER, TRANSACTIONAL_ID = 29, 30, 31, 53
 ON_PLAINTEXT = 64
 """What everybody who asks for delegation tokens is told there, whatever the rights."""
+LOGGED_IN = 34
+"""There is nothing to log in to any more, whatever the rights."""
 TABLE = HandlerTable("barnabas.broker.apis", SERVED_BY_BROKER)
 
 # What a denied request of tests.peers.every_request is told; nothing at all where the API leaves out what is denied.
@@ -67,6 +71,11 @@ TOLD: dict[ApiKey, set[int]] = {
     ApiKey.DESCRIBE_CONFIGS: {TOPIC, GROUP, CLUSTER},
     ApiKey.DESCRIBE_LOG_DIRS: {CLUSTER},
     ApiKey.CREATE_PARTITIONS: {TOPIC},
+    ApiKey.DESCRIBE_ACLS: {CLUSTER},
+    ApiKey.CREATE_ACLS: {CLUSTER},
+    ApiKey.DELETE_ACLS: {CLUSTER},
+    ApiKey.SASL_HANDSHAKE: {LOGGED_IN},
+    ApiKey.SASL_AUTHENTICATE: {LOGGED_IN},
     ApiKey.CREATE_DELEGATION_TOKEN: {ON_PLAINTEXT},
     ApiKey.RENEW_DELEGATION_TOKEN: {ON_PLAINTEXT},
     ApiKey.EXPIRE_DELEGATION_TOKEN: {ON_PLAINTEXT},
@@ -155,7 +164,7 @@ class World:
             controller=self.harness.controller,
             handlers=ControllerHandlers(SERVED_TO_OWN_BROKER),
             authorizer=self.authorizer,
-            listener_name="CONTROLLER",
+            own_context=lambda key, version: RequestContext(api_key=key, api_version=version),
         )
         self.broker = SimpleNamespace(
             broker_id=1,
@@ -245,7 +254,11 @@ def test_a_denied_request_is_told_what_kafka_tells(key: ApiKey, version: int) ->
     assert codes(answer) == told
     if key is ApiKey.LIST_GROUPS:
         assert answer.groups == []
-    filters = key is ApiKey.INIT_PRODUCER_ID or told == {ON_PLAINTEXT} or not (told or key is ApiKey.DESCRIBE_LOG_DIRS)
+    filters = (
+        key is ApiKey.INIT_PRODUCER_ID
+        or told in ({ON_PLAINTEXT}, {LOGGED_IN})
+        or not (told or key is ApiKey.DESCRIBE_LOG_DIRS)
+    )
     assert bool(world.authorizer.logged) != filters, "what only filters is not logged"
 
 
@@ -262,6 +275,8 @@ def test_a_denied_transaction_is_refused_as_a_whole() -> None:
     world = World("TOPIC:WRITE", "CLUSTER:IDEMPOTENT_WRITE")
     request = request_for(ApiKey.PRODUCE, 12, world.target)
     request.transactional_id = "t"
+    record = Record(0, 0, b"key", b"value", ())
+    request.topic_data[0].partition_data[0].records = build_batch([record], is_transactional=True)
     assert codes(world.ask(request, 12)) == {TRANSACTIONAL_ID}
     request = request_for(ApiKey.INIT_PRODUCER_ID, 5, world.target)
     request.transactional_id = "t"
