@@ -1,0 +1,202 @@
+"""Who a connection speaks for: builders, their serde, mapping rules, names of certificates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from cryptography import x509
+from cryptography.x509.oid import NameOID
+
+from barnabas.security.distinguished_name import MalformedCertificate, format_name, subject_name
+from barnabas.security.java_regex import UnsupportedExpression, compile_java, replace_all
+from barnabas.security.principal import ANONYMOUS, Principal
+from barnabas.security.principal_builder import (
+    AuthenticationContext,
+    DefaultPrincipalBuilder,
+    PrincipalBuilder,
+    PrincipalRefused,
+    missing_methods,
+    session_principal,
+)
+from barnabas.security.principal_serde import InvalidPrincipalBytes, deserialize_principal
+from barnabas.security.ssl_principal_mapper import InvalidMappingRule, NoMatchingRule, SslPrincipalMapper
+from tests.peers.certificates import Authority
+
+AUTHORITY = Authority()
+
+
+def context(**more: Any) -> AuthenticationContext:
+    return AuthenticationContext(
+        **{"listener_name": "SSL", "security_protocol": "SSL", "client_host": "192.0.2.7", **more}
+    )
+
+
+def test_without_certificate_and_sasl_everybody_is_anonymous() -> None:
+    assert session_principal(DefaultPrincipalBuilder(), context()) == ANONYMOUS
+
+
+def test_a_certificate_gives_its_subject_through_the_rules() -> None:
+    alice = AUTHORITY.issue("alice").der
+    assert session_principal(DefaultPrincipalBuilder(), context(peer_certificate_der=alice)).name == "CN=alice"
+    mapped = DefaultPrincipalBuilder(SslPrincipalMapper("RULE:^CN=(.*)$/$1/U"))
+    assert session_principal(mapped, context(peer_certificate_der=alice)) == Principal("User", "ALICE")
+
+
+def test_sasl_comes_before_the_certificate() -> None:
+    given = context(peer_certificate_der=AUTHORITY.issue("alice").der, authorization_id="bob", token_authenticated=True)
+    assert session_principal(DefaultPrincipalBuilder(), given) == Principal("User", "bob", True)
+
+
+def test_nobody_is_everybody() -> None:
+    with pytest.raises(PrincipalRefused, match="everybody"):
+        session_principal(DefaultPrincipalBuilder(), context(authorization_id="*"))
+    star = AUTHORITY.issue("*").der
+    mapped = DefaultPrincipalBuilder(SslPrincipalMapper("RULE:^CN=(.*)$/$1/"))
+    with pytest.raises(PrincipalRefused, match="everybody"):
+        session_principal(mapped, context(peer_certificate_der=star))
+
+
+def test_a_name_without_a_rule_is_refused() -> None:
+    mapped = DefaultPrincipalBuilder(SslPrincipalMapper("RULE:^OU=(.*)$/$1/"))
+    with pytest.raises(PrincipalRefused, match="No rules apply to CN=alice"):
+        session_principal(mapped, context(peer_certificate_der=AUTHORITY.issue("alice").der))
+
+
+class Failing(DefaultPrincipalBuilder):
+    def build(self, context: AuthenticationContext) -> Principal:
+        raise KeyError("team")
+
+
+class Wrong(DefaultPrincipalBuilder):
+    def build(self, context: AuthenticationContext) -> Any:
+        return "User:alice"
+
+
+class Teams(DefaultPrincipalBuilder):
+    def build(self, context: AuthenticationContext) -> Principal:
+        certificate = context.peer_certificate
+        assert certificate is not None
+        return Principal("Team", certificate.subject.rfc4514_string())
+
+
+@pytest.mark.parametrize(("builder", "said"), [(Failing(), "KeyError: 'team'"), (Wrong(), "returned str")])
+def test_a_builder_that_fails_refuses_the_connection(builder: PrincipalBuilder, said: str) -> None:
+    with pytest.raises(PrincipalRefused, match=said):
+        session_principal(builder, context())
+
+
+def test_a_builder_of_ones_own_sees_the_certificate() -> None:
+    der = AUTHORITY.issue("alice").der
+    assert session_principal(Teams(), context(peer_certificate_der=der)) == Principal("Team", "CN=alice")
+
+
+def test_a_builder_without_serde_lacks_it() -> None:
+    class Own:
+        def build(self, context: AuthenticationContext) -> Principal:
+            return ANONYMOUS
+
+    class Derived(PrincipalBuilder):
+        def build(self, context: AuthenticationContext) -> Principal:
+            return ANONYMOUS
+
+    assert missing_methods(Own) == ["serialize", "deserialize"]
+    assert missing_methods(Derived) == ["serialize", "deserialize"]
+    assert missing_methods(Teams) == []
+
+
+@pytest.mark.parametrize(
+    "data", [None, b"", b"\0", b"\0\0\5User", b"\0\0\xff\xff\xff\xff\x0f", b"\xff\xff\5User\2a\0\0"]
+)
+def test_bad_bytes_are_no_principal(data: bytes | None) -> None:
+    with pytest.raises(InvalidPrincipalBytes):
+        deserialize_principal(data)
+
+
+def test_every_cut_of_a_principal_is_refused() -> None:
+    whole = DefaultPrincipalBuilder().serialize(Principal("User", "alice", True))
+    assert deserialize_principal(whole) == Principal("User", "alice", True)
+    for length in range(len(whole)):
+        with pytest.raises(InvalidPrincipalBytes):
+            deserialize_principal(whole[:length])
+
+
+def test_names_are_written_as_java_writes_them() -> None:
+    name = x509.Name(
+        [
+            x509.NameAttribute(NameOID.COUNTRY_NAME, "AT"),
+            x509.NameAttribute(NameOID.ORGANIZATION_NAME, 'Acme, "Inc" <x>'),
+            x509.NameAttribute(NameOID.EMAIL_ADDRESS, "a@b"),
+            x509.NameAttribute(NameOID.COMMON_NAME, " dév #1 "),
+        ]
+    )
+    assert format_name(name.public_bytes()) == (
+        'CN=\\ dév \\#1\\ ,1.2.840.113549.1.9.1=#1603614062,O=Acme\\, \\"Inc\\" \\<x\\>,C=AT'
+    )
+    assert subject_name(AUTHORITY.issue(name).der) == format_name(name.public_bytes())
+
+
+def test_no_prefix_of_a_certificate_is_one() -> None:
+    der = AUTHORITY.issue("alice").der
+    for length in range(40):
+        with pytest.raises(MalformedCertificate):
+            subject_name(der[:length])
+
+
+@pytest.mark.parametrize(
+    ("rules", "said"),
+    [
+        ("RULE:^CN=(.*/$1/", "missing \\)"),
+        ("RULE:[a-z&&[^b]]*/x/", "classes inside of classes"),
+        ("RULE:\\p{IsLatin}*/x/", "is not supported; there are ASCII"),
+        ("RULE:a(?i)b/x/", "is not supported here"),
+        ("RULE:(?x)a b/x/", "the flag x is not supported"),
+        ("RULE:a{,3}/x/", "has to be written"),
+        ("RULE:(a)\\10/x/", "name the group"),
+        ("RULE:\\N/x/", "\\\\N is not supported"),
+        ("RULE:[a/x/", "is not closed"),
+    ],
+)
+def test_rules_that_cannot_be_followed_are_named(rules: str, said: str) -> None:
+    with pytest.raises(InvalidMappingRule, match=said):
+        SslPrincipalMapper(rules)
+
+
+def test_a_replacement_without_its_group_refuses_the_name() -> None:
+    with pytest.raises(ValueError, match="names group 1 and there are 0"):
+        SslPrincipalMapper("RULE:.*/$1/").name_of("CN=a")
+    with pytest.raises(ValueError, match=r"a \$ without a group"):
+        SslPrincipalMapper("RULE:.*/$x/").name_of("CN=a")
+    with pytest.raises(NoMatchingRule):
+        SslPrincipalMapper("RULE:b/x/").name_of("CN=a")
+
+
+@pytest.mark.parametrize(
+    ("expression", "text", "matches"),
+    [
+        (".", "\r", False),
+        ("(?s).", "\r", True),
+        ("\\d", "٣", False),
+        ("(?i)É", "é", False),
+        ("\\Qa.b\\E.", "a.bc", True),
+        ("\\Qa.b", "a.b", True),
+        ("a$", "a\u2028", False),
+        ("[\\h]+", "\u00a0\t", True),
+        ("\\P{Alpha}", "1", True),
+        ("(?<first>a)\\k<first>", "aa", True),
+        ("a++b", "aab", True),
+        ("\\x{1F600}", "😀", True),
+        ("[^]]", "a", None),
+    ],
+)
+def test_expressions_mean_what_they_mean_in_java(expression: str, text: str, matches: bool | None) -> None:
+    if matches is None:
+        with pytest.raises(UnsupportedExpression):
+            compile_java(expression)
+    else:
+        assert (compile_java(expression).fullmatch(text) is not None) is matches
+
+
+def test_every_match_is_replaced_an_empty_one_at_the_end_too() -> None:
+    assert replace_all(compile_java(".*"), "x", "abc") == "xx"
+    assert replace_all(compile_java("(b)|(c)"), "<$1$2>", "abc") == "a<b><c>"
