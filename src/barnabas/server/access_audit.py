@@ -74,6 +74,10 @@ class AccessAuditService:
         """Decisions that could not be written everywhere they should be."""
         return self.audit.dropped
 
+    @property
+    def records_written(self) -> int:
+        return 0 if self._topic is None else self._topic.records_written
+
     def start(self) -> None:
         """The node is a member of the cluster: the topic can be created and appended to."""
         if self._topic is not None:

@@ -6,6 +6,8 @@ import logging
 import sys
 from typing import TYPE_CHECKING
 
+from barnabas.common.printable import printable
+
 if TYPE_CHECKING:
     from barnabas.server.node_config import NodeConfig
 
@@ -15,13 +17,14 @@ _LEVELS = {"WARN": "WARNING"}
 
 
 class _OneLine(logging.Formatter):
-    """What a client sent can never begin a line of its own."""
+    """What a client sent can never begin a line of its own, nor act on a terminal."""
 
     def format(self, record: logging.LogRecord) -> str:
-        message = record.getMessage().replace("\r", "\\r").replace("\n", "\\n")
+        message = printable(record.getMessage())
         line = f"{self.formatTime(record)} {record.levelname} {message} ({record.name})"
         if record.exc_info:
-            line += "\n" + self.formatException(record.exc_info)
+            trace = self.formatException(record.exc_info)
+            line += "".join(f"\n    {printable(part)}" for part in trace.split("\n"))
         return line
 
 
@@ -35,9 +38,11 @@ class _Json(logging.Formatter):
             "logger": record.name,
             "message": record.getMessage(),
         }
+        if (access := getattr(record, "access", None)) is not None:
+            entry["access"] = access
         if record.exc_info:
             entry["exception"] = self.formatException(record.exc_info)
-        return json.dumps(entry, ensure_ascii=False)
+        return json.dumps(entry).replace("\x7f", "\\u007f")
 
 
 def configure_logging(config: NodeConfig) -> None:

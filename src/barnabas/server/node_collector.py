@@ -135,6 +135,11 @@ METRICS: dict[str, MetricInfo] = {
             "gauge",
             "High watermark of the metadata log; -1 while it is not known.",
         ),
+        MetricInfo(
+            "barnabas_access_audit_decisions", "counter", "Decisions that the access audit was told of.", ("decision",)
+        ),
+        MetricInfo("barnabas_access_audit_events", "counter", "Events of the access audit that were written.", ("to",)),
+        MetricInfo("barnabas_access_audit_dropped", "counter", "Decisions that are missing from the access audit."),
     )
 }
 """By name."""
@@ -167,6 +172,7 @@ class NodeCollector(Collector):
         yield from self._partitions()
         yield from self._groups()
         yield from self._controller()
+        yield from self._access_audit()
 
     def _requests(self) -> Iterator[Metric]:
         prefix = "kafka_network_request_metrics"
@@ -252,6 +258,17 @@ class NodeCollector(Collector):
         yield _single("kafka_coordinator_group_offset_expiration", stats.offset_expiration_count)
         yield _single("kafka_coordinator_group_offset_deletion", stats.offset_deletion_count)
         yield _single("kafka_coordinator_group_group_completed_rebalance", stats.completed_rebalance_count)
+
+    def _access_audit(self) -> Iterator[Metric]:
+        """Zeros where nothing is audited: what is watched for is there from the start."""
+        service = self._node.audit
+        decisions, events = _family("barnabas_access_audit_decisions"), _family("barnabas_access_audit_events")
+        decisions.add_metric(("allowed",), 0 if service is None else service.audit.allowed_count)
+        decisions.add_metric(("denied",), 0 if service is None else service.audit.denied_count)
+        events.add_metric(("log",), 0 if service is None else service.lines_written)
+        events.add_metric(("topic",), 0 if service is None else service.records_written)
+        yield from (decisions, events)
+        yield _single("barnabas_access_audit_dropped", 0 if service is None else service.dropped)
 
     def _controller(self) -> Iterator[Metric]:
         image = self._node.metadata.image
