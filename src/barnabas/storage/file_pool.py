@@ -62,8 +62,7 @@ class FilePool:
     def open(self, file: PooledFile) -> int:
         while len(self._open) >= self.files_max:
             self._close_one()
-        fd = os.open(file.path, os.O_RDWR | os.O_CLOEXEC)
-        file._fd = fd
+        fd = file._fd = _open(file)
         file._recent = True
         self._open[file] = None
         return fd
@@ -91,3 +90,21 @@ class FilePool:
                 return
             file._recent = False
             self._open[file] = None
+
+
+def _open(file: PooledFile) -> int:
+    """A file that is renamed learns its new path before another takes the old one: an unchanged path was the right one.
+
+    The cleaner's thread renames while this one opens.
+    """
+    while True:
+        path = file.path
+        try:
+            fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        except FileNotFoundError:
+            if file.path == path:
+                raise
+            continue
+        if file.path == path:
+            return fd
+        os.close(fd)

@@ -83,10 +83,8 @@ class IndexFile:
             self._is_dirty = True
 
     def _read(self) -> bytearray:
-        try:
-            with open(self.path, "rb") as file:
-                data = file.read()
-        except FileNotFoundError:
+        data = self._read_file()
+        if data is None:
             self._is_dirty = True
             return bytearray()
         size = len(data.rstrip(b"\0"))
@@ -97,3 +95,15 @@ class IndexFile:
         if size < len(data):
             self._is_dirty = True
         return bytearray(memoryview(data)[:size])
+
+    def _read_file(self) -> bytes | None:
+        """Read again if the cleaner's thread renamed it meanwhile: another index may have the old name by now."""
+        while True:
+            path = self.path
+            try:
+                with open(path, "rb") as file:
+                    data = file.read()
+            except FileNotFoundError:
+                data = None
+            if self.path == path:
+                return data

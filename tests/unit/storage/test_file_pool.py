@@ -1,0 +1,70 @@
+"""A file that the cleaner's thread renames at the very moment when the loop's thread opens it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from barnabas.storage.file_pool import FilePool, PooledFile
+from barnabas.storage.index_file import IndexFile
+
+
+class Entries(IndexFile):
+    __slots__ = ()
+
+    ENTRY_SIZE = 1
+
+
+def swap(old: PooledFile | Entries, cleaned: Path) -> None:
+    """What a replacement does: the old one moves away and knows it, then another takes its name."""
+    path = old.path
+    os.rename(path, path + ".deleted")
+    old.path = path + ".deleted"
+    os.rename(cleaned, path)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path]:
+    before, cleaned = tmp_path / "0.log", tmp_path / "0.log.swap"
+    before.write_bytes(b"before")
+    cleaned.write_bytes(b"cleaned")
+    return before, cleaned
+
+
+def just_before(monkeypatch: pytest.MonkeyPatch, name: str, first: Callable[[], None]) -> None:
+    """Have ``first`` happen once, between the look at the path and the system's own open."""
+    module, function = ("os", os.open) if name == "os.open" else ("builtins", open)
+    pending = [first]
+
+    def opened(*arguments: Any, **named: Any) -> Any:
+        if pending:
+            pending.pop()()
+        return function(*arguments, **named)
+
+    monkeypatch.setattr(f"{module}.open", opened)
+
+
+def test_a_file_that_is_replaced_while_it_is_opened_stays_the_old_one(
+    files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = PooledFile(FilePool(), str(files[0]))
+    just_before(monkeypatch, "os.open", lambda: swap(old, files[1]))
+    assert os.pread(old.fd(), 100, 0) == b"before"
+    old.close()
+
+
+def test_an_index_that_is_replaced_while_it_is_read_stays_the_old_one(
+    files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = Entries(str(files[0]), 0)
+    just_before(monkeypatch, "open", lambda: swap(old, files[1]))
+    assert bytes(old.entries) == b"before"
+
+
+def test_a_file_that_is_not_there_is_not_waited_for(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        PooledFile(FilePool(), str(tmp_path / "none")).fd()
