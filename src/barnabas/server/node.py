@@ -45,6 +45,7 @@ from barnabas.raft.voter_set import Endpoint as RaftEndpoint
 from barnabas.raft.voter_set import VoterNode, VoterSet
 from barnabas.security.credential_publisher import CredentialPublisher
 from barnabas.security.delegation_tokens import token_hmacs_of
+from barnabas.server.config_encryption import EncryptedConfigsCheck, config_cipher, offered_features
 from barnabas.server.controller_handlers import (
     SERVED_ON_CONTROLLER_LISTENERS,
     SERVED_TO_OWN_BROKER,
@@ -116,6 +117,8 @@ class Node:
         self.authorization = NodeAuthorizer(config, high_watermark=lambda: self.driver.high_watermark)
         self.authorizer = self.authorization.authorizer
         self.own_principal = own_principal(config)
+        self.config_cipher = config_cipher(config)
+        self.encrypted_configs = EncryptedConfigsCheck(self.config_cipher)
         self.descriptors = descriptor_budget(raise_descriptor_limit(), config.barnabas_max_open_files)
         self.logs = LogManager(
             config.log_dirs,
@@ -180,6 +183,7 @@ class Node:
         )
         token_hmacs = token_hmacs_of(config.delegation_token_secret_key)
         self.credentials = CredentialPublisher(clock=self.clock, hmacs=token_hmacs)
+        self.loader.install(self.encrypted_configs)
         for publisher in (self.metadata, self.credentials, defaults, self.replicas, self.groups):
             self.loader.install(publisher)
         self.snapshots = MetadataSnapshots(self.driver)
@@ -197,7 +201,7 @@ class Node:
             incarnation_id=Uuid(os.urandom(16)),
             rack=config.broker_rack,
             directory_ids=self.identity.directory_ids,
-            features=SUPPORTED_FEATURES,
+            features=offered_features(self.config_cipher),
             heartbeat_interval_ms=config.broker_heartbeat_interval_ms,
             metadata_offset=lambda: self.metadata.image.offset,
             controller=self.channel,
@@ -273,6 +277,7 @@ class Node:
             served=SERVED_ON_CONTROLLER_LISTENERS,
             static_configs=config.static,
             protect_access_audit=config.barnabas_audit_topic_enable,
+            config_cipher=self.config_cipher,
         )
 
     def _broker_settings(self) -> BrokerSettings:
@@ -336,7 +341,7 @@ class Node:
                 node_id=self.config.node_id,
                 incarnation_id=Uuid(os.urandom(16)),
                 endpoints=self._advertised_controllers(),
-                features=SUPPORTED_FEATURES,
+                features=offered_features(self.config_cipher),
             )
             await self.lifecycle.register(
                 [
@@ -346,7 +351,9 @@ class Node:
                 self.logs.previous_broker_epoch,
             )
         except ApiException as error:
+            self.encrypted_configs.require_readable(self.metadata.image)
             raise NodeStartError(str(error)) from error
+        self.encrypted_configs.require_readable(self.metadata.image)
         self.replicas.delete_strays()
         self.groups.start()
         self.maintenance.start()
