@@ -91,9 +91,8 @@ def of(policy: Policy, principal: Principal) -> Holdings:
     if text in policy.super_users:
         return Holdings(principal, True, (), policy.allow_everyone)
     by_type: dict[int, list[Rule]] = {}
-    for rule in policy.rules:
-        if rule.binding.principal in (text, WILDCARD_PRINCIPAL):
-            by_type.setdefault(rule.binding.resource_type, []).append(rule)
+    for rule in policy.rules_for(text, WILDCARD_PRINCIPAL):
+        by_type.setdefault(rule.binding.resource_type, []).append(rule)
     accesses: list[Access] = []
     for resource_type in sorted(by_type):
         accesses += _accesses(policy, principal, resource_type, by_type[resource_type])

@@ -79,6 +79,14 @@ class Policy:
         found = self.authorizer.acls(AclBindingFilter(resource_type, name, PatternType.MATCH))
         return [self._by_id[acl_id] for acl_id, _ in found]
 
+    def rules_for(self, *principals: str) -> list[Rule]:
+        """The rules whose principal is one of these, by their text: of the first, then of the next."""
+        return [
+            self._by_id[acl_id]
+            for principal in principals
+            for acl_id, _ in self.authorizer.acls(AclBindingFilter(principal=principal))
+        ]
+
     def is_allowed(self, principal: Principal, host: str, operation: int, resource_type: int, name: str) -> bool:
         context = RequestContext(api_key=ApiKey.DESCRIBE_ACLS, api_version=0, principal=principal, client_host=host)
         return self.authorizer.authorize(
