@@ -18,6 +18,7 @@ from barnabas.security.principal_builder import (
 from barnabas.security.ssl_principal_mapper import InvalidMappingRule, SslPrincipalMapper
 from barnabas.security.tls_settings import TlsError, TlsSettings
 from barnabas.server.listener_security import listener_setting_name, listener_value
+from barnabas.server.node_storage import NodeStartError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,8 +32,11 @@ __all__ = ["TlsProblem", "principal_builder_of", "server_tls_of", "tls_problems"
 _SHOWN_TO_BUILDERS = ("ssl.principal.mapping.rules", "sasl.kerberos.principal.to.local.rules", "ssl.client.auth")
 
 
-class TlsProblem(Exception):
-    """A setting as it was given (perhaps for one listener) and what is wrong with it."""
+class TlsProblem(NodeStartError):
+    """A setting as it was given (perhaps for one listener) and what is wrong with it.
+
+    When the node opens a listener it can only come from a store that was changed since its settings were checked.
+    """
 
     def __init__(self, name: str, what: str, advice: str) -> None:
         super().__init__(f"{name}: {what}" + (f" -> {advice}" if advice else ""))
