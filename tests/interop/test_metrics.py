@@ -12,6 +12,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from barnabas.common.errors import ErrorCode
+from barnabas.protocol.messages.create_acls import AclCreation, CreateAclsRequest
 from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest
@@ -25,7 +26,8 @@ from tests.peers.node_process import free_ports
 
 pytestmark = [pytest.mark.interop, pytest.mark.filterwarnings("ignore::ResourceWarning")]
 
-OURS = "kafka_"
+OURS = ("kafka_", "barnabas_")
+KAFKAS_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 
 
 class MeasuredNode(BarnabasNode):
@@ -155,6 +157,29 @@ def test_groups_are_counted_by_their_state(node: MeasuredNode) -> None:
     assert found["kafka_coordinator_group_num_offsets",] == 1
     assert found["kafka_coordinator_group_offset_commit_total",] == 1
     assert found["kafka_coordinator_group_group_completed_rebalance_total",] >= 1
+
+
+def test_rules_and_decisions_are_counted(node: MeasuredNode) -> None:
+    node.stop()
+    node.change_settings({"authorizer.class.name": KAFKAS_AUTHORIZER, "super.users": "User:ANONYMOUS"})
+    node.start()
+    prefix = "kafka_server_authorizer"
+    before = node.samples()
+    assert before[f"{prefix}_acl_count",] == 0
+    client = RawClient(node.port)
+    rules = [
+        AclCreation(resource_type=2, resource_name=name, principal="User:a", host="*", operation=3, permission_type=3)
+        for name in ("one", "two", "two")
+    ]
+    client.call(CreateAclsRequest(creations=rules))
+    client.close()
+    found = node.samples()
+    assert found[f"{prefix}_acl_count",] == 2
+    asked, allowed, denied = (
+        found[f"{prefix}_authorization_{what}_total",] - before[f"{prefix}_authorization_{what}_total",]
+        for what in ("request", "allowed", "denied")
+    )
+    assert (asked, allowed, denied) == (1, 1, 0)
 
 
 def test_health_readiness_and_paths_that_are_not_there(node: MeasuredNode) -> None:

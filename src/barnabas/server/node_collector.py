@@ -87,6 +87,12 @@ METRICS: dict[str, MetricInfo] = {
             ("listener", "mechanism"),
         ),
         MetricInfo(
+            "kafka_server_socket_server_successful_authentication_no_reauth",
+            "counter",
+            "Logins of clients that are too old to log in again on the same connection.",
+            ("listener", "mechanism"),
+        ),
+        MetricInfo(
             "kafka_server_socket_server_expired_connections_killed",
             "counter",
             "Connections closed because their login had expired.",
@@ -135,6 +141,10 @@ METRICS: dict[str, MetricInfo] = {
             "gauge",
             "High watermark of the metadata log; -1 while it is not known.",
         ),
+        MetricInfo("kafka_server_authorizer_acl_count", "gauge", "ACLs that the authorizer decides by."),
+        MetricInfo("kafka_server_authorizer_authorization_request", "counter", "Decisions that were asked for."),
+        MetricInfo("kafka_server_authorizer_authorization_allowed", "counter", "Decisions that allowed."),
+        MetricInfo("kafka_server_authorizer_authorization_denied", "counter", "Decisions that denied."),
         MetricInfo(
             "barnabas_access_audit_decisions", "counter", "Decisions that the access audit was told of.", ("decision",)
         ),
@@ -172,6 +182,7 @@ class NodeCollector(Collector):
         yield from self._partitions()
         yield from self._groups()
         yield from self._controller()
+        yield from self._authorizer()
         yield from self._access_audit()
 
     def _requests(self) -> Iterator[Metric]:
@@ -209,6 +220,7 @@ class NodeCollector(Collector):
         failed = _family("kafka_server_socket_server_failed_authentication")
         again = _family("kafka_server_socket_server_successful_reauthentication")
         failed_again = _family("kafka_server_socket_server_failed_reauthentication")
+        for_good = _family("kafka_server_socket_server_successful_authentication_no_reauth")
         killed = _family("kafka_server_socket_server_expired_connections_killed")
         for name, listener in list(self._node.listeners.items()):
             security = listener.security
@@ -221,10 +233,11 @@ class NodeCollector(Collector):
                 for mechanism, stats in list(security.sasl.stats.mechanisms.items()):
                     succeeded.add_metric((name, mechanism), stats.successful)
                     failed.add_metric((name, mechanism), stats.failed)
+                    for_good.add_metric((name, mechanism), stats.successful_without_reauthentication)
                     again.add_metric((name, mechanism), stats.reauthentications)
                     failed_again.add_metric((name, mechanism), stats.failed_reauthentications)
                 killed.add_metric((name,), security.sasl.stats.expired_connections_killed)
-        yield from (succeeded, failed, again, failed_again, killed)
+        yield from (succeeded, failed, for_good, again, failed_again, killed)
 
     def _broker_topics(self) -> Iterator[Metric]:
         replicas = self._node.replicas
@@ -258,6 +271,17 @@ class NodeCollector(Collector):
         yield _single("kafka_coordinator_group_offset_expiration", stats.offset_expiration_count)
         yield _single("kafka_coordinator_group_offset_deletion", stats.offset_deletion_count)
         yield _single("kafka_coordinator_group_group_completed_rebalance", stats.completed_rebalance_count)
+
+    def _authorizer(self) -> Iterator[Metric]:
+        """Zeros without an authorizer, and for one of the user's own that does not count."""
+        authorizer = self._node.authorizer
+        acls = authorizer.acl_authorizer
+        allowed, denied = getattr(authorizer, "allowed_count", 0), getattr(authorizer, "denied_count", 0)
+        prefix = "kafka_server_authorizer"
+        yield _single(f"{prefix}_acl_count", 0 if acls is None else acls.acl_count)
+        yield _single(f"{prefix}_authorization_request", allowed + denied)
+        yield _single(f"{prefix}_authorization_allowed", allowed)
+        yield _single(f"{prefix}_authorization_denied", denied)
 
     def _access_audit(self) -> Iterator[Metric]:
         """Zeros where nothing is audited: what is watched for is there from the start."""
