@@ -153,8 +153,8 @@ def test_acl_command_works_as_against_a_real_kafka(node: BarnabasNode, tmp_path:
             delete(client)
         for line in SCRIPT:
             expected = acl_command(theirs.bootstrap, *line.split())
-            assert expected, line
             assert acl_command(node.bootstrap, *line.split()) == expected, line
+        assert len(expected) > 5
         assert described(node) == described(theirs)
     finally:
         theirs.stop()

@@ -12,6 +12,7 @@ from barnabas.common.config_value import Password
 from barnabas.security.principal import ANONYMOUS, Principal
 from barnabas.security.request_context import RequestContext
 from barnabas.server.listener_security import listener_value
+from barnabas.server.node_storage import NodeStartError
 
 if TYPE_CHECKING:
     from barnabas.protocol.api_keys import ApiKey
@@ -42,12 +43,12 @@ def own_principal(config: NodeConfig) -> Principal:
 
     PLAINTEXT: ANONYMOUS. SASL: the user of the listener's JAAS line for ``sasl.mechanism.controller.protocol``. SSL:
     the name in the node's own certificate, mapped. Where the credentials don't say who they are for (a token that is
-    fetched from somewhere), it is ANONYMOUS.
+    fetched from somewhere), it is ANONYMOUS. Raises NodeStartError when the builder refuses.
     """
     endpoint = config.controller_listeners[0]
     if endpoint.security_protocol == "PLAINTEXT":
         return ANONYMOUS
-    from barnabas.security.principal_builder import AuthenticationContext, session_principal
+    from barnabas.security.principal_builder import AuthenticationContext, PrincipalRefused, session_principal
     from barnabas.server.tls_settings import principal_builder_of
 
     uses_sasl = endpoint.security_protocol.startswith("SASL_")
@@ -63,7 +64,10 @@ def own_principal(config: NodeConfig) -> Principal:
         authorization_id=user,
         sasl_mechanism=mechanism,
     )
-    return session_principal(principal_builder_of(config, endpoint.listener), context)
+    try:
+        return session_principal(principal_builder_of(config, endpoint.listener), context)
+    except PrincipalRefused as error:
+        raise NodeStartError(f"this node's own broker gets no principal on {endpoint.listener}: {error}") from error
 
 
 def _jaas_user(config: NodeConfig, endpoint: Endpoint, mechanism: str) -> str | None:
