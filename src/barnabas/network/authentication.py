@@ -5,7 +5,7 @@
   guesses passwords waits. Meanwhile nothing more is read, and nothing else on the node waits.
 - A session that has expired ends with the next request that is not a re-authentication (KIP-368).
 
-Failures are logged at INFO, at most a few per listener in ten seconds; the rest is counted.
+Failures are counted by mechanism; the listener says some of them in the log (``network.refusal_log``).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Awaitable
 
-    from barnabas.network.connection import Answer, Connection, RequestProcessor
+    from barnabas.network.connection import Answer, Connection, ConnectionOwner
     from barnabas.security.principal import Principal
     from barnabas.security.principal_builder import PrincipalBuilder
     from barnabas.security.sasl.sasl_authenticator import Login, Outcome
@@ -56,6 +56,7 @@ class Authentication:
         "_expires_at",
         "_loop",
         "_next_reauthentication",
+        "_owner",
         "_processor",
         "_sasl",
         "_security",
@@ -64,13 +65,14 @@ class Authentication:
     def __init__(
         self,
         connection: Connection,
-        processor: RequestProcessor,
+        owner: ConnectionOwner,
         security: ConnectionSecurity,
         sasl: SaslListener,
         loop: asyncio.AbstractEventLoop,
     ) -> None:
         self._connection = connection
-        self._processor = processor
+        self._owner = owner
+        self._processor = owner.processor
         self._security = security
         self._sasl = sasl
         self._loop = loop
@@ -178,7 +180,7 @@ class Authentication:
             stats.failed_reauthentications += 1
         else:
             stats.failed += 1
-        self._sasl.failure_log.failed(self._connection.peer, mechanism, reason, self._loop.time())
+        self._owner.login_failed(self._connection, f"{mechanism}: {reason}" if mechanism else reason)
         self._connection.end_after(self._sasl.failure_delay_ms / 1000, answer)
 
     def _took_too_long(self) -> None:

@@ -65,6 +65,10 @@ class ConnectionOwner(Protocol):
 
     def closed(self, connection: Connection) -> None: ...
 
+    def login_failed(self, connection: Connection, reason: str) -> None:
+        """Told of a failed SASL login. ``reason`` has no secret in it, nor whether the user exists."""
+        ...
+
 
 class Connection(asyncio.BufferedProtocol):
     __slots__ = (
@@ -202,7 +206,7 @@ class Connection(asyncio.BufferedProtocol):
         from barnabas.network.authentication import Authentication  # Only a listener with SASL needs it.
 
         self._reader.set_maximum(min(sasl.receive_bytes_max, self._owner.request_bytes_max), _SASL_LIMIT)
-        self._authentication = Authentication(self, self._owner.processor, security, sasl, self._loop)
+        self._authentication = Authentication(self, self._owner, security, sasl, self._loop)
         self._processor = self._authentication
 
     def authenticated(self, principal: Principal, mechanism: str) -> None:

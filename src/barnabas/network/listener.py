@@ -179,6 +179,10 @@ class Listener:
         self.authentications_failed += 1
         self.refusals.refused(connection.peer_host, connection.peer_port, reason, asyncio.get_running_loop().time())
 
+    def login_failed(self, connection: Connection, reason: str) -> None:
+        """SASL counts its logins itself; the log is the same."""
+        self.refusals.refused(connection.peer_host, connection.peer_port, reason, asyncio.get_running_loop().time())
+
     def _is_let_in(self, connection: Connection) -> bool:
         reason = self._authenticate(connection)
         if reason is not None:

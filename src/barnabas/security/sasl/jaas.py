@@ -7,7 +7,7 @@ The lexer follows ``java.io.StreamTokenizer`` with Kafka's settings, because lin
   value: ``password=1234`` is refused, ``password="1234"`` is not;
 - ``//``, ``/* */`` and, as in Java, a single ``/`` begin comments.
 
-Messages are Kafka's; none contains a value.
+Messages are Kafka's but for one: what may be a piece of a value is not repeated.
 """
 
 from __future__ import annotations
@@ -74,11 +74,12 @@ def _options(tokens: _Tokens) -> dict[str, str]:
         token = tokens.take()
         if token.symbol == ";":
             return options
-        value = tokens.take().word if tokens.take().symbol == "=" else None
+        if token.word is None or tokens.take().symbol != "=":
+            # It may be a piece of a value that lacks its quotes: it is not shown.
+            raise InvalidJaasConfig("An option of the JAAS config is not of the form key=value (quote the value)")
+        value = tokens.take().word
         if value is None:
-            raise InvalidJaasConfig(f"Value not specified for key '{token.word}' in JAAS config")
-        if token.word is None:
-            raise InvalidJaasConfig("A value has no key in the JAAS config")
+            raise InvalidJaasConfig(f"Value not specified for key '{token.word}' in JAAS config (quote it)")
         options[token.word] = value
     raise InvalidJaasConfig("JAAS config entry not terminated by semi-colon")
 

@@ -5,7 +5,6 @@ Made once when the listener opens; each connection gets its authenticator from i
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -15,12 +14,7 @@ if TYPE_CHECKING:
     from barnabas.common.clock import Clock
     from barnabas.security.sasl.sasl_server import SaslServer
 
-__all__ = ["AuthenticationStats", "FailureLog", "MechanismStats", "SaslListener", "SaslMechanism"]
-
-log = logging.getLogger(__name__)
-
-_LOG_WINDOW_S = 10.0
-_LOGGED_PER_WINDOW = 10
+__all__ = ["AuthenticationStats", "MechanismStats", "SaslListener", "SaslMechanism"]
 
 
 class MechanismStats:
@@ -56,30 +50,6 @@ class AuthenticationStats:
         return self.mechanisms[mechanism]
 
 
-class FailureLog:
-    """Failed logins of one listener, a few lines per ten seconds: who guesses must not fill the disk."""
-
-    __slots__ = ("_in_window", "_listener", "_suppressed", "_window_began")
-
-    def __init__(self, listener: str) -> None:
-        self._listener = listener
-        self._window_began = 0.0
-        self._in_window = 0
-        self._suppressed = 0
-
-    def failed(self, peer: str, mechanism: str, reason: str, now: float) -> None:
-        if now - self._window_began >= _LOG_WINDOW_S:
-            if self._suppressed:
-                log.info("%d more authentications failed on listener %s", self._suppressed, self._listener)
-            self._window_began, self._in_window, self._suppressed = now, 0, 0
-        if self._in_window >= _LOGGED_PER_WINDOW:
-            self._suppressed += 1
-            return
-        self._in_window += 1
-        by = f" by {mechanism}" if mechanism else ""
-        log.info("authentication of %s on listener %s%s failed: %s", peer, self._listener, by, reason)
-
-
 @dataclass(frozen=True, slots=True)
 class SaslMechanism:
     """``make_server`` makes the server's side of one exchange."""
@@ -102,8 +72,6 @@ class SaslListener:
     close: Callable[[], None] = lambda: None
     """Ends what the mechanisms run beside the connections (a key refresh)."""
     stats: AuthenticationStats = field(init=False)
-    failure_log: FailureLog = field(init=False)
 
     def __post_init__(self) -> None:
         self.stats = AuthenticationStats(self.mechanisms)
-        self.failure_log = FailureLog(self.name)
