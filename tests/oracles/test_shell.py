@@ -1,0 +1,100 @@
+"""``barnabas shell`` and ``barnabas access`` on directories that real nodes left."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from barnabas.cli import access, shell
+from tests.oracles.archives import unpack
+
+pytestmark = pytest.mark.oracle
+
+DATA = Path(__file__).parent / "data" / "kraft"
+
+
+@pytest.fixture(scope="module")
+def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("kraft")
+    for name in ("storage-a", "storage-c", "storage-d"):
+        unpack(DATA / f"{name}.tar.xz", directory)
+    return directory
+
+
+@pytest.fixture(scope="module")
+def recorded(unpacked: Path) -> dict[str, str]:
+    """What Kafka's shell printed for each command, which stand as comments at the head of the file."""
+    lines = (unpacked / "storage-a" / "metadata-shell.txt").read_text().splitlines()
+    commands = [line.removeprefix("#> ") for line in lines if line.startswith("#> ")]
+    outputs = "\n".join(line for line in lines if not line.startswith("#")).split("\n>> ")[1:]
+    return dict(zip(commands, outputs, strict=False))
+
+
+def test_it_prints_what_kafkas_shell_prints(
+    unpacked: Path, recorded: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = str(unpacked / "storage-a" / "controller-3000")
+    assert len(recorded) > 10
+    for command, expected in recorded.items():
+        assert shell.main(["--directory", directory, "--show-secrets", *command.split()]) == 0
+        printed = capsys.readouterr().out
+        if command == "tree image/clientQuotas":  # Theirs has no name for a default, and shows nothing below it.
+            default = "user(<default>):\n  controller_mutation_rate:\n    10.0\n"
+            assert default in printed
+            printed = ":\n" + printed.replace(default, "")
+        assert printed == expected.rstrip("\n") + "\n", command
+
+
+def test_an_acl_is_found_under_kip_801s_path_too(
+    unpacked: Path, recorded: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = str(unpacked / "storage-a" / "controller-3000" / "__cluster_metadata-0")
+    lines = recorded["tree image/acls/byId"].splitlines()
+    for acl_id, text in zip(lines[::2], lines[1::2], strict=True):
+        assert shell.main([directory, "cat", f"/acl/id/{acl_id.removesuffix(':')}"]) == 0
+        assert capsys.readouterr().out == text.strip() + "\n"
+
+
+@pytest.mark.parametrize("path", ["storage-a/broker-1-dir0", "storage-c/controller-3002", "storage-d/controller-1"])
+def test_every_directory_can_be_read_to_the_end(unpacked: Path, path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert shell.main([str(unpacked / path), "tree", "/"]) == 0
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    assert "metadataVersion" in captured.out
+
+
+def explained(unpacked: Path, capsys: pytest.CaptureFixture[str], *question: str) -> tuple[int, dict[str, object]]:
+    directory = str(unpacked / "storage-a" / "controller-3000")
+    status = access.main(["explain", *question, "--directory", directory, "--output", "json"])
+    return status, json.loads(capsys.readouterr().out)
+
+
+def test_the_rule_of_a_real_log_is_named(unpacked: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bob = ["--principal", "User:bob", "--host", "127.0.0.1", "--resource", "Topic:t-one", "--operation", "read"]
+    status, answer = explained(unpacked, capsys, *bob)
+    assert (status, answer["allowed"], answer["reason"]) == (3, False, "deny-rule")
+    assert answer["rule"] == {
+        "id": "pHz7IMOVSVa1wo37DhBnXA",
+        "permission": "DENY",
+        "principal": "User:bob",
+        "host": "127.0.0.1",
+        "operation": "READ",
+        "resource_type": "TOPIC",
+        "name": "t-one",
+        "pattern_type": "LITERAL",
+    }
+    anybody = ["--principal", "User:x", "--resource", "group:any", "--operation", "DESCRIBE"]
+    status, answer = explained(unpacked, capsys, *anybody)
+    assert (status, answer["why"]) == (0, "ALLOW every user Read on Group:* (all) from any host; Read implies Describe")
+    assert answer["source"]["rules"] == 13  # type: ignore[index]
+
+
+def test_tables_break_no_name_when_they_are_piped(unpacked: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    directory = str(unpacked / "storage-a" / "controller-3000")
+    assert access.main(["of", "User:alice", "--directory", directory, "--super-users", ""]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "What User:alice may do"
+    assert any(line.startswith("Topic:pay* (prefix)") and "81nmSKGVT1m299Y5Hlzhgw" in line for line in lines)
+    assert all(line == line.rstrip() for line in lines)

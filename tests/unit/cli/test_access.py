@@ -1,0 +1,153 @@
+"""``barnabas access``: the command line, its mistakes, its statuses, and what it says beside the answer."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from barnabas.access.words import parse_host, parse_operation, parse_principal, parse_resource, parse_super_users
+from barnabas.cli.access import main
+from barnabas.common.acl import AclBinding
+from barnabas.common.uuid import Uuid
+from barnabas.metadata.image.acls import acl_record
+from barnabas.metadata.image.record_writer import ApiMessageAndVersion
+from barnabas.protocol.records.feature_level_record import FeatureLevelRecord
+from barnabas.server.metadata_record_serde import MetadataRecordSerde
+from barnabas.storage.bootstrap_file import write_bootstrap_file
+
+EXPLAIN = ["explain", "--principal", "User:alice", "--resource", "Topic:orders", "--operation", "read"]
+
+
+@pytest.fixture
+def snapshot(tmp_path: Path) -> str:
+    """A snapshot file with a rule that has markup and a control character in its name."""
+    rules = [
+        AclBinding(2, "orders", 3, "User:alice", "10.0.0.1", 3, 3),
+        AclBinding(2, "[red]orders\x1b", 3, "User:[bold]mallory", "*", 3, 3),
+    ]
+    messages = [FeatureLevelRecord(name="metadata.version", feature_level=30)]
+    messages += [acl_record(Uuid.from_int(1 << 100 | i), rule) for i, rule in enumerate(rules)]  # type: ignore[misc]
+    records = [ApiMessageAndVersion(message, 0) for message in messages]
+    write_bootstrap_file(str(tmp_path), records, serde=MetadataRecordSerde(), now_ms=1)
+    return str(tmp_path / "bootstrap.checkpoint")
+
+
+def test_the_exit_status_tells_a_script_what_was_decided(snapshot: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*EXPLAIN, "--host", "10.0.0.1", "--snapshot", snapshot]) == 0
+    assert capsys.readouterr().out.startswith("ALLOWED  Read on Topic:orders for User:alice from 10.0.0.1\nbecause  ")
+    assert main([*EXPLAIN, "--host", "::ffff:10.0.0.1", "--snapshot", snapshot]) == 0
+    assert main([*EXPLAIN, "--snapshot", snapshot]) == 3
+    out = capsys.readouterr().out
+    assert "DENIED" in out
+    assert "other host  ALLOW User:alice Read on Topic:orders from 10.0.0.1" in out
+
+
+def test_what_decides_beside_the_rules_can_be_given(
+    snapshot: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*EXPLAIN, "--snapshot", snapshot]) == 3
+    assert "super.users and allow.everyone.if.no.acl.found are not known" in capsys.readouterr().err
+    assert main([*EXPLAIN, "--snapshot", snapshot, "--super-users", "User:bob;User:alice"]) == 0
+    captured = capsys.readouterr()
+    assert "is a super user" in captured.out
+    assert captured.err == ""
+    config = tmp_path / "server.properties"
+    config.write_text("super.users=User:alice\nallow.everyone.if.no.acl.found=TRUE\n")
+    with_config = ["--snapshot", snapshot, "--config", str(config)]
+    assert main([*EXPLAIN, *with_config]) == 0
+    assert (
+        main(["explain", "--principal", "User:x", "--resource", "Topic:new", "--operation", "read", *with_config]) == 0
+    )
+    assert main(["who", "Topic:new", *with_config, "--no-allow-everyone", "-o", "json"]) == 0
+    answer = json.loads(capsys.readouterr().out.partition("\n{")[2].join(["{", ""]))
+    assert (answer["default_allows"], answer["source"]["super_users"]) == (False, ["User:alice"])
+
+
+def test_a_server_properties_is_enough_for_its_node(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = tmp_path / "server.properties"
+    config.write_text(f"log.dirs={tmp_path}/data,{tmp_path}/more\nsuper.users=nobody\n")
+    assert main([*EXPLAIN, "--config", str(config)]) == 1
+    assert f"{tmp_path}/data: there is no such file or directory" in capsys.readouterr().err
+    config.write_text("node.id=1\n")
+    assert main([*EXPLAIN, "--config", str(config)]) == 1
+    assert "says nowhere" in capsys.readouterr().err
+
+
+def test_names_from_outside_neither_color_nor_move(snapshot: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["of", "User:[bold]mallory", "--snapshot", snapshot]) == 0
+    assert r"Topic:[red]orders\x1b" in capsys.readouterr().out
+    assert main(["who", "Topic:[red]orders\x1b", "--snapshot", snapshot]) == 0
+    assert "User:[bold]mallory" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        ([*EXPLAIN], 2, "where are the rules?"),
+        ([*EXPLAIN, "--snapshot", "a", "--directory", "b"], 2, "only one of them"),
+        ([*EXPLAIN, "--snapshot", "a", "--super-users", "alice"], 2, "--super-users: 'alice' is not a principal"),
+        ([*EXPLAIN, "--snapshot", "no-such-file"], 1, "there is no such file or directory"),
+        ([*EXPLAIN, "--config", "no-such-file"], 1, "can't read no-such-file"),
+        ([*EXPLAIN, "--bootstrap-server", "nowhere"], 1, "is not host:port"),
+        ([*EXPLAIN, "--command-config", "no-such-file"], 1, "can't read no-such-file"),
+        (["explain", "--principal", "User:alice"], 2, "--resource"),
+        (["bogus"], 2, "bogus"),
+        (["who", "Topic:x", "--output", "xml"], 2, "xml"),
+        (["who", "Toopic:x"], 2, "did you mean Topic?"),
+        (["who", "Topic"], 2, "names no resource"),
+        (["who", "Topic:x", "--operation", "all"], 2, "access who shows all"),
+        (["of", "alice"], 2, "write Type:name"),
+    ],
+)
+def test_mistakes_end_with_a_status_and_say_what_to_do(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], status: int, message: str
+) -> None:
+    assert main(arguments) == status
+    captured = capsys.readouterr()
+    assert message in " ".join((captured.err + captured.out).split())
+
+
+def test_help_is_no_mistake(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    assert "explain" in capsys.readouterr().out
+
+
+# ---- words -------------------------------------------------------------------------------------------------------
+
+
+def test_resources_are_read_in_every_spelling() -> None:
+    for text in ("TransactionalId:a:b", "transactional_id:a:b", "TRANSACTIONAL-ID:a:b"):
+        assert str(parse_resource(text)) == "TransactionalId:a:b"
+    assert str(parse_resource("cluster")) == str(parse_resource("Cluster:kafka-cluster")) == "Cluster:kafka-cluster"
+    assert parse_resource("topic:*").name == "*"
+    for wrong in ("", "Topic:", "any:x", "unknown:x", "Cluster:other", "orders"):
+        with pytest.raises(ValueError):
+            parse_resource(wrong)
+
+
+def test_operations_are_read_in_every_spelling() -> None:
+    assert {parse_operation(text).name for text in ("DescribeConfigs", "describe_configs", "DESCRIBE-CONFIGS")} == {
+        "DESCRIBE_CONFIGS"
+    }
+    for wrong in ("", "all", "ANY", "unknown", "reed"):
+        with pytest.raises(ValueError):
+            parse_operation(wrong)
+
+
+def test_hosts_become_what_kafka_compares_with() -> None:
+    assert parse_host("::1") == "0:0:0:0:0:0:0:1"
+    assert parse_host("::ffff:10.0.0.1") == parse_host("10.0.0.1") == "10.0.0.1"
+    assert parse_host("*") == "*"
+    for wrong in ("", "localhost", "10.0.0", "10.0.0.0/8"):
+        with pytest.raises(ValueError):
+            parse_host(wrong)
+
+
+def test_principals_split_at_the_first_colon_and_nobody_is_everybody() -> None:
+    assert parse_principal("User:CN=a:b") == ("User", "CN=a:b", False)
+    for wrong in ("", "User", "User:", ":alice", "User:*"):
+        with pytest.raises(ValueError):
+            parse_principal(wrong)
+    assert parse_super_users(" User:a ;; User:CN=b,O=c ") == {"User:a", "User:CN=b,O=c"}

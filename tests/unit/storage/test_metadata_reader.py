@@ -1,0 +1,192 @@
+"""Reading a node's metadata beside it: what may be missing at the end, and what must not."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from barnabas.common.uuid import Uuid
+from barnabas.metadata.image.record_writer import ApiMessageAndVersion
+from barnabas.protocol.records.access_control_entry_record import AccessControlEntryRecord
+from barnabas.protocol.records.begin_transaction_record import BeginTransactionRecord
+from barnabas.protocol.records.end_transaction_record import EndTransactionRecord
+from barnabas.protocol.records.feature_level_record import FeatureLevelRecord
+from barnabas.protocol.records.remove_access_control_entry_record import RemoveAccessControlEntryRecord
+from barnabas.raft.batch_accumulator import BatchAccumulator
+from barnabas.raft.replica_key import OffsetAndEpoch
+from barnabas.server.metadata_record_serde import MetadataRecordSerde
+from barnabas.storage.bootstrap_file import write_bootstrap_file
+from barnabas.storage.errors import CorruptFileError, StorageError
+from barnabas.storage.metadata_log import MetadataLog
+from barnabas.storage.metadata_reader import read_metadata
+from barnabas.storage.snapshot_file import RawSnapshotWriter, SnapshotWriter
+
+VERSION = FeatureLevelRecord(name="metadata.version", feature_level=30)
+
+
+def acl(number: int) -> AccessControlEntryRecord:
+    return AccessControlEntryRecord(
+        id=Uuid.from_int(1000 + number), resource_type=2, resource_name=f"t{number}", pattern_type=3,
+        principal="User:alice", host="*", operation=3, permission_type=3,
+    )  # fmt: skip
+
+
+class Log:
+    """A metadata log with a batch for each call."""
+
+    def __init__(self, folder: Path, **options: Any) -> None:
+        self.log = MetadataLog(str(folder), **options)
+        self.path = Path(self.log.directory) / f"{0:020d}.log"
+
+    def append(self, *messages: Any) -> None:
+        accumulator = BatchAccumulator(
+            epoch=1, base_offset=self.log.end_offset, serde=MetadataRecordSerde(), batch_max_bytes=1 << 20,
+            batch_max_records=1000,
+        )  # fmt: skip
+        accumulator.append([ApiMessageAndVersion(message, 0) for message in messages], 5, is_atomic=True)
+        for batch in accumulator.drain():
+            self.log.append(batch)
+
+    def snapshot(self, messages: Sequence[Any], *, offset: int | None = None) -> Path:
+        end = self.log.end_offset if offset is None else offset
+        raw = RawSnapshotWriter(self.log.directory, OffsetAndEpoch(end, 1), token="x")
+        writer = SnapshotWriter(raw, last_contained_log_timestamp=5, now_ms=9, serde=MetadataRecordSerde())
+        writer.append([ApiMessageAndVersion(message, 0) for message in messages])
+        writer.freeze()
+        return Path(raw.path)
+
+
+def names(path: Path | str) -> list[str]:
+    return sorted(binding.name for binding in read_metadata(str(path)).image.acls.by_id.values())
+
+
+def test_the_log_alone_and_what_was_removed_again(tmp_path: Path) -> None:
+    log = Log(tmp_path)
+    log.append(VERSION)
+    log.append(acl(1), acl(2))
+    log.append(RemoveAccessControlEntryRecord(id=acl(1).id))
+    found = read_metadata(str(tmp_path))
+    assert (found.source, found.incomplete) == (log.log.directory, None)
+    assert tuple(found.image.provenance) == (3, 1, 5, True)
+    for path in (tmp_path, log.log.directory, log.path, f"{tmp_path}/"):
+        assert names(path) == ["t2"]
+
+
+def test_the_newest_snapshot_and_the_log_behind_it(tmp_path: Path) -> None:
+    log = Log(tmp_path, segment_bytes=200)
+    log.append(VERSION)
+    log.append(acl(1))
+    log.snapshot([VERSION], offset=1)
+    newest = log.snapshot([VERSION, acl(7)])
+    log.append(acl(2), RemoveAccessControlEntryRecord(id=acl(7).id))
+    log.append(acl(3))
+    assert len(list(Path(log.log.directory).glob("*.log"))) > 1
+    assert names(tmp_path) == ["t2", "t3"]
+    assert names(newest) == ["t7"]
+    assert read_metadata(str(newest)).image.offset == 1
+
+
+def test_the_voters_checkpoint_is_no_snapshot_of_anything(tmp_path: Path) -> None:
+    log = Log(tmp_path)
+    log.snapshot([], offset=0)
+    log.append(VERSION, acl(1))
+    assert names(tmp_path) == ["t1"]
+
+
+def test_a_bootstrap_file(tmp_path: Path) -> None:
+    records = [ApiMessageAndVersion(VERSION, 0)]
+    write_bootstrap_file(str(tmp_path), records, serde=MetadataRecordSerde(), now_ms=1)
+    image = read_metadata(str(tmp_path / "bootstrap.checkpoint")).image
+    assert (image.features.level("metadata.version"), image.offset) == (30, -1)
+
+
+def test_a_torn_tail_is_left_out_wherever_it_is_torn(tmp_path: Path) -> None:
+    log = Log(tmp_path)
+    log.append(VERSION, acl(1))
+    whole = log.path.stat().st_size
+    log.append(acl(2))
+    data = log.path.read_bytes()
+    for size in range(whole + 1, len(data)):
+        log.path.write_bytes(data[:size])
+        found = read_metadata(str(tmp_path))
+        assert [b.name for b in found.image.acls.by_id.values()] == ["t1"]
+        assert found.incomplete is not None
+    broken = bytearray(data)
+    broken[-3] ^= 1
+    log.path.write_bytes(broken)
+    assert names(tmp_path) == ["t1"]
+    log.path.write_bytes(data + bytes(100))  # Room that was made for more.
+    assert names(tmp_path) == ["t1", "t2"]
+
+
+def test_the_same_in_the_middle_of_the_log_is_an_error(tmp_path: Path) -> None:
+    log = Log(tmp_path, segment_bytes=150)
+    log.append(VERSION)
+    log.append(acl(1))
+    log.append(acl(2))
+    os.truncate(log.path, log.path.stat().st_size - 1)
+    with pytest.raises(CorruptFileError, match="ends inside a batch"):
+        read_metadata(str(tmp_path))
+
+
+def test_a_log_whose_beginning_is_gone_needs_a_snapshot(tmp_path: Path) -> None:
+    log = Log(tmp_path, segment_bytes=150)
+    log.append(VERSION)
+    log.append(acl(1))
+    log.append(acl(2))
+    log.path.unlink()
+    with pytest.raises(StorageError, match="nothing tells what came before"):
+        read_metadata(str(tmp_path))
+
+
+def test_a_transaction_takes_effect_when_it_ends(tmp_path: Path) -> None:
+    log = Log(tmp_path)
+    log.append(VERSION, BeginTransactionRecord(name="x"), acl(1))
+    log.append(acl(2))
+    found = read_metadata(str(tmp_path))
+    assert len(found.image.acls) == 0
+    assert found.incomplete == "the transaction that began at offset 1 has not ended"
+    log.append(EndTransactionRecord())
+    assert names(tmp_path) == ["t1", "t2"]
+
+
+def test_a_record_that_can_not_be_applied_is_named(tmp_path: Path) -> None:
+    log = Log(tmp_path)
+    log.append(VERSION, RemoveAccessControlEntryRecord(id=acl(1).id))
+    with pytest.raises(CorruptFileError, match="record at offset 1 can't be used: there is no ACL"):
+        read_metadata(str(tmp_path))
+
+
+def test_a_file_that_goes_away_meanwhile_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = Log(tmp_path)
+    log.append(VERSION, acl(1))
+    old = log.snapshot([VERSION, acl(1)])
+    log.append(acl(2))
+    from barnabas.storage import metadata_reader
+
+    listed = metadata_reader.list_snapshots
+
+    def and_then_delete(directory: str) -> Any:
+        found = listed(directory)
+        old.unlink(missing_ok=True)
+        return found
+
+    monkeypatch.setattr(metadata_reader, "list_snapshots", and_then_delete)
+    assert names(tmp_path) == ["t1", "t2"]
+
+
+def test_nothing_is_written(tmp_path: Path) -> None:
+    log = Log(tmp_path)
+    log.append(VERSION, acl(1))
+    log.log.flush()
+    with log.path.open("ab") as file:
+        file.write(b"half a batch")
+    before = {path: (path.stat().st_size, path.stat().st_mtime_ns) for path in Path(log.log.directory).iterdir()}
+    read_metadata(str(tmp_path))
+    assert {
+        path: (path.stat().st_size, path.stat().st_mtime_ns) for path in Path(log.log.directory).iterdir()
+    } == before
