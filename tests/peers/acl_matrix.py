@@ -139,7 +139,7 @@ def parse_rights(text: str, me: str, world: World | None = None) -> Iterable[Acl
         if name.endswith("..."):
             name, pattern = name[:-3], PatternType.PREFIXED
         host = next((word[1:] for word in rest if word[0] == "@"), "*")
-        principal = next((word[1:] for word in rest if word[0] == "%"), f"User:{me}")
+        principal = next((word[1:].replace("{me}", me) for word in rest if word[0] == "%"), f"User:{me}")
         yield AclBinding(ResourceType[kind], name, pattern, principal, host, AclOperation[operation], permission)
 
 
@@ -277,7 +277,7 @@ def is_of_the_stage(part: Any) -> bool:
 
 def ordered(items: list[Any]) -> list[Any]:
     if items and all(isinstance(item, dict) and any(name in item for name in _NAMES) for item in items):
-        return sorted(items, key=repr)
+        return sorted(items, key=lambda item: ([str(item.get(name)) for name in _NAMES], repr(item)))
     return items
 
 

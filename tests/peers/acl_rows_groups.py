@@ -15,6 +15,14 @@ SOME_TOPICS = (
     "{also}; DESCRIBE TOPIC orders; READ TOPIC other",
 )
 
+NAMED_BY_ASTERISK = (
+    "DESCRIBE GROUP *",
+    "DESCRIBE GROUP *...",
+    "ALL GROUP *; deny READ GROUP *...",
+    "READ GROUP *...; deny DESCRIBE GROUP *a",
+    "DESCRIBE GROUP *a; deny ALL GROUP *",
+)
+
 
 def some_topics(also: str) -> tuple[str, ...]:
     return tuple(rights.format(also=also) for rights in SOME_TOPICS)
@@ -142,6 +150,20 @@ def _administration() -> Rows:
     )
     return [
         Row("DescribeGroups", ApiKey.DESCRIBE_GROUPS, both, describe, (0, 2, 5, 6)),
+        Row(
+            "DescribeGroups named by an asterisk",
+            ApiKey.DESCRIBE_GROUPS,
+            {"groups": ["*", "a"], "include_authorized_operations": True},
+            NAMED_BY_ASTERISK,
+            (5, 6),
+        ),
+        Row(
+            "DescribeGroups with an asterisk before the name",
+            ApiKey.DESCRIBE_GROUPS,
+            {"groups": ["*a"], "include_authorized_operations": True},
+            NAMED_BY_ASTERISK,
+            (5, 6),
+        ),
         Row("DescribeGroups with bits", ApiKey.DESCRIBE_GROUPS, with_bits, (*describe, *bits), (2, 3, 5, 6)),
         Row(
             "ListGroups",

@@ -34,29 +34,40 @@ from barnabas.protocol.messages.offset_commit import (
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tests.interop.raw_client import RawClient
 from tests.peers import acl_rows_admin, acl_rows_data, acl_rows_groups
-from tests.peers.acl_matrix import ADMIN, PASSWORD, Case, World, cases_of, comparable
+from tests.peers.acl_matrix import ADMIN, PASSWORD, Case, Rows, World, cases_of, comparable
 from tests.peers.acl_rows_admin import TOKEN_OWNERS
 from tests.peers.acl_rows_data import BATCH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from barnabas.common.acl import AclBinding
     from tests.peers.node_process import NodeProcess
 
-__all__ = ["CLOSED", "SILENT", "Stage", "all_rows", "log_in", "secure_settings", "served_apis"]
+__all__ = [
+    "CLOSED",
+    "SILENT",
+    "Stage",
+    "acl_count",
+    "all_rows",
+    "create_acls",
+    "log_in",
+    "secure_settings",
+    "served_apis",
+]
 
 TOPICS = {"orders": 2, "orders-eu": 1, "other": 1}
 CLOSED = "the connection was closed"
 SILENT = "no answer, as there should be"
 
 
-def all_rows() -> acl_rows_data.Rows:
+def all_rows() -> Rows:
     return [*acl_rows_data.rows(), *acl_rows_groups.rows(), *acl_rows_admin.rows()]
 
 
-def secure_settings(node: NodeProcess, cases: Iterable[Case]) -> dict[str, str]:
-    """SASL/PLAIN on both listeners, with a user for each case, and Kafka's own authorizer."""
-    users = [ADMIN, *TOKEN_OWNERS, *(case.me for case in cases)]
+def secure_settings(node: NodeProcess, users: Iterable[str]) -> dict[str, str]:
+    """SASL/PLAIN on both listeners for these users beside those of the stage, and Kafka's own authorizer."""
+    users = [ADMIN, *TOKEN_OWNERS, *users]
     jaas = (
         "org.apache.kafka.common.security.plain.PlainLoginModule required "
         f'username="{ADMIN}" password="{PASSWORD}" ' + " ".join(f'user_{user}="{PASSWORD}"' for user in users) + ";"
@@ -78,8 +89,8 @@ def secure_settings(node: NodeProcess, cases: Iterable[Case]) -> dict[str, str]:
     }
 
 
-def log_in(port: int, user: str, *, host: str = "127.0.0.1") -> RawClient:
-    client = RawClient(port, source_host=host, client_id="acl-matrix")
+def log_in(port: int, user: str, *, host: str = "127.0.0.1", timeout_s: float = 20) -> RawClient:
+    client = RawClient(port, source_host=host, client_id="acl-matrix", timeout_s=timeout_s)
     client.log_in(user, PASSWORD)
     return client
 
@@ -92,14 +103,14 @@ def served_apis(port: int) -> set[ApiKey]:
 
 
 class Stage:
-    """A node with everything that the cases need."""
+    """A node with everything that the cases need; without rows it is only the stage."""
 
-    def __init__(self, node: NodeProcess) -> None:
+    def __init__(self, node: NodeProcess, rows: Rows) -> None:
         self._node = node
         self._admin = log_in(node.port, ADMIN)
         self.served = served_apis(node.port)
         self.served_by_controller = served_apis(node.controller_port)
-        self._make_topics()
+        self._make_topics(rows)
         _until(lambda: self._admin.call(InitProducerIdRequest(transactional_id=None)).error_code == 0)
         self._make_groups()
         tokens = self._make_tokens()
@@ -107,8 +118,10 @@ class Stage:
         topics = self._admin.call(MetadataRequest(topics=None)).topics
         cluster_id = self._admin.call(DescribeClusterRequest(), 2).cluster_id
         self.world = World({topic.name: topic.topic_id for topic in topics}, tokens, cluster_id)
-        self.cases = cases_of(all_rows(), self.world)
-        self._grant()
+        self.cases = cases_of(rows, self.world)
+        self.grant(binding for case in self.cases for binding in case.bindings)
+
+    def close(self) -> None:
         self._admin.close()
 
     def serves(self, case: Case) -> bool:
@@ -133,9 +146,9 @@ class Stage:
     def comparable(self, case: Case, answer: Any) -> Any:
         return comparable(answer, case, self.world)
 
-    def _make_topics(self) -> None:
+    def _make_topics(self, rows: Rows) -> None:
         wanted = dict(TOPICS)
-        for case in cases_of(all_rows()):
+        for case in cases_of(rows):
             wanted.update((name.replace("{me}", case.me), 1) for name in case.row.topics)
         remaining = iter(wanted.items())
         while batch := list(islice(remaining, 100)):
@@ -197,40 +210,46 @@ class Stage:
         response = self._admin.call(AlterUserScramCredentialsRequest(upsertions=[credential]))
         assert {result.error_code for result in response.results} == {0}, response
 
-    def _grant(self) -> None:
-        bindings = [binding for case in self.cases for binding in case.bindings]
-        remaining = iter(bindings)
-        while batch := list(islice(remaining, 500)):
-            creations = [
-                AclCreation(
-                    resource_type=binding.resource_type,
-                    resource_name=binding.name,
-                    resource_pattern_type=binding.pattern_type,
-                    principal=binding.principal,
-                    host=binding.host,
-                    operation=binding.operation,
-                    permission_type=binding.permission,
-                )
-                for binding in batch
-            ]
-            response = self._admin.call(CreateAclsRequest(creations=creations))
-            bad = [(b, r) for b, r in zip(batch, response.results, strict=True) if r.error_code]
-            assert not bad, bad[:3]
-        wanted = len(set(bindings))
-        _until(lambda: self._acl_count() == wanted, f"{wanted} ACLs")
+    def grant(self, bindings: Iterable[AclBinding]) -> None:
+        create_acls(self._admin, bindings)
 
-    def _acl_count(self) -> int:
-        any_code = 1
-        request = DescribeAclsRequest(
-            resource_type_filter=any_code,
-            resource_name_filter=None,
-            pattern_type_filter=any_code,
-            principal_filter=None,
-            host_filter=None,
-            operation=any_code,
-            permission_type=any_code,
-        )
-        return sum(len(resource.acls) for resource in self._admin.call(request).resources)
+
+def create_acls(client: RawClient, bindings: Iterable[AclBinding], *, timeout_s: float = 60) -> None:
+    """Returns when the broker decides by them."""
+    wanted = set(bindings)
+    count = acl_count(client) + len(wanted)
+    remaining = iter(wanted)
+    while batch := list(islice(remaining, 500)):
+        response = client.call(CreateAclsRequest(creations=[_creation(binding) for binding in batch]))
+        bad = [(b, r) for b, r in zip(batch, response.results, strict=True) if r.error_code]
+        assert not bad, bad[:3]
+    _until(lambda: acl_count(client) == count, f"{count} ACLs", timeout_s=timeout_s)
+
+
+def acl_count(client: RawClient) -> int:
+    any_code = 1
+    request = DescribeAclsRequest(
+        resource_type_filter=any_code,
+        resource_name_filter=None,
+        pattern_type_filter=any_code,
+        principal_filter=None,
+        host_filter=None,
+        operation=any_code,
+        permission_type=any_code,
+    )
+    return sum(len(resource.acls) for resource in client.call(request).resources)
+
+
+def _creation(binding: AclBinding) -> AclCreation:
+    return AclCreation(
+        resource_type=binding.resource_type,
+        resource_name=binding.name,
+        resource_pattern_type=binding.pattern_type,
+        principal=binding.principal,
+        host=binding.host,
+        operation=binding.operation,
+        permission_type=binding.permission,
+    )
 
 
 def _until(is_so: Callable[[], bool], what: str = "it", *, timeout_s: float = 30) -> None:

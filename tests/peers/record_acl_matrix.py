@@ -56,10 +56,10 @@ def main(path: Path) -> None:
     answers: Recorded = {}
     with tempfile.TemporaryDirectory() as folder:
         node = KafkaNode(Path(folder))
-        node.change_settings(secure_settings(node, cases_of(all_rows())))
+        node.change_settings(secure_settings(node, (case.me for case in cases_of(all_rows()))))
         node.start()
         try:
-            stage = Stage(node)
+            stage = Stage(node, all_rows())
             for case in stage.cases:
                 if stage.serves(case):
                     answer = stage.comparable(case, stage.ask(case))
