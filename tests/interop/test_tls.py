@@ -121,7 +121,7 @@ def client_context_of(authority: Authority, identity: Identity | None, folder: P
 
 @pytest.fixture(scope="module")
 def tls_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TlsNode]:
-    node = TlsNode(tmp_path_factory.mktemp("tls"), barnabas_log_level="info")
+    node = TlsNode(tmp_path_factory.mktemp("tls"), barnabas_authentication_timeout_ms="8000")
     node.node.start()
     yield node
     node.node.stop()
@@ -328,7 +328,7 @@ def _still_open(stack: ExitStack) -> int:
 
 
 def test_new_connections_get_new_keys_and_new_trust_and_old_ones_live_on(tmp_path: Path) -> None:
-    node = TlsNode(tmp_path / "node", ssl_client_auth="required", barnabas_log_level="info")
+    node = TlsNode(tmp_path / "node", ssl_client_auth="required")
     node.node.start()
     try:
         old = node.client(ALICE)

@@ -46,7 +46,7 @@ _DOCS: dict[str, str] = {
     "barnabas.audit.topic.replication.factor": "With how many replicas the node creates __access_audit; -1 is default.replication.factor.",
     "barnabas.audit.topic.retention.ms": "How long __access_audit keeps its records, set when the node creates it; -1 is for ever.",
     "barnabas.audit.window.ms": "For how long allowed decisions that are alike are counted together before they become one event of the access audit.",
-    "barnabas.authentication.timeout.ms": "Within which time a client of a SASL listener must have logged in, before its connection is closed; 0 for no limit.",
+    "barnabas.authentication.timeout.ms": "Within which time a client must have ended its TLS handshake, and within which it must have logged in on a SASL listener, before its connection is closed; 0 for no limit.",
     "barnabas.auto.format": "Whether log directories that are not formatted are formatted at the start, as a cluster of this node alone with a new cluster id.",
     "barnabas.config.encryption.keys": "Keys that sensitive dynamic configs are encrypted with in the metadata log, newest first, separated by commas: 32 bytes each, as base64. The first encrypts, all of them decrypt. Nothing is encrypted without.",
     "barnabas.config.encryption.keys.file": "A file with these keys instead, one to a line, newest first.",

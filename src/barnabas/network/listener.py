@@ -23,6 +23,7 @@ from barnabas.network.refusal_log import RefusalLog
 if TYPE_CHECKING:
     from barnabas.network.authentication import ConnectionSecurity
     from barnabas.network.connection import RequestProcessor
+    from barnabas.security.tls_settings import TlsSettings
 
 __all__ = ["ConnectionLimits", "Listener"]
 
@@ -46,7 +47,7 @@ class ConnectionLimits:
         idle_ms_max: int = 600000,
         total_max: int = _UNLIMITED,
         per_ip_max: int = _UNLIMITED,
-        handshake_ms_max: int = 15000,
+        handshake_ms_max: int = 30000,
     ) -> None:
         self.request_bytes_max = request_bytes_max
         self.idle_ms_max = idle_ms_max
@@ -209,24 +210,24 @@ class Listener:
 
     # --- certificates
 
-    def reload_tls(self, *, only_if_changed: bool = False) -> None:
+    def reload_tls(self, settings: TlsSettings | None = None) -> None:
         """New connections get the keys and the trust that the stores have now; those that are there live on.
 
-        Raises TlsError, unless ``only_if_changed``: then what is wrong is logged and the old ones stay.
+        With other settings, these count from now on. Raises TlsError; then nothing has changed.
         """
-        if self.security is None or self.security.tls is None:
-            return
-        if only_if_changed:
-            self.security.tls.reload_if_changed()
-        else:
-            self.security.tls.reload()
+        if self.security is not None and self.security.tls is not None:
+            self.security.tls.reload(settings)
+            self._schedule_tls_check()
 
     def _schedule_tls_check(self) -> None:
         if self.security is not None and self.security.tls is not None and self.security.tls.settings.files:
+            if self._tls_check is not None:
+                self._tls_check.cancel()
             self._tls_check = asyncio.get_running_loop().call_later(_TLS_CHECK_S, self._check_tls)
 
     def _check_tls(self) -> None:
-        self.reload_tls(only_if_changed=True)
+        if self.security is not None and self.security.tls is not None:
+            self.security.tls.reload_if_changed()
         self._schedule_tls_check()
 
     # --- idle connections

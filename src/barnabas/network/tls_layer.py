@@ -75,7 +75,8 @@ class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._raw = cast("asyncio.Transport", transport)
-        self._deadline = self._loop.call_later(self._owner.handshake_s_max, self._too_slow)
+        if self._owner.handshake_s_max > 0:
+            self._deadline = self._loop.call_later(self._owner.handshake_s_max, self._too_slow)
         self._connection.connection_made(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -146,7 +147,7 @@ class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
 
     def _too_slow(self) -> None:
         self._deadline = None
-        self._fail(f"no TLS handshake within {self._owner.handshake_s_max:g} s")
+        self._fail(f"no TLS handshake within {self._owner.handshake_s_max:g} s (barnabas.authentication.timeout.ms)")
 
     def _fail(self, reason: str) -> None:
         if self._is_closing:

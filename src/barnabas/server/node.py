@@ -378,6 +378,7 @@ class Node:
             request_bytes_max=config.socket_request_max_bytes,
             idle_ms_max=config.connections_max_idle_ms,
             total_max=self.descriptors.connections_max,
+            handshake_ms_max=config.barnabas_authentication_timeout_ms,
         )
         broker_handlers = HandlerTable("barnabas.broker.apis", SERVED_BY_BROKER)
         controller_handlers = ControllerHandlers(SERVED_ON_CONTROLLER_LISTENERS)

@@ -59,6 +59,7 @@ class PlainSettings:
     barnabas_audit_topic_replication_factor: int
     barnabas_audit_topic_retention_ms: int
     barnabas_audit_window_ms: int
+    barnabas_authentication_timeout_ms: int
     barnabas_auto_format: bool
     barnabas_log_format: str
     barnabas_log_level: str

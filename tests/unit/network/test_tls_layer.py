@@ -280,7 +280,7 @@ async def test_a_handshake_has_a_deadline() -> None:
     assert deadline is not None
     assert deadline.when() - world.loop.time() == pytest.approx(15, abs=1)
     world.layer._too_slow()
-    assert world.owner.reasons == ["no TLS handshake within 15 s"]
+    assert world.owner.reasons == ["no TLS handshake within 15 s (barnabas.authentication.timeout.ms)"]
     assert world.transport.is_closed
 
 
