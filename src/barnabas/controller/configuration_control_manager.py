@@ -42,6 +42,9 @@ class ConfigOperation(NamedTuple):
     op: int
     value: str | None
 
+    def __repr__(self) -> str:
+        return f"ConfigOperation({self.name}, {self.op})"
+
 
 class ConfigurationControlManager:
     def __init__(self, state: ControllerState, config: ControllerConfig) -> None:

@@ -78,6 +78,9 @@ class BrokerLevels(NamedTuple):
     broker: Mapping[str, str] = {}
     """Set for this broker."""
 
+    def __repr__(self) -> str:
+        return f"BrokerLevels(static={list(self.static)}, cluster={list(self.cluster)}, broker={list(self.broker)})"
+
 
 _PRECEDENCE = (
     ("broker", ConfigSource.DYNAMIC_BROKER_CONFIG),

@@ -134,9 +134,9 @@ def _mechanism_problems(settings: SaslSettings, mechanism: str) -> Iterator[Sasl
                 f"set it to '{known.login_module} required ...;'",
             )
         elif entry.login_module != known.login_module:
-            yield SaslProblem(
-                jaas_name, f"{entry.login_module} is no login module of {mechanism}", f"use {known.login_module}"
-            )
+            # A line that lacks its beginning may begin with a secret.
+            module = entry.login_module if entry.login_module.endswith("LoginModule") else "its first word"
+            yield SaslProblem(jaas_name, f"{module} is no login module of {mechanism}", f"use {known.login_module}")
     handler = settings.text(_HANDLER, mechanism)
     if handler is not None and handler not in known.handlers:
         yield SaslProblem(

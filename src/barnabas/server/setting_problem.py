@@ -10,7 +10,7 @@ from barnabas.common.errors import Terminal
 __all__ = ["Given", "InvalidSettings", "Problem"]
 
 # Words in the name of an unknown setting that make its value one not to print.
-_SECRET_WORDS = ("password", "secret", "jaas", "token", "credential", "key", "passphrase")
+_SECRET_WORDS = ("password", "secret", "jaas", "token", "credential", "key", "passphrase", "certificate", "cert.")
 
 
 class Given:

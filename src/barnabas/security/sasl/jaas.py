@@ -64,7 +64,9 @@ def _entry(tokens: _Tokens) -> JaasEntry:
     if flag is None:
         raise InvalidJaasConfig("Login module control flag is not available in the JAAS config")
     if flag.upper() not in _CONTROL_FLAGS:
-        raise InvalidJaasConfig(f"Invalid login module control flag '{flag}' in JAAS config")
+        raise InvalidJaasConfig(
+            f"Invalid login module control flag in JAAS config (one of {', '.join(_CONTROL_FLAGS)})"
+        )
     return JaasEntry(module, flag.upper(), _options(tokens))
 
 
@@ -75,11 +77,11 @@ def _options(tokens: _Tokens) -> dict[str, str]:
         if token.symbol == ";":
             return options
         if token.word is None or tokens.take().symbol != "=":
-            # It may be a piece of a value that lacks its quotes: it is not shown.
+            # It may be a piece of a value that lacks its quotes: neither it nor a key behind it is shown.
             raise InvalidJaasConfig("An option of the JAAS config is not of the form key=value (quote the value)")
         value = tokens.take().word
         if value is None:
-            raise InvalidJaasConfig(f"Value not specified for key '{token.word}' in JAAS config (quote it)")
+            raise InvalidJaasConfig("Value not specified for a key in JAAS config (quote it)")
         options[token.word] = value
     raise InvalidJaasConfig("JAAS config entry not terminated by semi-colon")
 

@@ -33,9 +33,9 @@ def test_a_line_is_read_as_kafka_reads_it(recorded: dict[str, Any]) -> None:
     [
         ("", "Login module not specified"),
         (MODULE, "Login module control flag not specified"),
-        (f"{MODULE} must a=b;", "Invalid login module control flag 'must'"),
+        (f"{MODULE} must a=b;", "Invalid login module control flag"),
         (f"{MODULE} required a=b", "not terminated by semi-colon"),
-        (f"{MODULE} required a=;", "Value not specified for key 'a'"),
+        (f"{MODULE} required a=;", "Value not specified for a key"),
         (f"{MODULE} required a=b; {MODULE} required a=b;", "contains 2 login modules, should be 1 module"),
     ],
 )
@@ -45,7 +45,12 @@ def test_a_refused_line_says_why(text: str, said: str) -> None:
 
 
 def test_a_secret_that_lacks_its_quotes_is_not_repeated() -> None:
-    for text in (f"{MODULE} required password=my secret;", f"{MODULE} required password=se:cret;"):
+    for text in (
+        f"{MODULE} required password=my secret;",
+        f"{MODULE} required password=se:cret;",
+        f"{MODULE} cret;",
+        f"{MODULE} required a=x cret=;",
+    ):
         with pytest.raises(InvalidJaasConfig) as caught:
             parse_jaas_entry(text)
         assert "cret" not in str(caught.value)
