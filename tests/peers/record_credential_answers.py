@@ -32,7 +32,7 @@ from tests.peers.credential_requests import (
     steps_without_tokens,
 )
 
-__all__ = ["answers", "kafka_settings", "prepare"]
+__all__ = ["answers", "kafka_settings", "prepare_rights"]
 
 _PAUSE_S = 0.4
 """A token that a real Kafka has just made, it doesn't know yet: it follows its own log at some distance."""
@@ -53,8 +53,8 @@ def kafka_settings(plain_port: int, sasl_port: int, controller_port: int, *, has
     }
 
 
-def prepare(client: RawClient) -> None:
-    """The rights and the quotas that the requests rest on."""
+def prepare_rights(client: RawClient) -> None:
+    """The ACLs that the requests rest on."""
     creations = [
         create_acls.AclCreation(
             resource_type=ResourceType[kind],
@@ -69,6 +69,9 @@ def prepare(client: RawClient) -> None:
     ]
     created = client.call(create_acls.CreateAclsRequest(creations=creations))
     assert not any(result.error_code for result in created.results), created
+
+
+def _prepare_quotas(client: RawClient) -> None:
     entries = [
         alter_client_quotas.AlterClientQuotasRequestEntryData(
             entity=[
@@ -106,7 +109,8 @@ def _record(folder: Path, asked: list[Step], *, has_tokens: bool) -> None:
         for user, password in PASSWORDS.items():
             clients[user] = RawClient(sasl_port)
             clients[user].log_in(user, password)
-        prepare(clients[PLAINTEXT])
+        prepare_rights(clients[PLAINTEXT])
+        _prepare_quotas(clients[PLAINTEXT])
         time.sleep(0.5)
         for name, answer in answers(clients, asked, pause_s=_PAUSE_S).items():
             print(json.dumps({"case": name, "answer": answer}, sort_keys=True))
