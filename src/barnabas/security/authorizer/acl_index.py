@@ -152,23 +152,27 @@ class AclIndex:
             return ALL_OPERATIONS
         return effective(raw)
 
-    def masks(self, principal: Principal, host: str, resource_type: int, names: Sequence[str]) -> Sequence[int]:
-        """``mask`` for each of many names; quickest when they are sorted."""
+    def masks(
+        self, principal: Principal, host: str, resource_type: int, names: Sequence[str], *, among: int = ALL_OPERATIONS
+    ) -> Sequence[int]:
+        """``mask`` for each of many names, as far as operations are ``among`` these; quickest when they are sorted."""
         if not all(map(le, names, names[1:])):
             in_order = sorted(set(names))
-            by_name = dict(zip(in_order, self.masks(principal, host, resource_type, in_order), strict=True))
+            by_name = dict(
+                zip(in_order, self.masks(principal, host, resource_type, in_order, among=among), strict=True)
+            )
             return [by_name[name] for name in names]
         raws = self._view(principal, host).raw_masks(resource_type, names)
-        table = {raw: effective(raw) for raw in set(raws)}
+        table = {raw: effective(raw) & among for raw in set(raws)}
         if self._allow_if_no_rule and 0 in table:
             is_any_on = self._rules.is_any_on
             return [
-                table[raw] if raw or is_any_on(resource_type, name) else ALL_OPERATIONS
+                table[raw] if raw or is_any_on(resource_type, name) else among
                 for raw, name in zip(raws, names, strict=True)
             ]
         if len(table) == 1:
             return list(table.values()) * len(raws)
-        return [table[raw] for raw in raws]
+        return list(map(table.__getitem__, raws))
 
     def allows_any(self, principal: Principal, host: str, operation: int, resource_type: int) -> bool:
         """Whether the operation is allowed on some resource of the type (authorizer.md A-41 to A-44)."""

@@ -8,7 +8,6 @@ taken away without a look at any other rule.
 
 from __future__ import annotations
 
-from collections import Counter
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -34,16 +33,18 @@ _IMPLY_DESCRIBE = 1 << AclOperation.READ | 1 << AclOperation.WRITE | 1 << AclOpe
 _IMPLY_DESCRIBE_CONFIGS = 1 << AclOperation.ALTER_CONFIGS
 
 
+_BITS: dict[tuple[int, int, int], int] = {
+    (int(pattern_type), int(operation), int(permission)): 1 << operation + shift
+    for pattern_type in (PatternType.LITERAL, PatternType.PREFIXED)
+    for operation in AclOperation
+    if operation >= AclOperation.ALL
+    for permission, shift in ((AclPermissionType.ALLOW, 0), (AclPermissionType.DENY, _DENY_SHIFT))
+}
+
+
 def raw_bit(binding: AclBinding) -> int:
     """The bit of a rule; 0 for one with a code that we don't know, which can't decide anything."""
-    operation = binding.operation
-    if not AclOperation.ALL <= operation < _DENY_SHIFT:
-        return 0
-    if binding.pattern_type not in (PatternType.LITERAL, PatternType.PREFIXED):
-        return 0
-    if binding.permission == AclPermissionType.ALLOW:
-        return 1 << operation
-    return 1 << operation + _DENY_SHIFT if binding.permission == AclPermissionType.DENY else 0
+    return _BITS.get((binding[2], binding[5], binding[6]), 0)
 
 
 def allow_bits(operation: int) -> int:
@@ -83,35 +84,37 @@ class PatternMasks:
         self.prefixes: dict[str, int] = {}
         self.wildcard = 0
         self.lengths: tuple[int, ...] = ()
-        self._length_counts: Counter[int] = Counter()
+        self._length_counts: dict[int, int] = {}
 
     def __bool__(self) -> bool:
         return bool(self.literals or self.prefixes or self.wildcard)
 
-    def has(self, binding: AclBinding, bit: int) -> bool:
-        if binding.pattern_type == PatternType.PREFIXED:
-            return bool(self.prefixes.get(binding.name, 0) & bit)
-        mask = self.wildcard if binding.name == WILDCARD_NAME else self.literals.get(binding.name, 0)
-        return bool(mask & bit)
-
-    def add(self, binding: AclBinding, bit: int) -> None:
-        name = binding.name
-        if binding.pattern_type == PatternType.PREFIXED:
+    def put(self, pattern_type: int, name: str, bit: int) -> bool:
+        """Whether the bit is new."""
+        if pattern_type == PatternType.PREFIXED:
             mask = self.prefixes.get(name)
             if mask is None:
                 self._count_length(len(name), 1)
-            self.prefixes[name] = (mask or 0) | bit
+                mask = 0
+            self.prefixes[name] = mask | bit
         elif name == WILDCARD_NAME:
-            self.wildcard |= bit
+            mask = self.wildcard
+            self.wildcard = mask | bit
         else:
-            self.literals[name] = self.literals.get(name, 0) | bit
+            mask = self.literals.get(name, 0)
+            self.literals[name] = mask | bit
+        return not mask & bit
 
-    def remove(self, binding: AclBinding, bit: int) -> None:
-        name = binding.name
-        if binding.pattern_type != PatternType.PREFIXED and name == WILDCARD_NAME:
+    def has(self, pattern_type: int, name: str, bit: int) -> bool:
+        if pattern_type == PatternType.PREFIXED:
+            return bool(self.prefixes.get(name, 0) & bit)
+        return bool((self.wildcard if name == WILDCARD_NAME else self.literals.get(name, 0)) & bit)
+
+    def take(self, pattern_type: int, name: str, bit: int) -> None:
+        is_prefix = pattern_type == PatternType.PREFIXED
+        if not is_prefix and name == WILDCARD_NAME:
             self.wildcard &= ~bit
             return
-        is_prefix = binding.pattern_type == PatternType.PREFIXED
         masks = self.prefixes if is_prefix else self.literals
         mask = masks[name] & ~bit
         if mask:
@@ -123,12 +126,15 @@ class PatternMasks:
 
     def _count_length(self, length: int, change: int) -> None:
         counts = self._length_counts
-        before = counts[length]
-        counts[length] = before + change
-        if before == 0 or before + change == 0:
-            if before:
-                del counts[length]
-            self.lengths = tuple(sorted(counts))
+        count = counts.get(length, 0) + change
+        if count > 1 or (count and change < 0):
+            counts[length] = count
+            return
+        if count:
+            counts[length] = count
+        else:
+            del counts[length]
+        self.lengths = tuple(sorted(counts))
 
 
 class PrincipalMasks:
@@ -140,44 +146,42 @@ class PrincipalMasks:
         self.by_host: dict[str, dict[int, PatternMasks]] = {}
         self.rule_count = 0
         # Rules that stand under several ids, with how many there are besides the first: only a snapshot brings such.
-        self._repeated: Counter[AclBinding] = Counter()
+        self._repeated: dict[AclBinding, int] = {}
         for binding in bindings:
-            if self.has(binding):
-                self._repeated[binding] += 1
-                self.rule_count += 1
-            else:
-                self.add(binding)
+            self.add(binding)
 
     def has(self, binding: AclBinding) -> bool:
-        bit = raw_bit(binding)
         patterns = self.by_host.get(binding.host, {}).get(binding.resource_type)
-        return patterns is not None and patterns.has(binding, bit)
+        return patterns is not None and patterns.has(binding.pattern_type, binding.name, raw_bit(binding))
 
     def add(self, binding: AclBinding) -> None:
         self.rule_count += 1
         bit = raw_bit(binding)
         if not bit:
             return
-        by_type = self.by_host.get(binding.host)
+        resource_type, name, pattern_type, _, host, _, _ = binding
+        by_type = self.by_host.get(host)
         if by_type is None:
-            by_type = self.by_host[binding.host] = {}
-        patterns = by_type.get(binding.resource_type)
+            by_type = self.by_host[host] = {}
+        patterns = by_type.get(resource_type)
         if patterns is None:
-            patterns = by_type[binding.resource_type] = PatternMasks()
-        patterns.add(binding, bit)
+            patterns = by_type[resource_type] = PatternMasks()
+        if not patterns.put(pattern_type, name, bit):
+            self._repeated[binding] = self._repeated.get(binding, 0) + 1
 
     def remove(self, binding: AclBinding) -> None:
         self.rule_count -= 1
-        if binding in self._repeated:
-            self._repeated[binding] -= 1
-            self._repeated = +self._repeated
-            return
         bit = raw_bit(binding)
         if not bit:
             return
+        if binding in self._repeated:
+            self._repeated[binding] -= 1
+            if not self._repeated[binding]:
+                del self._repeated[binding]
+            return
         by_type = self.by_host[binding.host]
         patterns = by_type[binding.resource_type]
-        patterns.remove(binding, bit)
+        patterns.take(binding.pattern_type, binding.name, bit)
         if not patterns:
             del by_type[binding.resource_type]
             if not by_type:

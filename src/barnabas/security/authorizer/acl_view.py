@@ -22,6 +22,9 @@ __all__ = ["AclView"]
 
 _LAST_CHARACTER = chr(0x10FFFF)
 
+_RUN_COST = 8
+"""Finding one pattern among sorted names costs about as much as looking up so many names among the patterns."""
+
 
 class AclView:
     """``masks`` holds remembered decisions by resource type and name; whoever owns the view fills and bounds it."""
@@ -35,7 +38,7 @@ class AclView:
         self.masks: dict[int, dict[str, int]] = {}
         self._sources: dict[int, tuple[PatternMasks, ...]] = {}
         self._any_resource: dict[tuple[int, int], bool] = {}
-        self._prefix_runs: dict[int, tuple[list[str], list[int]]] = {}
+        self._prefix_runs: dict[int, list[tuple[str, int]]] = {}
 
     def forget(self, resource_type: int, pattern_type: int, name: str) -> None:
         """A rule on this pattern came or went."""
@@ -80,44 +83,57 @@ class AclView:
         return raw
 
     def raw_masks(self, resource_type: int, names: Sequence[str]) -> list[int]:
-        """``raw_mask`` of each of many names, which must be sorted: a prefix is a run of neighbours."""
+        """``raw_mask`` of each of many names, which must be sorted: the names with a prefix are neighbours."""
         sources = self._sources_of(resource_type)
         wildcard = 0
+        prefix_count = probe_count = 0
         for patterns in sources:
             wildcard |= patterns.wildcard
+            prefix_count += len(patterns.prefixes)
+            probe_count += len(patterns.lengths) * len(names)
         masks = [wildcard] * len(names)
-        prefixes, run_masks = self._runs(resource_type, sources)
-        if len(prefixes) > len(names):
-            return [self.raw_mask(resource_type, name) for name in names]
-        for prefix, mask in zip(prefixes, run_masks, strict=True):
+        if prefix_count * _RUN_COST <= probe_count:
+            self._add_runs(masks, names, resource_type, sources)
+        else:
+            for patterns in sources:
+                for length in patterns.lengths:
+                    get = patterns.prefixes.get
+                    masks = [mask | get(name[:length], 0) for mask, name in zip(masks, names, strict=True)]
+        for patterns in sources:
+            if len(patterns.literals) * _RUN_COST <= len(names):
+                _add_few_literals(masks, names, patterns.literals)
+            elif patterns.literals:
+                get = patterns.literals.get
+                masks = [mask | get(name, 0) for mask, name in zip(masks, names, strict=True)]
+        return masks
+
+    def _add_runs(
+        self, masks: list[int], names: Sequence[str], resource_type: int, sources: tuple[PatternMasks, ...]
+    ) -> None:
+        for prefix, mask in self._runs(resource_type, sources):
             start = bisect_left(names, prefix)
             if start < len(names) and names[start].startswith(prefix):
                 end = bisect_left(names, prefix + _LAST_CHARACTER, start)
                 while end < len(names) and names[end].startswith(prefix):
                     end += 1  # Only names with U+10FFFF right after the prefix.
-                masks[start:end] = [mask | wildcard] * (end - start)
-        for patterns in sources:
-            _add_literals(masks, names, patterns.literals)
-        return masks
+                masks[start:end] = [masks[start] | mask] * (end - start)
 
-    def _runs(self, resource_type: int, sources: tuple[PatternMasks, ...]) -> tuple[list[str], list[int]]:
-        """Prefixes in order with the masks of everything that begins with them, that of their own prefixes included."""
+    def _runs(self, resource_type: int, sources: tuple[PatternMasks, ...]) -> list[tuple[str, int]]:
+        """The prefixes in order, each with what it and its own prefixes say. A run is inside another one or beside it."""
         runs = self._prefix_runs.get(resource_type)
         if runs is None:
             merged: dict[str, int] = {}
             for patterns in sources:
                 for prefix, mask in patterns.prefixes.items():
                     merged[prefix] = merged.get(prefix, 0) | mask
-            prefixes = sorted(merged)
-            run_masks: list[int] = []
-            open_runs: list[tuple[str, int]] = []
-            for prefix in prefixes:
-                while open_runs and not prefix.startswith(open_runs[-1][0]):
-                    open_runs.pop()
-                mask = merged[prefix] | (open_runs[-1][1] if open_runs else 0)
-                open_runs.append((prefix, mask))
-                run_masks.append(mask)
-            runs = self._prefix_runs[resource_type] = (prefixes, run_masks)
+            runs = self._prefix_runs[resource_type] = []
+            around: list[tuple[str, int]] = []
+            for prefix in sorted(merged):
+                while around and not prefix.startswith(around[-1][0]):
+                    around.pop()
+                mask = merged[prefix] | (around[-1][1] if around else 0)
+                around.append((prefix, mask))
+                runs.append((prefix, mask))
         return runs
 
     def allows_any(self, operation: int, resource_type: int) -> bool:
@@ -131,15 +147,7 @@ class AclView:
         return known
 
 
-def _add_literals(masks: list[int], names: Sequence[str], literals: dict[str, int]) -> None:
-    """Few literals are looked for among the names, many names among the literals."""
-    if len(literals) * 8 > len(names):
-        get = literals.get
-        for index, name in enumerate(names):
-            mask = get(name)
-            if mask is not None:
-                masks[index] |= mask
-        return
+def _add_few_literals(masks: list[int], names: Sequence[str], literals: dict[str, int]) -> None:
     for literal, mask in literals.items():
         index = bisect_left(names, literal)
         while index < len(names) and names[index] == literal:

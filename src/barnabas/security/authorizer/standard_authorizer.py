@@ -170,11 +170,8 @@ class StandardAuthorizer(AclAuthorizer):
     def filter_authorized(
         self, context: RequestContext, operation: AclOperation, resource_type: ResourceType, names: Sequence[str]
     ) -> Sequence[str]:
-        masks = self._masks(context, resource_type, names)
-        allowing = {mask for mask in set(masks) if mask >> operation & 1}
-        if not allowing:
-            return []
-        allowed = list(compress(names, map(allowing.__contains__, masks)))
+        masks = self._masks(context, resource_type, names, among=1 << operation)
+        allowed = list(compress(names, masks))
         return names if len(allowed) == len(names) else allowed
 
     def authorized_operations(self, context: RequestContext, resource_type: ResourceType, resource_name: str) -> int:
@@ -183,16 +180,13 @@ class StandardAuthorizer(AclAuthorizer):
     def authorized_operations_many(
         self, context: RequestContext, resource_type: ResourceType, names: Sequence[str]
     ) -> Sequence[int]:
-        masks = self._masks(context, resource_type, names)
-        supported = supported_mask(resource_type)
-        table = {mask: mask & supported for mask in set(masks)}
-        return [table[mask] for mask in masks]
+        return self._masks(context, resource_type, names, among=supported_mask(resource_type))
 
-    def _masks(self, context: RequestContext, resource_type: int, names: Sequence[str]) -> Sequence[int]:
+    def _masks(self, context: RequestContext, resource_type: int, names: Sequence[str], *, among: int) -> Sequence[int]:
         known = self._mask_without_rules(context.principal)
         if known is not None:
-            return [known] * len(names)
-        return self._index.masks(context.principal, context.client_host, resource_type, names)
+            return [known & among] * len(names)
+        return self._index.masks(context.principal, context.client_host, resource_type, names, among=among)
 
     def explain(
         self, principal: Principal, host: str, operation: int, resource_type: int, resource_name: str
