@@ -39,7 +39,7 @@ def apis_page() -> str:
         "# APIs",
         "",
         "What a node advertises in ApiVersions on its broker listeners, and therefore serves in every version shown.",
-        "The right is what the module declares and the one enforcement point asks for; today's authorizer allows all.",
+        "The right is what the module declares and the one enforcement point asks for; without an authorizer everything is allowed.",
         "",
         "| Key | API | Versions | Rights that it may ask for | |",
         "|---:|---|---|---|---|",
