@@ -22,6 +22,9 @@ from cryptography import x509
 from cryptography.x509.oid import NameOID
 
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest
+from barnabas.protocol.messages.describe_cluster import DescribeClusterRequest
+from barnabas.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from barnabas.protocol.messages.metadata import MetadataRequest
 from barnabas.security.distinguished_name import subject_name
 from barnabas.security.ssl_principal_mapper import SslPrincipalMapper
 from tests.interop.raw_client import RawClient
@@ -324,6 +327,64 @@ def _still_open(stack: ExitStack) -> int:
     return count
 
 
+def test_controllers_may_be_reached_over_tls_and_secrets_are_not_described(tmp_path: Path) -> None:
+    node = TlsNode(
+        tmp_path / "node",
+        listener_security_protocol_map="SSL:SSL,CONTROLLER:SSL",
+    )
+    node.node._settings["listener.name.controller.ssl.client.auth"] = "required"
+    node.node.start()
+    try:
+        context = client_context_of(AUTHORITY, ALICE, node.folder)
+        controller = TlsClient(node.node.controller_port, context)
+        assert controller.is_served()
+        registered = controller.call(DescribeClusterRequest(endpoint_type=2))
+        assert [each.port for each in registered.brokers] == [node.node.controller_port]
+        anonymous = TlsClient(node.node.controller_port, client_context_of(AUTHORITY, None, node.folder))
+        assert not anonymous.is_served()
+        client = node.client()
+        metadata = client.call(MetadataRequest(topics=[]), 12)
+        assert [(each.host, each.port) for each in metadata.brokers] == [("127.0.0.1", node.port)]
+        described = client.call(
+            DescribeConfigsRequest(resources=[DescribeConfigsResource(resource_type=4, resource_name="1")])
+        ).results[0]
+        values = {each.name: each.value for each in described.configs}
+        assert values["ssl.keystore.password"] is None
+        assert values["ssl.client.auth"] == "requested"
+        assert PASSWORD not in str(values) + node.log
+    finally:
+        node.node.stop()
+
+
+def test_a_principal_builder_of_ones_own_decides_and_may_refuse(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "node").mkdir()
+    (tmp_path / "node" / "own_builder.py").write_text(OWN_BUILDER)
+    node = TlsNode(tmp_path / "node", principal_builder_class="own_builder:Builder")
+    monkeypatch.setenv("PYTHONPATH", str(node.folder))
+    node.node.start()
+    try:
+        assert node.client(ALICE).is_served()
+        assert not node.client(AUTHORITY.issue("mallory")).is_served()
+        wait_for("no principal could be built: PermissionError: not on the list", node)
+    finally:
+        node.node.stop()
+
+
+OWN_BUILDER = """
+from barnabas.security.principal import Principal
+from barnabas.security.principal_builder import DefaultPrincipalBuilder
+
+
+class Builder(DefaultPrincipalBuilder):
+    def build(self, context):
+        if context.peer_certificate is not None and "alice" not in context.peer_certificate.subject.rfc4514_string():
+            raise PermissionError("not on the list")
+        return Principal("Team", "staff")
+"""
+
+
 # --- keys that change
 
 
@@ -357,32 +418,43 @@ def test_new_connections_get_new_keys_and_new_trust_and_old_ones_live_on(tmp_pat
 
 
 @pytest.mark.usefixtures("kafka_peer")
-def test_kafka_gives_certificates_the_principals_that_we_give_them(tmp_path: Path) -> None:
-    """A super user by our name for it may list ACLs at Kafka, by the same certificate and the same rules."""
+@pytest.mark.parametrize("who", ["kafka", "barnabas"])
+def test_kafka_and_we_give_certificates_the_same_principals(tmp_path: Path, who: str) -> None:
+    """A super user by our name for it may list ACLs, by the same certificate and the same rules at either node."""
     identities = [ALICE, *(AUTHORITY.issue(name) for name in _names())]
     mapper = SslPrincipalMapper(RULES)
     principals = [mapper.name_of(subject_name(each.der)) for each in identities]
-    node = KafkaNode(tmp_path / "kafka")
-    SERVER.write_pkcs12(tmp_path / "server.p12")
-    AUTHORITY.write_trust_store(tmp_path / "trust.p12")
-    node._settings |= {
-        "listeners": f"SSL://127.0.0.1:{node.port},CONTROLLER://127.0.0.1:{node.controller_port}",
-        "listener.security.protocol.map": "SSL:SSL,CONTROLLER:PLAINTEXT",
-        "inter.broker.listener.name": "SSL",
-        "ssl.keystore.location": str(tmp_path / "server.p12"),
-        "ssl.keystore.password": PASSWORD,
-        "ssl.truststore.location": str(tmp_path / "trust.p12"),
-        "ssl.truststore.password": PASSWORD,
+    assert principals == [
+        "CN=alice",
+        "carol@ops",
+        'DÖRTE \\"D\\"',
+        "CN=日本 \\+1,1.2.840.113549.1.9.1=#160d" + (b"x@example.com".hex()),
+    ]
+    super_users = ";".join(f"User:{name}" for name in [*principals, "ANONYMOUS", "CN=localhost"])
+    settings = {
         "ssl.client.auth": "required",
         "ssl.principal.mapping.rules": RULES,
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        "super.users": _escaped(";".join(f"User:{name}" for name in [*principals, "ANONYMOUS", "CN=localhost"])),
+        "super.users": super_users if who == "barnabas" else _escaped(super_users),
     }
+    ours = TlsNode(tmp_path / "node")
+    ours.node._settings |= settings
+    theirs = KafkaNode(tmp_path / "kafka", settings=settings)
+    theirs._settings |= {
+        "listeners": f"SSL://127.0.0.1:{theirs.port},CONTROLLER://127.0.0.1:{theirs.controller_port}",
+        "listener.security.protocol.map": "SSL:SSL,CONTROLLER:PLAINTEXT",
+        "inter.broker.listener.name": "SSL",
+        "ssl.keystore.location": str(ours.folder / "server.p12"),
+        "ssl.keystore.password": PASSWORD,
+        "ssl.truststore.location": str(ours.folder / "trust.p12"),
+        "ssl.truststore.password": PASSWORD,
+    }
+    node: BarnabasNode | KafkaNode = ours.node if who == "barnabas" else theirs
     node.start()
     try:
         for identity, principal in zip(identities, principals, strict=True):
-            assert _may_list_acls(node, identity, tmp_path), principal
-        assert not _may_list_acls(node, AUTHORITY.issue("nobody"), tmp_path)
+            assert _may_list_acls(node, identity, ours.folder), principal
+        assert not _may_list_acls(node, AUTHORITY.issue("nobody"), ours.folder)
     finally:
         node.stop()
 
@@ -403,7 +475,7 @@ def _names() -> list[x509.Name]:
     ]
 
 
-def _may_list_acls(node: KafkaNode, identity: Identity, folder: Path) -> bool:
+def _may_list_acls(node: BarnabasNode | KafkaNode, identity: Identity, folder: Path) -> bool:
     config = folder / "acls.properties"
     identity.write_pkcs12(folder / "client.p12")
     config.write_text(

@@ -176,7 +176,7 @@ class Listener:
         self.authentication_failed(connection, reason)
 
     def authentication_failed(self, connection: Connection, reason: str) -> None:
-        """Count it and say it in the log, within bounds. ``reason`` has nothing that the peer chose."""
+        """Count it and say it in the log, within bounds."""
         self.authentications_failed += 1
         self.refusals.refused(connection.peer_host, connection.peer_port, reason, asyncio.get_running_loop().time())
 

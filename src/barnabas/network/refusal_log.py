@@ -15,6 +15,7 @@ _QUIET_S = 60.0
 _KEPT_MAX = 512
 _WINDOW_S = 10.0
 _LINES_PER_WINDOW = 20
+_REASON_LENGTH_MAX = 400
 
 
 class _Entry:
@@ -26,7 +27,7 @@ class _Entry:
 
 
 class RefusalLog:
-    """The refusals of one listener. A reason is one of a few texts: nothing that the peer chose belongs into it."""
+    """The refusals of one listener. A reason may have a name that the peer chose: it is shown short and on one line."""
 
     def __init__(self, listener: str) -> None:
         self._listener = listener
@@ -37,6 +38,7 @@ class RefusalLog:
 
     def refused(self, host: str, port: int, reason: str, now: float) -> None:
         """``now`` is the loop's time."""
+        reason = _one_line(reason)
         key = (host, reason)
         entry = self._entries.pop(key, None)
         if entry is not None and now < entry.quiet_until:
@@ -61,3 +63,8 @@ class RefusalLog:
             return False
         self._lines_left -= 1
         return True
+
+
+def _one_line(reason: str) -> str:
+    shown = "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in reason[:_REASON_LENGTH_MAX])
+    return shown if len(reason) <= _REASON_LENGTH_MAX else f"{shown}..."

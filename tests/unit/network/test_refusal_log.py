@@ -43,3 +43,11 @@ def test_thousands_of_hosts_do_not_fill_the_log_or_the_memory(lines: pytest.LogC
     assert len(lines.messages) == 22
     assert lines.messages[-2] == "listener SSL: refused 4980 more connections of other hosts"
     assert len(refusals._entries) <= 512
+
+
+def test_a_name_in_a_reason_makes_no_second_line_and_no_long_one(lines: pytest.LogCaptureFixture) -> None:
+    RefusalLog("SSL").refused("a", 1, "no rule for CN=x\n2026-01-01 INFO all is well\x1b[2J" + "y" * 5000, 0.0)
+    assert "\n" not in lines.messages[0]
+    assert "\x1b" not in lines.messages[0]
+    assert "CN=x\\u000a2026" in lines.messages[0]
+    assert len(lines.messages[0]) < 600
