@@ -1,17 +1,23 @@
-"""DescribeTopicPartitions: partitions of topics by name, in pages that a cursor continues."""
+"""DescribeTopicPartitions: partitions of topics by name, in pages that a cursor continues.
+
+The caller's operations are told of every topic, asked for or not. Like those of Metadata, entries of whole topics are
+encoded once and joined; the operations come behind them.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from barnabas.broker.auto_topic_creation import INTERNAL_TOPICS
-from barnabas.broker.topic_segments import metadata_partitions
+from barnabas.broker.topic_segments import NO_OPERATIONS, metadata_partitions, topic_tail
 from barnabas.common.acl import AclOperation
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.resource import ResourceType
 from barnabas.common.topic_name import topic_name_problem
 from barnabas.network.api_handler import Access, AclRule, handles
 from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.compiler import encode_struct
+from barnabas.protocol.compiler_runtime import compact_length
 from barnabas.protocol.messages.describe_topic_partitions import (
     Cursor,
     DescribeTopicPartitionsRequest,
@@ -21,10 +27,13 @@ from barnabas.protocol.messages.describe_topic_partitions import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from barnabas.broker.broker import Broker
     from barnabas.metadata.image.topics import TopicImage
 
 _NEWEST_METADATA_VERSION = 13
+_TAIL_SIZE = len(topic_tail(NO_OPERATIONS, _NEWEST_METADATA_VERSION))
 
 
 def _error_response(request: DescribeTopicPartitionsRequest, error: ApiException) -> DescribeTopicPartitionsResponse:
@@ -42,73 +51,130 @@ def _error_response(request: DescribeTopicPartitionsRequest, error: ApiException
 )
 def handle_describe_topic_partitions(
     broker: Broker, request: DescribeTopicPartitionsRequest, access: Access
-) -> DescribeTopicPartitionsResponse:
+) -> _JoinedResponse:
     cursor = request.cursor
     if cursor is not None and cursor.partition_index < 0:
         raise ApiException(
             ErrorCode.INVALID_REQUEST, f"DescribeTopicPartitionsRequest cursor partition must be valid: {cursor}"
         )
     wants_all = not request.topics
-    names = sorted(broker.metadata.sorted_topic_names if wants_all else {topic.name for topic in request.topics})
+    names: Sequence[str] = (
+        broker.metadata.sorted_topic_names if wants_all else sorted({topic.name for topic in request.topics})
+    )
     if cursor is not None:
         names = [name for name in names if name >= cursor.topic_name]
-    allowed = (
-        set(access.allowed_in_order(ResourceType.TOPIC, AclOperation.DESCRIBE, names, is_listing=True))
-        if wants_all
-        else access.allowed(ResourceType.TOPIC, AclOperation.DESCRIBE, names)
-    )
+    denied: list[str] = []
+    if wants_all:
+        allowed = access.allowed_in_order(ResourceType.TOPIC, AclOperation.DESCRIBE, names, is_listing=True)
+    else:
+        granted = access.allowed(ResourceType.TOPIC, AclOperation.DESCRIBE, names)
+        allowed = [name for name in names if name in granted]
+        denied = [name for name in names if name not in granted]
     left = max(1, min(request.response_partition_limit, broker.settings.max_request_partition_size_limit))
-    response = DescribeTopicPartitionsResponse()
-    denied = []
-    for name in names:
-        if name not in allowed:
-            if not wants_all:
-                denied.append(_denied(name))
-            continue
-        topic = broker.metadata.topic(name)
-        if topic is None:
-            response.topics.append(_missing(name, access))
-            continue
-        start = cursor.partition_index if cursor is not None and cursor.topic_name == name else 0
-        if left <= 0:
-            response.next_cursor = Cursor(topic_name=name, partition_index=start)
-            break
-        partitions = _partitions(broker, topic, access.context.listener_name)[start:]
-        response.topics.append(_described(topic, partitions[:left], access))
-        if len(partitions) > left:
-            response.next_cursor = Cursor(topic_name=name, partition_index=start + left)
-            break
-        left -= len(partitions)
-    response.topics.extend(denied)
-    return response
+    page = _Page(broker, access.context.listener_name, left)
+    page.fill(allowed, cursor)
+    masks = access.operations_on_all(ResourceType.TOPIC, page.names)
+    entries = [part for segment, mask in zip(page.segments, masks, strict=True) for part in (segment, _tail(mask))]
+    entries += map(_denied, denied)
+    return _JoinedResponse(b"".join(entries), len(page.names) + len(denied), page.next_cursor)
 
 
-def _described(
-    topic: TopicImage, partitions: list[DescribeTopicPartitionsResponsePartition], access: Access
-) -> DescribeTopicPartitionsResponseTopic:
-    return DescribeTopicPartitionsResponseTopic(
-        name=topic.name,
-        topic_id=topic.id,
-        is_internal=topic.name in INTERNAL_TOPICS,
-        partitions=partitions,
-        topic_authorized_operations=access.operations_on(ResourceType.TOPIC, topic.name),
+class _JoinedResponse:
+    """A DescribeTopicPartitionsResponse whose topics are encoded already."""
+
+    __slots__ = ("_count", "_entries", "_next_cursor")
+
+    def __init__(self, entries: bytes, count: int, next_cursor: Cursor | None) -> None:
+        self._entries = entries
+        self._count = count
+        self._next_cursor = next_cursor
+
+    def write(self, version: int, chunks: list[bytes]) -> None:
+        """Encoded with no topics, and cut where its (empty) list of them stands, behind the throttle time."""
+        encoded = DescribeTopicPartitionsResponse(next_cursor=self._next_cursor).encode(version)
+        chunks += [encoded[:4] + compact_length(self._count + 1), self._entries, encoded[5:]]
+
+
+class _Page:
+    """As many partitions as the answer may have. Every entry is encoded up to the operations."""
+
+    def __init__(self, broker: Broker, listener_name: str, left: int) -> None:
+        self.names: list[str] = []
+        self.segments: list[bytes] = []
+        self.next_cursor: Cursor | None = None
+        self._broker = broker
+        self._listener_name = listener_name
+        self._left = left
+        self._kept: dict[str, bytes] = broker.metadata.memo.setdefault(("described", listener_name), {})
+
+    def fill(self, names: Sequence[str], cursor: Cursor | None) -> None:
+        topics = self._broker.metadata.image.topics.by_name
+        for name in names:
+            topic = topics.get(name)
+            if topic is None:
+                self._add(name, _missing(name))
+                continue
+            start = cursor.partition_index if cursor is not None and cursor.topic_name == name else 0
+            count = max(0, len(topic.partitions) - start)
+            if self._left <= 0:
+                self.next_cursor = Cursor(topic_name=name, partition_index=start)
+                return
+            if start or count > self._left:
+                self._add(name, self._part_of(topic, start))
+            else:
+                self._add(name, self._kept.get(name) or self._whole(topic))
+            if count > self._left:
+                self.next_cursor = Cursor(topic_name=name, partition_index=start + self._left)
+                return
+            self._left -= count
+
+    def _add(self, name: str, segment: bytes) -> None:
+        self.names.append(name)
+        self.segments.append(segment)
+
+    def _whole(self, topic: TopicImage) -> bytes:
+        segment = self._kept[topic.name] = _segment(topic, _partitions(self._broker, topic, self._listener_name))
+        return segment
+
+    def _part_of(self, topic: TopicImage, start: int) -> bytes:
+        partitions = _partitions(self._broker, topic, self._listener_name)
+        return _segment(topic, partitions[start : start + self._left])
+
+
+def _segment(topic: TopicImage, partitions: list[DescribeTopicPartitionsResponsePartition]) -> bytes:
+    return _without_tail(
+        DescribeTopicPartitionsResponseTopic(
+            name=topic.name,
+            topic_id=topic.id,
+            is_internal=topic.name in INTERNAL_TOPICS,
+            partitions=partitions,
+        )
     )
 
 
-def _missing(name: str, access: Access) -> DescribeTopicPartitionsResponseTopic:
+def _missing(name: str) -> bytes:
     problem = topic_name_problem(name)
-    return DescribeTopicPartitionsResponseTopic(
-        error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if problem is None else ErrorCode.INVALID_TOPIC_EXCEPTION,
-        name=name,
-        is_internal=name in INTERNAL_TOPICS,
-        topic_authorized_operations=access.operations_on(ResourceType.TOPIC, name),
+    return _without_tail(
+        DescribeTopicPartitionsResponseTopic(
+            error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if problem is None else ErrorCode.INVALID_TOPIC_EXCEPTION,
+            name=name,
+            is_internal=name in INTERNAL_TOPICS,
+        )
     )
 
 
-def _denied(name: str) -> DescribeTopicPartitionsResponseTopic:
-    return DescribeTopicPartitionsResponseTopic(
-        error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=name, is_internal=False
-    )
+def _denied(name: str) -> bytes:
+    entry = DescribeTopicPartitionsResponseTopic(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=name)
+    return _without_tail(entry) + _tail(NO_OPERATIONS)
+
+
+def _without_tail(entry: DescribeTopicPartitionsResponseTopic) -> bytes:
+    encoded = encode_struct(entry, 0, flexible=True)
+    return encoded[: len(encoded) - _TAIL_SIZE]
+
+
+def _tail(mask: int) -> bytes:
+    return topic_tail(mask, _NEWEST_METADATA_VERSION)
 
 
 def _partitions(
