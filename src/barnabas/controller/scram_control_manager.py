@@ -7,19 +7,25 @@ that they are derived from is not kept.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
 from barnabas.common.errors import ApiError, ErrorCode
 from barnabas.common.scram_mechanism import SCRAM_ITERATIONS_MAX, SCRAM_ITERATIONS_MIN, ScramMechanism
 from barnabas.controller.controller_result import ControllerResult
 from barnabas.controller.controller_state import ControllerState
 from barnabas.metadata.image.record_writer import ApiMessageAndVersion
-from barnabas.protocol.messages.alter_user_scram_credentials import (
-    AlterUserScramCredentialsRequest,
-    ScramCredentialDeletion,
-    ScramCredentialUpsertion,
-)
 from barnabas.protocol.records.remove_user_scram_credential_record import RemoveUserScramCredentialRecord
 from barnabas.protocol.records.user_scram_credential_record import UserScramCredentialRecord
 from barnabas.security.scram_credentials import credential_of_salted_password
+
+if TYPE_CHECKING:
+    from barnabas.protocol.messages.alter_user_scram_credentials import (
+        AlterUserScramCredentialsRequest,
+        ScramCredentialDeletion,
+        ScramCredentialUpsertion,
+    )
 
 __all__ = ["ScramControlManager"]
 
@@ -32,6 +38,9 @@ _TOO_MANY = ApiError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too many iterations")
 _NO_PASSWORD = ApiError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "The salted password must not be empty")
 _NOT_THERE = ApiError(ErrorCode.RESOURCE_NOT_FOUND, "Attempt to delete a user credential that does not exist")
 
+_Change = tuple[str, ApiError | None, Callable[[], RemoveUserScramCredentialRecord | UserScramCredentialRecord]]
+"""Whose credential, what is wrong with the change, and the record that makes it."""
+
 
 class ScramControlManager:
     def __init__(self, state: ControllerState) -> None:
@@ -41,47 +50,57 @@ class ScramControlManager:
         """The outcome for each user that is named."""
         records: dict[str, ApiMessageAndVersion] = {}
         errors: dict[str, ApiError] = {}
-        changes: list[ScramCredentialDeletion | ScramCredentialUpsertion] = [*request.deletions, *request.upsertions]
-        for change in changes:
-            name = change.name
+        changes: list[_Change] = [
+            *((each.name, self._problem_of_deletion(each), partial(_removal, each)) for each in request.deletions),
+            *((each.name, self._problem_of_upsertion(each), partial(_credential, each)) for each in request.upsertions),
+        ]
+        for name, problem, make_record in changes:
             if name in errors:
                 continue
-            error = _TWICE if records.pop(name, None) is not None else self._problem_of(change)
-            if error is None:
-                records[name] = ApiMessageAndVersion(_record_of(change), 0)
+            if records.pop(name, None) is not None:
+                errors[name] = _TWICE
+            elif problem is not None:
+                errors[name] = problem
             else:
-                errors[name] = error
+                records[name] = ApiMessageAndVersion(make_record(), 0)
         outcome = {**dict.fromkeys(records, ApiError.NONE), **errors}
         return ControllerResult(list(records.values()), outcome)
 
-    def _problem_of(self, change: ScramCredentialDeletion | ScramCredentialUpsertion) -> ApiError | None:
-        image = self._state.image
-        if not image.features.metadata_version_or_throw().is_scram_supported:
-            return _TOO_OLD
-        if not change.name:
-            return _NO_NAME
-        if ScramMechanism.from_code(change.mechanism) is ScramMechanism.UNKNOWN:
-            return _NO_MECHANISM
-        if isinstance(change, ScramCredentialDeletion):
-            return None if (change.mechanism, change.name) in image.scram.by_key else _NOT_THERE
-        if change.iterations < SCRAM_ITERATIONS_MIN:
+    def _problem_of_deletion(self, deletion: ScramCredentialDeletion) -> ApiError | None:
+        problem = self._problem_of(deletion.name, deletion.mechanism)
+        if problem is None and (deletion.mechanism, deletion.name) not in self._state.image.scram.by_key:
+            return _NOT_THERE
+        return problem
+
+    def _problem_of_upsertion(self, upsertion: ScramCredentialUpsertion) -> ApiError | None:
+        problem = self._problem_of(upsertion.name, upsertion.mechanism)
+        if problem is not None:
+            return problem
+        if upsertion.iterations < SCRAM_ITERATIONS_MIN:
             return _TOO_FEW
-        if change.iterations > SCRAM_ITERATIONS_MAX:
+        if upsertion.iterations > SCRAM_ITERATIONS_MAX:
             return _TOO_MANY
-        return None if change.salted_password else _NO_PASSWORD
+        return None if upsertion.salted_password else _NO_PASSWORD
+
+    def _problem_of(self, name: str, mechanism: int) -> ApiError | None:
+        if not self._state.image.features.metadata_version_or_throw().is_scram_supported:
+            return _TOO_OLD
+        if not name:
+            return _NO_NAME
+        return _NO_MECHANISM if ScramMechanism.from_code(mechanism) is ScramMechanism.UNKNOWN else None
 
 
-def _record_of(
-    change: ScramCredentialDeletion | ScramCredentialUpsertion,
-) -> RemoveUserScramCredentialRecord | UserScramCredentialRecord:
-    if isinstance(change, ScramCredentialDeletion):
-        return RemoveUserScramCredentialRecord(name=change.name, mechanism=change.mechanism)
+def _removal(deletion: ScramCredentialDeletion) -> RemoveUserScramCredentialRecord:
+    return RemoveUserScramCredentialRecord(name=deletion.name, mechanism=deletion.mechanism)
+
+
+def _credential(upsertion: ScramCredentialUpsertion) -> UserScramCredentialRecord:
     credential = credential_of_salted_password(
-        ScramMechanism(change.mechanism), change.salted_password, change.salt, change.iterations
+        ScramMechanism(upsertion.mechanism), upsertion.salted_password, upsertion.salt, upsertion.iterations
     )
     return UserScramCredentialRecord(
-        name=change.name,
-        mechanism=change.mechanism,
+        name=upsertion.name,
+        mechanism=upsertion.mechanism,
         salt=credential.salt,
         stored_key=credential.stored_key,
         server_key=credential.server_key,
