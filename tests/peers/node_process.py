@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import socket
 import subprocess
 import time
@@ -11,19 +12,36 @@ from pathlib import Path
 
 __all__ = ["NodeProcess", "free_ports"]
 
+_PORT_MIN = 10_240
+_FIRST_OUTGOING_PORT = 32_768  # Linux' default.
+
 
 def free_ports(count: int) -> list[int]:
-    """Ports that were free a moment ago. All are held at once, so that they differ."""
+    """Ports that were free a moment ago. All are held at once, so that they differ.
+
+    They lie below those that the system gives to outgoing connections: otherwise any client on the machine may take
+    the port of a node that is being started, or started again.
+    """
+    chosen = random.SystemRandom()
     held: list[socket.socket] = []
     try:
-        for _ in range(count):
+        while len(held) < count:
             probe = socket.socket()
-            probe.bind(("127.0.0.1", 0))
             held.append(probe)
+            try:
+                probe.bind(("127.0.0.1", chosen.randrange(_PORT_MIN, _first_outgoing_port())))
+            except OSError:
+                held.pop().close()
         return [int(probe.getsockname()[1]) for probe in held]
     finally:
         for probe in held:
             probe.close()
+
+
+def _first_outgoing_port() -> int:
+    setting = Path("/proc/sys/net/ipv4/ip_local_port_range")
+    first = int(setting.read_text().split()[0]) if setting.exists() else _FIRST_OUTGOING_PORT
+    return first if first > 2 * _PORT_MIN else _FIRST_OUTGOING_PORT
 
 
 class NodeProcess(ABC):
