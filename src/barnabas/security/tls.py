@@ -19,11 +19,19 @@ from barnabas.security.key_store import KeyMaterial, expiry_notes, load_key_mate
 from barnabas.security.tls_settings import TlsError, TlsSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from cryptography.x509 import Certificate
 
-__all__ = ["TLS_VERSIONS", "ServerTls", "TlsError", "TlsSettings", "client_context", "server_context"]
+__all__ = [
+    "TLS_VERSIONS",
+    "ServerTls",
+    "TlsError",
+    "TlsSettings",
+    "client_context",
+    "server_context",
+    "server_mistakes",
+]
 
 log = logging.getLogger(__name__)
 
@@ -48,6 +56,28 @@ _CLIENT_AUTH = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required
 def server_context(settings: TlsSettings) -> ssl.SSLContext:
     """What a listener serves with. Raises TlsError."""
     return _server_context(settings, _server_key(settings), _server_trust(settings))
+
+
+def server_mistakes(settings: TlsSettings) -> list[TlsError]:
+    """All that keeps a listener from being served: of the key, of the trust and of the rest, not only the first."""
+    first = _failure_of(server_context, settings)
+    if first is None:
+        return []
+    checks: tuple[Callable[[TlsSettings], object], ...] = (_server_key, _server_trust, _check_versions)
+    failures = [_failure_of(check, settings) for check in checks]
+    return [error for error in failures if error is not None] or [first]
+
+
+def _failure_of(check: Callable[[TlsSettings], object], settings: TlsSettings) -> TlsError | None:
+    try:
+        check(settings)
+    except TlsError as error:
+        return error
+    return None
+
+
+def _check_versions(settings: TlsSettings) -> None:
+    _set_versions(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), settings)
 
 
 def client_context(settings: TlsSettings) -> ssl.SSLContext:
@@ -261,7 +291,11 @@ class ServerTls:
             self._seen = seen
             log.error("listener %s keeps its certificate, the changed store can't be used: %s", self.listener, error)
             return False
-        log.info("listener %s: the stores were read again; new connections get %s", self.listener, self._material)
+        log.info(
+            "listener %s: the stores were read again; new connections see the certificate of %s",
+            self.listener,
+            self._material.subject,
+        )
         for note in self.warnings:
             log.warning("%s", note)
         return True

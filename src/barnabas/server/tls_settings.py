@@ -62,7 +62,7 @@ def server_tls_of(config: GivenSettings, listener: str) -> ServerTls:
             alternative_names_may_change=bool(value("ssl.allow.san.changes")),
         )
     except TlsError as error:
-        raise TlsProblem(listener_setting_name(config, listener, error.name), error.what, error.advice) from None
+        raise _problem(config, listener, error) from None
 
 
 def principal_builder_of(config: GivenSettings, listener: str) -> PrincipalBuilder:
@@ -82,15 +82,21 @@ def tls_problems(config: GivenSettings, listener: str, protocol: str) -> tuple[l
     """What is wrong with a listener's settings, and what its operator should know."""
     problems, notes = [], []
     if protocol in ("SSL", "SASL_SSL"):
-        try:
+        from barnabas.security.tls import server_mistakes
+
+        mistakes = server_mistakes(tls_settings_of(config, listener))
+        problems += [_problem(config, listener, mistake) for mistake in mistakes]
+        if not mistakes:
             notes += server_tls_of(config, listener).warnings
-        except TlsProblem as problem:
-            problems.append(problem)
     try:
         principal_builder_of(config, listener)
     except TlsProblem as problem:
         problems.append(problem)
     return problems, notes
+
+
+def _problem(config: GivenSettings, listener: str, error: TlsError) -> TlsProblem:
+    return TlsProblem(listener_setting_name(config, listener, error.name), error.what, error.advice)
 
 
 def _custom_builder(config: GivenSettings, listener: str, class_name: str) -> PrincipalBuilder:

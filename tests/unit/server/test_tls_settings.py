@@ -134,8 +134,13 @@ def test_this_is_refused_by_name(tmp_path: Path, changes: dict[str, str | None],
 
 
 def test_several_mistakes_are_told_at_once_and_each_once(tmp_path: Path) -> None:
-    found = problems(tmp_path, {"ssl.key.password": PASSWORD, "ssl.principal.mapping.rules": "x"})
-    assert set(found) == {"ssl.key.password", "ssl.principal.mapping.rules"}
+    wrong = {
+        "ssl.key.password": PASSWORD,
+        "ssl.truststore.location": "/no/file",
+        "ssl.cipher.suites": "X",
+        "ssl.principal.mapping.rules": "x",
+    }
+    assert set(problems(tmp_path, dict(wrong))) == set(wrong)
 
 
 def test_a_certificate_that_ends_is_a_warning(tmp_path: Path) -> None:
