@@ -6,27 +6,17 @@ stand in double quotes; a comma in one is not possible, as in Kafka's tool. The 
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 from base64 import b64decode
 from collections.abc import Callable
-from typing import NamedTuple
 
+from barnabas.common.config_value import Password
+from barnabas.common.scram_mechanism import SCRAM_ITERATIONS_MAX, SCRAM_ITERATIONS_MIN, ScramMechanism
 from barnabas.protocol.records.user_scram_credential_record import UserScramCredentialRecord
+from barnabas.security.scram_credentials import credential_of_salted_password, salted_password_of
 
 __all__ = ["InvalidScramArgument", "parse_scram_argument"]
 
-_DEFAULT_ITERATIONS = 4096
-_MAX_ITERATIONS = 16384
 _SALT_BYTES = 24
-
-
-class _Mechanism(NamedTuple):
-    code: int
-    digest: str
-
-
-_MECHANISMS = {"SCRAM-SHA-256": _Mechanism(1, "sha256"), "SCRAM-SHA-512": _Mechanism(2, "sha512")}
 
 
 class InvalidScramArgument(ValueError):
@@ -38,7 +28,8 @@ def parse_scram_argument(argument: str, random_bytes: Callable[[int], bytes]) ->
     name, equals, configuration = argument.strip().partition("=")
     if not equals:
         raise InvalidScramArgument(f"Failed to find equals sign in SCRAM argument '{argument.strip()}'")
-    if name not in _MECHANISMS:
+    mechanism = ScramMechanism.from_name(name)
+    if mechanism is ScramMechanism.UNKNOWN:
         raise InvalidScramArgument(f"The add-scram mechanism {name} is not supported.")
     components = _components(configuration)
     user = components.pop("name", None)
@@ -55,18 +46,19 @@ def parse_scram_argument(argument: str, random_bytes: Callable[[int], bytes]) ->
     if components:
         raise InvalidScramArgument(f"Unknown SCRAM configurations: {','.join(sorted(components))}")
     salt = random_bytes(_SALT_BYTES) if salt is None else salt
-    digest = _MECHANISMS[name].digest
     if password is not None:
-        salted = hashlib.pbkdf2_hmac(digest, password.encode(), salt, iterations)
+        salted = salted_password_of(mechanism, password, salt, iterations)
     else:
         salted = _base64({"saltedpassword": salted_text or ""}, "saltedpassword") or b""
-    client_key = hmac.digest(salted, b"Client Key", digest)
+        if not salted:
+            raise InvalidScramArgument("The value of 'saltedpassword' must not be empty")
+    credential = credential_of_salted_password(mechanism, salted, salt, iterations)
     return UserScramCredentialRecord(
         name=user,
-        mechanism=_MECHANISMS[name].code,
+        mechanism=int(mechanism),
         salt=salt,
-        stored_key=hashlib.new(digest, client_key).digest(),
-        server_key=hmac.digest(salted, b"Server Key", digest),
+        stored_key=credential.stored_key,
+        server_key=credential.server_key,
         iterations=iterations,
     )
 
@@ -94,24 +86,25 @@ def _base64(components: dict[str, str], name: str) -> bytes | None:
     try:
         return b64decode(text, validate=True)
     except ValueError:
-        raise InvalidScramArgument(f"Failed to decode given {name}: {text}") from None
+        shown = text if name == "salt" else Password.HIDDEN
+        raise InvalidScramArgument(f"Failed to decode given {name}: {shown}") from None
 
 
 def _iterations(components: dict[str, str], mechanism: str) -> int:
     text = components.pop("iterations", None)
     if text is None:
-        return _DEFAULT_ITERATIONS
+        return SCRAM_ITERATIONS_MIN
     try:
         iterations = int(text)
     except ValueError:
         raise InvalidScramArgument(f"Failed to parse iterations count: {text}") from None
     java_name = mechanism.replace("-", "_")
-    if iterations < _DEFAULT_ITERATIONS:
+    if iterations < SCRAM_ITERATIONS_MIN:
         raise InvalidScramArgument(
-            f"The 'iterations' value must be >= {_DEFAULT_ITERATIONS} for add-scram using {java_name}"
+            f"The 'iterations' value must be >= {SCRAM_ITERATIONS_MIN} for add-scram using {java_name}"
         )
-    if iterations > _MAX_ITERATIONS:
+    if iterations > SCRAM_ITERATIONS_MAX:
         raise InvalidScramArgument(
-            f"The 'iterations' value must be <= {_MAX_ITERATIONS} for add-scram using {java_name}"
+            f"The 'iterations' value must be <= {SCRAM_ITERATIONS_MAX} for add-scram using {java_name}"
         )
     return iterations

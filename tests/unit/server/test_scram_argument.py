@@ -61,6 +61,14 @@ def test_without_a_salt_one_is_drawn() -> None:
             "The 'iterations' value must be <= 16384 for add-scram using SCRAM_SHA_512",
         ),
         ("SCRAM-SHA-256=[name=a,password=b,salt=!]", "Failed to decode given salt: !"),
+        (
+            "SCRAM-SHA-256=[name=a,saltedpassword=!secret!,salt=c2FsdA==]",
+            "Failed to decode given saltedpassword: [hidden]",
+        ),
+        (
+            "SCRAM-SHA-256=[name=a,saltedpassword=,salt=c2FsdA==]",
+            "The value of 'saltedpassword' must not be empty",
+        ),
     ],
 )
 def test_mistakes_are_told_in_the_words_of_kafkas_tool(argument: str, message: str) -> None:
