@@ -33,7 +33,7 @@ def handle_describe_cluster(broker: Broker, request: DescribeClusterRequest, acc
         raise ApiException(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {request.endpoint_type}")
     operations = NO_OPERATIONS
     if request.include_cluster_authorized_operations:
-        may_describe = access.allows_on_cluster(AclOperation.DESCRIBE, log_if_denied=False)
+        may_describe = access.allows_on_cluster(AclOperation.DESCRIBE)
         operations = access.operations_on(ResourceType.CLUSTER, CLUSTER_NAME) if may_describe else 0
     brokers = []
     for registration in broker.metadata.image.cluster.brokers.values():

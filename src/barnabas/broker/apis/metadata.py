@@ -113,7 +113,7 @@ def _envelope(broker: Broker, request: MetadataRequest, access: Access) -> Metad
             )
     operations = NO_OPERATIONS
     if request.include_cluster_authorized_operations and 8 <= access.context.api_version <= 10:
-        may_describe = access.allows_on_cluster(AclOperation.DESCRIBE, log_if_denied=False)
+        may_describe = access.allows_on_cluster(AclOperation.DESCRIBE)
         operations = access.operations_on(ResourceType.CLUSTER, CLUSTER_NAME) if may_describe else 0
     return MetadataResponse(
         brokers=brokers,

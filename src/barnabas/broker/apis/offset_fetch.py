@@ -125,7 +125,7 @@ def _fetch_all(
     """Topics that the caller may not describe are left out; so are, by id, those that are no more."""
     fetched: OffsetFetchResponseGroup = broker.groups.coordinator.fetch_offsets(group, require_stable=require_stable)
     names = [topic.name for topic in fetched.topics]
-    allowed = access.allowed(ResourceType.TOPIC, AclOperation.DESCRIBE, names, log_if_denied=False)
+    allowed = access.allowed(ResourceType.TOPIC, AclOperation.DESCRIBE, names)
     visible: list[OffsetFetchResponseTopics] = []
     for topic in fetched.topics:
         if topic.name not in allowed:
@@ -146,8 +146,7 @@ def _topic_error(broker: Broker, topic: OffsetFetchRequestTopics, access: Access
         if image is None:
             return ErrorCode.UNKNOWN_TOPIC_ID
         topic.name = image.name
-    references = len(topic.partition_indexes)
-    if not access.allows(ResourceType.TOPIC, AclOperation.DESCRIBE, topic.name, references=references):
+    if not access.allows(ResourceType.TOPIC, AclOperation.DESCRIBE, topic.name):
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
     return ErrorCode.NONE
 

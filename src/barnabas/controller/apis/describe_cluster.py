@@ -1,4 +1,6 @@
-"""DescribeCluster on the controller: the controllers (endpoint type 2), for whoever may ALTER the cluster."""
+"""DescribeCluster on the controller: the controllers (endpoint type 2), for whoever may ALTER the cluster.
+
+The bits of what the caller may do are for whoever may DESCRIBE it."""
 
 from __future__ import annotations
 
@@ -23,7 +25,10 @@ if TYPE_CHECKING:
 
 __all__ = ["ACL", "handle"]
 
-ACL = (AclRule(ResourceType.CLUSTER, AclOperation.ALTER),)
+ACL = (
+    AclRule(ResourceType.CLUSTER, AclOperation.ALTER),
+    AclRule(ResourceType.CLUSTER, AclOperation.DESCRIBE),
+)
 
 _BROKERS, _CONTROLLERS = 1, 2
 
@@ -48,9 +53,10 @@ def handle(
         brokers=controllers,
     )
     if request.include_cluster_authorized_operations:
-        response.cluster_authorized_operations = authorizer.authorized_operations(
-            context, ResourceType.CLUSTER, CLUSTER_NAME
-        )
+        response.cluster_authorized_operations = 0
+        if authorizer.authorize(context, AclOperation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME):
+            operations = authorizer.authorized_operations(context, ResourceType.CLUSTER, CLUSTER_NAME)
+            response.cluster_authorized_operations = operations
     return Deferred.completed(response)
 
 
