@@ -100,7 +100,7 @@ def listener_security(
         endpoint.listener,
         protocol,
         principal_builder=builder,
-        tls=server_tls_of(config, endpoint.listener) if uses_tls else None,
+        tls=server_tls_of(config, endpoint.listener, protocol) if uses_tls else None,
         sasl=_sasl_of(config, endpoint, credentials, clock) if protocol.startswith("SASL_") else None,
     )
 

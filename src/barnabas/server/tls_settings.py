@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
 __all__ = ["TlsProblem", "principal_builder_of", "server_tls_of", "tls_problems", "tls_settings_of"]
 
-_SHOWN_TO_BUILDERS = ("ssl.principal.mapping.rules", "sasl.kerberos.principal.to.local.rules", "ssl.client.auth")
+_CLIENT_AUTH = "ssl.client.auth"
+_SHOWN_TO_BUILDERS = ("ssl.principal.mapping.rules", "sasl.kerberos.principal.to.local.rules", _CLIENT_AUTH)
 
 
 class TlsProblem(NodeStartError):
@@ -45,11 +46,15 @@ class TlsProblem(NodeStartError):
         self.advice = advice
 
 
-def tls_settings_of(config: GivenSettings, listener: str) -> TlsSettings:
-    return TlsSettings.read(_lookup(config, listener))
+def tls_settings_of(config: GivenSettings, listener: str, protocol: str = "SSL") -> TlsSettings:
+    """As Kafka does it, ``ssl.client.auth`` is about a SASL_SSL listener only where it is given for the listener."""
+    settings = TlsSettings.read(_lookup(config, listener))
+    if protocol == "SASL_SSL" and listener_setting_name(config, listener, _CLIENT_AUTH) == _CLIENT_AUTH:
+        settings.client_auth = "none"
+    return settings
 
 
-def server_tls_of(config: GivenSettings, listener: str) -> ServerTls:
+def server_tls_of(config: GivenSettings, listener: str, protocol: str = "SSL") -> ServerTls:
     """Raises TlsProblem."""
     from barnabas.security.tls import ServerTls  # Loads OpenSSL and cryptography.
 
@@ -57,7 +62,7 @@ def server_tls_of(config: GivenSettings, listener: str) -> ServerTls:
     try:
         return ServerTls(
             listener,
-            tls_settings_of(config, listener),
+            tls_settings_of(config, listener, protocol),
             name_may_change=bool(value("ssl.allow.dn.changes")),
             alternative_names_may_change=bool(value("ssl.allow.san.changes")),
         )
@@ -84,10 +89,16 @@ def tls_problems(config: GivenSettings, listener: str, protocol: str) -> tuple[l
     if protocol in ("SSL", "SASL_SSL"):
         from barnabas.security.tls import server_mistakes
 
-        mistakes = server_mistakes(tls_settings_of(config, listener))
+        settings = tls_settings_of(config, listener, protocol)
+        mistakes = server_mistakes(settings)
         problems += [_problem(config, listener, mistake) for mistake in mistakes]
         if not mistakes:
-            notes += server_tls_of(config, listener).warnings
+            notes += server_tls_of(config, listener, protocol).warnings
+        if settings.client_auth == "none" != listener_value(config, listener, _CLIENT_AUTH):
+            notes.append(
+                f"{_CLIENT_AUTH} is for SSL listeners and not for {listener}, which is SASL_SSL; "
+                f"set listener.name.{listener.lower()}.{_CLIENT_AUTH} if its clients need certificates too"
+            )
     try:
         principal_builder_of(config, listener)
     except TlsProblem as problem:

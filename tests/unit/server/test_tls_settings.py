@@ -14,7 +14,7 @@ from barnabas.security.principal_builder import AuthenticationContext, DefaultPr
 from barnabas.security.sasl.credentials import CredentialStore
 from barnabas.server.listener_security import listener_security, listener_value
 from barnabas.server.node_config import Given, InvalidSettings, NodeConfig, node_config_of
-from barnabas.server.tls_settings import principal_builder_of
+from barnabas.server.tls_settings import principal_builder_of, tls_settings_of
 from tests.peers.certificates import PASSWORD, Authority
 
 AUTHORITY = Authority()
@@ -141,6 +141,26 @@ def test_several_mistakes_are_told_at_once_and_each_once(tmp_path: Path) -> None
         "ssl.principal.mapping.rules": "x",
     }
     assert set(problems(tmp_path, dict(wrong))) == set(wrong)
+
+
+def test_certificates_of_clients_are_asked_for_on_sasl_ssl_only_where_the_listener_says_so(tmp_path: Path) -> None:
+    settings: dict[str, str | None] = {
+        "listener.security.protocol.map": "SSL:SSL,PUBLIC:SASL_SSL,CONTROLLER:PLAINTEXT",
+        "listener.name.public.scram-sha-256.sasl.jaas.config": (
+            "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+        ),
+        "sasl.enabled.mechanisms": "SCRAM-SHA-256",
+        "ssl.client.auth": "required",
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.certificates": AUTHORITY.pem(),
+    }
+    general = config(tmp_path, settings)
+    assert tls_settings_of(general, "SSL", "SSL").client_auth == "required"
+    assert tls_settings_of(general, "PUBLIC", "SASL_SSL").client_auth == "none"
+    assert any("set listener.name.public.ssl.client.auth" in warning for warning in general.warnings)
+    special = config(tmp_path, settings | {"listener.name.public.ssl.client.auth": "requested"})
+    assert tls_settings_of(special, "PUBLIC", "SASL_SSL").client_auth == "requested"
+    assert special.warnings == []
 
 
 def test_a_certificate_that_ends_is_a_warning(tmp_path: Path) -> None:
