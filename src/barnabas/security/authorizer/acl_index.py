@@ -111,8 +111,8 @@ class AclIndex:
         return binding
 
     def _forget(self, binding: AclBinding, *, everywhere: bool) -> None:
-        """Make the views forget what the rule may have changed."""
-        resource_type, name, pattern_type, text, _, _, _ = binding
+        """Make the views forget what the rule may have changed; ``everywhere``: for whomever it is."""
+        resource_type, name, pattern_type, text, host, _, _ = binding
         kind, _, principal_name = text.partition(":")
         for views in (self.views, self._old_views):
             if everywhere or text == WILDCARD_PRINCIPAL:
@@ -121,8 +121,11 @@ class AclIndex:
                 own = (views.get(Principal(kind, principal_name, is_token)) for is_token in (False, True))
                 concerned = [by_host for by_host in own if by_host is not None]
             for by_host in concerned:
-                for view in by_host.values():
-                    view.forget(resource_type, pattern_type, name)
+                if everywhere or host == WILDCARD_HOST:
+                    for view in by_host.values():
+                        view.forget(resource_type, pattern_type, name)
+                elif host in by_host:
+                    by_host[host].forget(resource_type, pattern_type, name)
 
     # ---- decisions -----------------------------------------------------------------------------
 

@@ -1,0 +1,101 @@
+"""Rules reach the authorizer as the log has them: a snapshot at once, the rest one by one and in order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from barnabas.common.acl import AclBinding, AclBindingFilter
+from barnabas.common.uuid import Uuid
+from barnabas.metadata.image.acls import acl_record
+from barnabas.metadata.image.metadata_image import MetadataDelta, MetadataImage, MetadataProvenance
+from barnabas.metadata.publisher import LoaderManifest
+from barnabas.protocol.records.remove_access_control_entry_record import RemoveAccessControlEntryRecord
+from barnabas.security.authorizer.acl_publisher import AclPublisher
+from barnabas.security.authorizer.standard_authorizer import StandardAuthorizer
+
+PROVENANCE = MetadataProvenance(1, 1, 0)
+DENY = AclBinding(2, "a", 3, "User:bob", "*", 3, 2)
+ALLOW = AclBinding(2, "a", 3, "User:bob", "*", 3, 3)
+OTHER = AclBinding(2, "b", 3, "User:bob", "*", 3, 3)
+
+
+class Recorder(StandardAuthorizer):
+    """Remembers how it was fed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[tuple[Any, ...]] = []
+
+    def load_snapshot(self, acls_by_id: Any) -> None:
+        self.calls.append(("load", len(acls_by_id)))
+        super().load_snapshot(acls_by_id)
+
+    def add_acl(self, acl_id: Uuid, binding: AclBinding) -> None:
+        self.calls.append(("add", acl_id.to_int()))
+        super().add_acl(acl_id, binding)
+
+    def remove_acl(self, acl_id: Uuid) -> None:
+        self.calls.append(("remove", acl_id.to_int()))
+        super().remove_acl(acl_id)
+
+
+class Log:
+    """A publisher with an authorizer behind it, and the image that its log has led to."""
+
+    def __init__(self) -> None:
+        self.authorizer = Recorder()
+        self.publisher = AclPublisher(self.authorizer)
+        self.image = MetadataImage.EMPTY
+
+    def publish(self, *records: Any, is_snapshot: bool = False) -> list[tuple[Any, ...]]:
+        delta = MetadataDelta(self.image)
+        for record in records:
+            delta.replay(record)
+        if is_snapshot:
+            delta.finish_snapshot()
+        self.image = delta.apply(PROVENANCE)
+        self.authorizer.calls.clear()
+        self.publisher.publish(delta, self.image, LoaderManifest(PROVENANCE, is_snapshot))
+        held = dict(self.authorizer.acls(AclBindingFilter()))
+        assert held == dict(self.image.acls.by_id.items())
+        return self.authorizer.calls
+
+
+def put(number: int, binding: AclBinding) -> Any:
+    return acl_record(Uuid.from_int(number), binding)
+
+
+def gone(number: int) -> Any:
+    return RemoveAccessControlEntryRecord(id=Uuid.from_int(number))
+
+
+def test_a_snapshot_is_loaded_and_later_ones_replace_it() -> None:
+    log = Log()
+    assert log.publish(put(1, DENY), put(2, OTHER), is_snapshot=True) == [("load", 2)]
+    assert log.publish(put(3, OTHER), is_snapshot=True) == [("load", 1)]
+
+
+def test_changes_come_one_by_one_in_the_order_of_the_log() -> None:
+    log = Log()
+    log.publish(is_snapshot=True)
+    assert log.publish(put(9, DENY), put(1, ALLOW), put(5, OTHER)) == [("add", 9), ("add", 1), ("add", 5)]
+    assert log.publish(gone(1), gone(9), put(2, ALLOW)) == [("remove", 1), ("remove", 9), ("add", 2)]
+    assert log.publish() == []
+
+
+def test_what_came_and_went_in_between_is_never_heard_of() -> None:
+    log = Log()
+    log.publish(is_snapshot=True)
+    assert log.publish(put(1, DENY), put(2, OTHER), gone(1)) == [("add", 2)]
+
+
+def test_a_rule_that_is_replaced_under_its_id_is_taken_away_first() -> None:
+    log = Log()
+    log.publish(put(1, DENY), is_snapshot=True)
+    assert log.publish(put(1, OTHER)) == [("remove", 1), ("add", 1)]
+
+
+def test_a_rule_that_gets_a_new_id_in_one_batch_is_no_fault() -> None:
+    log = Log()
+    log.publish(put(1, DENY), is_snapshot=True)
+    assert log.publish(gone(1), put(2, DENY)) == [("remove", 1), ("add", 2)]
