@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from barnabas.common.acl import AclOperation
 from barnabas.common.bit_field import bits_of, to_bit_field
 from barnabas.common.config_validators import (
     CaseInsensitiveString,
@@ -30,6 +31,7 @@ from barnabas.common.config_value import (
 from barnabas.common.errors import ErrorCode
 from barnabas.common.host_address import host_address_bytes, host_address_text
 from barnabas.common.murmur2 import murmur2, partition_for_key
+from barnabas.common.resource import ResourceType
 from barnabas.common.topic_config import TOPIC_CONFIG_DEF, validate_topic_config
 from barnabas.common.topic_name import (
     INTERNAL_TOPIC_NAMES,
@@ -40,9 +42,13 @@ from barnabas.common.topic_name import (
 )
 from barnabas.common.uuid import Uuid
 from barnabas.coordinator.group.partitioner import java_string_hash, partition_for_group
+from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.varint import read_uvarint, read_varlong, write_uvarint, write_varint, write_varlong
+from barnabas.security.authorizer.authorized_operations import supported_mask, supported_operations
+from barnabas.security.authorizer.denial import denial_error
 from barnabas.security.principal import Principal, parse_principal
 from barnabas.security.principal_serde import InvalidPrincipalBytes, deserialize_principal, serialize_principal
+from barnabas.security.request_context import RequestContext
 from barnabas.security.ssl_principal_mapper import InvalidMappingRule, SslPrincipalMapper
 from tests.oracles.corpus import check_all, grouped
 from tests.oracles.scram_checks import SCRAM_CHECKS
@@ -117,6 +123,17 @@ def check_host_address(data: dict[str, Any]) -> None:
 def check_bit_field(data: dict[str, Any]) -> None:
     assert to_bit_field(data["bits"]) == data["value"]
     assert bits_of(data["value"]) == frozenset(data["bits"])
+
+
+def check_authorized_operations(data: dict[str, Any]) -> None:
+    code = data["code"]
+    supported = {operation.name for operation in supported_operations(code)}
+    assert supported == set(data.get("supported", ()))
+    assert supported_mask(code) == data.get("allBits", 0)
+    if "authorizationError" in data:
+        context = RequestContext(api_key=ApiKey.METADATA, api_version=12)
+        error = denial_error(context, AclOperation.DESCRIBE, ResourceType(code), "name")
+        assert error.code.name == data["authorizationError"]
 
 
 def check_error_code(data: dict[str, Any]) -> None:
@@ -281,6 +298,7 @@ CHECKS = {
     "coordinator-partition": check_coordinator_partition,
     "host-address": check_host_address,
     "bitfield": check_bit_field,
+    "authorized-operations": check_authorized_operations,
     "error-codes": check_error_code,
     "config-parse": check_config_parse,
     "config-validate": check_config_validate,
