@@ -134,6 +134,7 @@ class QuorumController:
         self._next_write_offset = next_write_offset
         self._last_write_ms = now_ms
         self.cluster.activate(now_ms)
+        self.acls.activate()
         self.delegation_tokens.activate(now_ms)
         for records in activation_records(self.state, self.config, self._bootstrap):
             self._append(ControllerResult(records, None), lambda: None)

@@ -35,8 +35,24 @@ class PersistentMap(Generic[K, V]):
         self._mask = _SMALLEST_ROW - 1
         self._size = 0
         if entries:
-            filled = self.updated(entries)
-            self._buckets, self._mask, self._size = filled._buckets, filled._mask, filled._size
+            self._fill(entries.items(), len(entries))
+
+    @classmethod
+    def of(cls, items: Iterable[tuple[K, V]], count: int) -> "PersistentMap[K, V]":
+        """A map of so many items, made without a dict of all of them; the last one with a key wins."""
+        result: PersistentMap[K, V] = cls()
+        result._fill(items, count)
+        return result
+
+    def _fill(self, items: Iterable[tuple[K, V]], count: int) -> None:
+        row = _SMALLEST_ROW
+        while count > row * row:
+            row *= 2
+        mask = row - 1
+        buckets: list[dict[K, V]] = [{} for _ in range(row)]
+        for key, value in items:
+            buckets[hash(key) & mask][key] = value
+        self._buckets, self._mask, self._size = buckets, mask, sum(map(len, buckets))
 
     @overload
     def get(self, key: K) -> V | None: ...

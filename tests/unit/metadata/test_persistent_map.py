@@ -46,3 +46,12 @@ def test_a_change_copies_only_the_bucket_that_it_touches() -> None:
     copied = sum(1 for old, new in zip(before._buckets, after._buckets, strict=True) if old is not new)
     assert copied == 1
     assert max(len(bucket) for bucket in after._buckets) <= len(after._buckets)
+
+
+@given(st.lists(st.tuples(st.integers(0, 300), st.integers()), max_size=400))
+def test_a_map_of_items_is_the_map_of_their_dict(items: list[tuple[int, int]]) -> None:
+    made = PersistentMap.of(iter(items), len(items))
+    assert dict(made.items()) == dict(items)
+    assert len(made) == len(dict(items))
+    assert made == PersistentMap(dict(items))
+    assert dict(made.updated({1: 5}, [2]).items()) == {k: v for k, v in dict(items).items() if k != 2} | {1: 5}

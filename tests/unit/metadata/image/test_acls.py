@@ -135,3 +135,29 @@ def test_ids_by_rule_are_those_that_a_search_finds(steps: list[tuple[int, int]],
         assert set(image.by_id) == there
         assert set(image.ids) == set(image.by_id.values())
         assert all(image.by_id[acl_id] == binding for binding, acl_id in image.ids.items())
+
+
+TEXTS = st.sampled_from(["*", "", "o", "or", "orders", "User:alice", "User:*"])
+BINDINGS = st.builds(
+    AclBinding, st.integers(2, 4), TEXTS, st.sampled_from([3, 4]), TEXTS, TEXTS, st.integers(2, 5), st.integers(2, 3)
+)
+OPTIONAL = st.none() | TEXTS
+FILTERS = st.builds(
+    AclBindingFilter,
+    st.integers(1, 4),
+    OPTIONAL,
+    st.integers(1, 4),
+    OPTIONAL,
+    OPTIONAL,
+    st.integers(1, 5),
+    st.integers(1, 3),
+)
+
+
+@given(st.lists(BINDINGS, max_size=20), FILTERS)
+def test_a_filter_finds_what_asking_it_for_every_rule_finds(
+    bindings: list[AclBinding], wanted: AclBindingFilter
+) -> None:
+    image = image_of(*((Uuid.from_int(3000 + number), binding) for number, binding in enumerate(bindings)))
+    expected = {(acl_id, binding) for acl_id, binding in image.by_id.items() if wanted.matches(binding)}
+    assert set(image.find(wanted)) == expected
