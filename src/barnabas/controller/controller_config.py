@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from barnabas.common.config_value import Password
 from barnabas.controller.policies import AlterConfigPolicy, CreateTopicPolicy
 from barnabas.metadata.features import SUPPORTED_FEATURES, VersionRange
 from barnabas.protocol.api_keys import ApiKey
-from barnabas.security.config_encryption import ConfigCipher
+
+if TYPE_CHECKING:
+    from barnabas.security.config_encryption import ConfigCipher
 
 __all__ = ["ControllerConfig"]
 
