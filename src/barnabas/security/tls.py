@@ -267,6 +267,11 @@ class ServerTls:
         self.warnings = self._notes(trusted)
         self.reload_count = 0
 
+    @property
+    def expires_at_s(self) -> float:
+        """When the listener's own certificate is over, in seconds since 1970."""
+        return self._material.certificates[0].not_valid_after_utc.timestamp()
+
     def reload(self, settings: TlsSettings | None = None) -> None:
         """Read everything again, with other settings if given. Raises TlsError; then nothing has changed."""
         chosen = settings or self.settings

@@ -98,6 +98,13 @@ METRICS: dict[str, MetricInfo] = {
             "Connections closed because their login had expired.",
             ("listener",),
         ),
+        MetricInfo(
+            "barnabas_tls_certificate_not_after_timestamp_seconds",
+            "gauge",
+            "When the listener's certificate expires, in seconds since 1970.",
+            ("listener",),
+        ),
+        MetricInfo("barnabas_tls_reloads", "counter", "How often changed stores were taken over.", ("listener",)),
         MetricInfo("kafka_server_broker_topic_metrics_bytes_in", "counter", "Bytes of records appended."),
         MetricInfo("kafka_server_broker_topic_metrics_bytes_out", "counter", "Bytes of records fetched."),
         MetricInfo("kafka_server_broker_topic_metrics_batches_in", "counter", "Record batches appended."),
@@ -222,6 +229,8 @@ class NodeCollector(Collector):
         failed_again = _family("kafka_server_socket_server_failed_reauthentication")
         for_good = _family("kafka_server_socket_server_successful_authentication_no_reauth")
         killed = _family("kafka_server_socket_server_expired_connections_killed")
+        expiry = _family("barnabas_tls_certificate_not_after_timestamp_seconds")
+        reloads = _family("barnabas_tls_reloads")
         for name, listener in list(self._node.listeners.items()):
             security = listener.security
             if security is None:
@@ -229,6 +238,8 @@ class NodeCollector(Collector):
             if security.tls is not None:
                 succeeded.add_metric((name, "SSL"), listener.authentications_succeeded)
                 failed.add_metric((name, "SSL"), listener.authentications_failed)
+                expiry.add_metric((name,), security.tls.expires_at_s)
+                reloads.add_metric((name,), security.tls.reload_count)
             if security.sasl is not None:
                 for mechanism, stats in list(security.sasl.stats.mechanisms.items()):
                     succeeded.add_metric((name, mechanism), stats.successful)
@@ -237,7 +248,7 @@ class NodeCollector(Collector):
                     again.add_metric((name, mechanism), stats.reauthentications)
                     failed_again.add_metric((name, mechanism), stats.failed_reauthentications)
                 killed.add_metric((name,), security.sasl.stats.expired_connections_killed)
-        yield from (succeeded, failed, for_good, again, failed_again, killed)
+        yield from (succeeded, failed, for_good, again, failed_again, killed, expiry, reloads)
 
     def _broker_topics(self) -> Iterator[Metric]:
         replicas = self._node.replicas
