@@ -24,6 +24,7 @@ __all__ = [
     "UndecryptableConfig",
     "is_encrypted",
     "is_sensitive",
+    "key_texts",
     "parse_encryption_keys",
     "undecryptable",
 ]
@@ -51,6 +52,14 @@ def is_sensitive(resource_type: int, name: str) -> bool:
 
 def is_encrypted(value: str) -> bool:
     return value.startswith(ENCRYPTED_PREFIX)
+
+
+def key_texts(text: str) -> list[str]:
+    """The keys in the value of a setting. Raises ValueError when there is none."""
+    texts = [part for part in text.split(",") if part.strip()]
+    if not texts:
+        raise ValueError("there is no key")
+    return texts
 
 
 def parse_encryption_keys(texts: Sequence[str]) -> list[bytes]:

@@ -39,17 +39,11 @@ def config_cipher(config: NodeConfig) -> ConfigCipher | None:
     keys, path = config.value(_KEYS), str(config.value(_FILE) or "")
     if keys is None and not path:
         return None
-    from barnabas.security.config_encryption import NONCE_SIZE, ConfigCipher, parse_encryption_keys
+    from barnabas.security.config_encryption import NONCE_SIZE, ConfigCipher, key_texts, parse_encryption_keys
 
-    if keys is not None and path:
-        raise NodeStartError(f"{_KEYS} and {_FILE} are both set: keep one of them")
-    if isinstance(keys, Password):
-        name, texts = _KEYS, [part for part in keys.value.split(",") if part.strip()]
-    else:
-        name, texts = f"{_FILE}={path}", _lines(path)
+    name = _KEYS if isinstance(keys, Password) else f"{_FILE}={path}"
     try:
-        if not texts:
-            raise ValueError("there is no key")
+        texts = key_texts(keys.value if isinstance(keys, Password) else ",".join(_lines(path)))
         parsed = parse_encryption_keys(texts)
     except ValueError as error:
         raise NodeStartError(f"{name}: {error} ({_ADVICE})") from None

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.common.broker_config import BROKER_CONFIG_DEF, listener_base_name
 from barnabas.common.config_def import ConfigValue
+from barnabas.common.config_value import Password
 from barnabas.security.principal_builder import KAFKA_DEFAULT_BUILDER
 from barnabas.server.listener_security import listener_value
 from barnabas.server.listeners import (
@@ -167,6 +168,29 @@ def _node_is_combined(settings: Settings) -> Iterator[Problem]:
         yield settings.problem(
             "process.roles", "this release runs combined nodes only", "set process.roles=broker,controller"
         )
+
+
+@rule("barnabas.config.encryption.keys", "barnabas.config.encryption.keys.file")
+def _encryption_keys_are_keys(settings: Settings) -> Iterator[Problem]:
+    name, file = "barnabas.config.encryption.keys", "barnabas.config.encryption.keys.file"
+    keys = settings.value(name)
+    if not isinstance(keys, Password):
+        return
+    if settings.text(file):
+        yield settings.problem(file, f"{name} is set too", "keep one of them")
+    from barnabas.security.config_encryption import key_texts, parse_encryption_keys
+
+    try:
+        parse_encryption_keys(key_texts(keys.value))
+    except ValueError as error:
+        yield settings.problem(name, str(error), "make a key with: openssl rand -base64 32")
+
+
+@rule("barnabas.audit.topic.replication.factor")
+def _audit_topic_has_replicas(settings: Settings) -> Iterator[Problem]:
+    name = "barnabas.audit.topic.replication.factor"
+    if settings.number(name) == 0:
+        yield settings.problem(name, "a topic needs a replica", "set it to -1 for default.replication.factor")
 
 
 @rule("listeners")
