@@ -6,6 +6,7 @@ import pytest
 
 from barnabas.common.broker_config import BROKER_CONFIG_DEF
 from barnabas.common.config_def import ConfigType
+from barnabas.common.config_value import Password
 from barnabas.server.listeners import Endpoint, QuorumVoter
 from barnabas.server.node_config import NodeConfig, attribute_types, load_node_config, node_config_of
 from barnabas.server.setting_problem import Given, InvalidSettings
@@ -161,6 +162,10 @@ def test_every_problem_is_named_at_once_with_its_place(tmp_path: Path) -> None:
         ("early.start.listeners", "OTHER", "OTHER is not one of the listeners"),
         ("inter.broker.listener.name", "", "must not be empty"),
         ("barnabas.metrics.listener", "9404", "host:port"),
+        ("delegation.token.expiry.time.ms", "0", "Value must be at least 1"),
+        ("delegation.token.max.lifetime.ms", "0", "Value must be at least 1"),
+        ("delegation.token.expiry.check.interval.ms", "0", "Value must be at least 1"),
+        ("delegation.token.master.key", "x", "it is gone since Kafka 4.0"),
         ("early.start.listeners", "CONTROLLER,OTHER", "allowed are PLAINTEXT, CONTROLLER"),
         ("authorizer.class.name", "org.apache.kafka.StandardAuthorizer", "is a class of Java, which can't be loaded"),
         ("authorizer.class.name", "no_such_module:Class", "can't be loaded: ModuleNotFoundError"),
@@ -187,6 +192,13 @@ def test_a_tls_listener_needs_a_key() -> None:
         listeners="SSL://x:1,CONTROLLER://x:3", listener_security_protocol_map="SSL:SSL,CONTROLLER:PLAINTEXT"
     )
     assert "is required for a TLS listener" in problems["ssl.keystore.location"]
+
+
+def test_the_key_of_delegation_tokens_is_a_secret() -> None:
+    config = _config(delegation_token_secret_key="open sesame")
+    assert config.delegation_token_secret_key == Password("open sesame")
+    assert "open sesame" not in f"{config.delegation_token_secret_key} {config.values}"
+    assert _config().delegation_token_secret_key is None
 
 
 def test_broker_id_may_stand_for_node_id_but_not_differ_from_it() -> None:
