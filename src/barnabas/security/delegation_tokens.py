@@ -7,7 +7,7 @@ read by others gives no token away.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from barnabas.common.scram_mechanism import SCRAM_ITERATIONS_MIN, ScramMechanism
@@ -51,9 +51,9 @@ def is_concerned(token: DelegationTokenRecord, principal: Principal) -> bool:
     return _is_one_of(principal, (token.owner, token.requester, *token.renewers))
 
 
-def _is_one_of(principal: Principal, texts: Iterable[str]) -> bool:
-    who = principal[:2]
-    return any(principal_of(text)[:2] == who for text in texts)
+def _is_one_of(principal: Principal, texts: Container[str]) -> bool:
+    # In the text of a record the first colon ends the type: no record can mean a principal with one in its type.
+    return ":" not in principal.type and str(principal) in texts
 
 
 def expires_at_ms(token: DelegationTokenRecord) -> int:
