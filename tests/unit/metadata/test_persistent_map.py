@@ -48,6 +48,22 @@ def test_a_change_copies_only_the_bucket_that_it_touches() -> None:
     assert max(len(bucket) for bucket in after._buckets) <= len(after._buckets)
 
 
+@given(st.dictionaries(st.integers(0, 500), st.integers(), max_size=300), st.data())
+def test_every_key_that_is_new_or_changed_is_among_those_not_shared(entries: dict[int, int], data: st.DataObject) -> None:
+    older = PersistentMap(entries)
+    put = data.draw(st.dictionaries(st.integers(0, 2000), st.integers(), max_size=30))
+    newer = older.updated(put, data.draw(st.lists(st.integers(0, 500), max_size=10)))
+    found = set(newer.keys_not_shared_with(older))
+    assert found <= set(newer)
+    assert {key for key, value in newer.items() if key not in older or older[key] != value} <= found
+    assert set(newer.keys_not_shared_with(newer)) == set()
+
+
+def test_what_is_not_shared_is_little_after_one_change() -> None:
+    older = PersistentMap({number: number for number in range(10_000)})
+    assert len(list(older.updated({10_001: 1}).keys_not_shared_with(older))) < 300
+
+
 @given(st.lists(st.tuples(st.integers(0, 300), st.integers()), max_size=400))
 def test_a_map_of_items_is_the_map_of_their_dict(items: list[tuple[int, int]]) -> None:
     made = PersistentMap.of(iter(items), len(items))
