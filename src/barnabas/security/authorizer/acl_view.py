@@ -7,6 +7,7 @@ rule that comes or goes is seen at once; what has to be forgotten is only what w
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from barnabas.common.acl import WILDCARD_HOST, WILDCARD_NAME
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
 __all__ = ["AclView"]
 
+_Probes = tuple[int, tuple[tuple[Callable[[str, int], int], Callable[[str, int], int], tuple[int, ...]], ...]]
+"""The wildcard's raw mask, and of each source how to ask for literals and for prefixes of which lengths."""
+
 _LAST_CHARACTER = chr(0x10FFFF)
 
 _RUN_COST = 8
@@ -29,7 +33,7 @@ _RUN_COST = 8
 class AclView:
     """``masks`` holds remembered decisions by resource type and name; whoever owns the view fills and bounds it."""
 
-    __slots__ = ("_any_resource", "_host", "_prefix_runs", "_principals", "_sources", "masks")
+    __slots__ = ("_any_resource", "_host", "_prefix_runs", "_principals", "_probes", "_sources", "masks")
 
     def __init__(self, host: str, principals: Sequence[PrincipalMasks]) -> None:
         """``principals``: the rules of the principal itself and of everybody."""
@@ -37,6 +41,7 @@ class AclView:
         self._principals = principals
         self.masks: dict[int, dict[str, int]] = {}
         self._sources: dict[int, tuple[PatternMasks, ...]] = {}
+        self._probes: dict[int, _Probes] = {}
         self._any_resource: dict[tuple[int, int], bool] = {}
         self._prefix_runs: dict[int, list[tuple[str, int]]] = {}
 
@@ -49,6 +54,7 @@ class AclView:
             else:
                 masks.clear()
         self._sources.pop(resource_type, None)
+        self._probes.pop(resource_type, None)
         self._prefix_runs.pop(resource_type, None)
         if self._any_resource:
             self._any_resource.clear()
@@ -69,18 +75,26 @@ class AclView:
     def raw_mask(self, resource_type: int, name: str) -> int:
         """What the matching rules say about the resource: one traversal of name, prefixes and wildcard."""
         try:
-            sources = self._sources[resource_type]
+            raw, probes = self._probes[resource_type]
         except KeyError:
-            sources = self._sources_of(resource_type)
-        raw = 0
-        for patterns in sources:
-            raw |= patterns.wildcard | patterns.literals.get(name, 0)
-            if patterns.lengths:
-                prefix_mask = patterns.prefixes.get
-                for length in patterns.lengths:
-                    # A slice beyond the end is the name itself, which is a prefix of its own.
-                    raw |= prefix_mask(name[:length], 0)
+            raw, probes = self._probes_of(resource_type)
+        for literal_mask, prefix_mask, lengths in probes:
+            raw |= literal_mask(name, 0)
+            for length in lengths:
+                # A slice beyond the end is the name itself, which is a prefix of its own.
+                raw |= prefix_mask(name[:length], 0)
         return raw
+
+    def _probes_of(self, resource_type: int) -> _Probes:
+        """The sources taken apart, for the one place that is in a hurry. Until ``forget`` none of them changes."""
+        wildcard = 0
+        probes = []
+        for patterns in self._sources_of(resource_type):
+            wildcard |= patterns.wildcard
+            if patterns.literals or patterns.prefixes:
+                probes.append((patterns.literals.get, patterns.prefixes.get, patterns.lengths))
+        result = self._probes[resource_type] = wildcard, tuple(probes)
+        return result
 
     def raw_masks(self, resource_type: int, names: Sequence[str]) -> list[int]:
         """``raw_mask`` of each of many names, which must be sorted: the names with a prefix are neighbours."""
@@ -119,7 +133,7 @@ class AclView:
                 masks[start:end] = [masks[start] | mask] * (end - start)
 
     def _runs(self, resource_type: int, sources: tuple[PatternMasks, ...]) -> list[tuple[str, int]]:
-        """The prefixes in order, each with what it and its own prefixes say. A run is inside another one or beside it."""
+        """The prefixes in order, each with what it and its own prefixes say. Runs are inside each other or disjoint."""
         runs = self._prefix_runs.get(resource_type)
         if runs is None:
             merged: dict[str, int] = {}
