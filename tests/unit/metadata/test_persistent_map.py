@@ -49,7 +49,9 @@ def test_a_change_copies_only_the_bucket_that_it_touches() -> None:
 
 
 @given(st.dictionaries(st.integers(0, 500), st.integers(), max_size=300), st.data())
-def test_every_key_that_is_new_or_changed_is_among_those_not_shared(entries: dict[int, int], data: st.DataObject) -> None:
+def test_every_key_that_is_new_or_changed_is_among_those_not_shared(
+    entries: dict[int, int], data: st.DataObject
+) -> None:
     older = PersistentMap(entries)
     put = data.draw(st.dictionaries(st.integers(0, 2000), st.integers(), max_size=30))
     newer = older.updated(put, data.draw(st.lists(st.integers(0, 500), max_size=10)))
