@@ -105,6 +105,7 @@ class SecureNode:
             "ssl.truststore.location": str(self.authority),
             "sasl.mechanism": mechanism,
             "sasl.jaas.config": jaas_client(mechanism, user, USERS.get(user, "")),
+            "request.timeout.ms": "15000",
             "default.api.timeout.ms": "20000",
         }
         if mechanism == "OAUTHBEARER":
@@ -116,19 +117,6 @@ class SecureNode:
         path = folder / f"{protocol}-{mechanism}-{user}.properties"
         path.write_text("".join(f"{name}={value}\n" for name, value in {**properties, **settings}.items()))
         return path
-
-    def java_options(self) -> tuple[str, ...]:
-        """What a JVM must be told to read token files."""
-        return (
-            "-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls=" + ",".join(self._token_urls()),
-            "-Dorg.apache.kafka.sasl.oauthbearer.allowed.files=" + ",".join(self._token_files()),
-        )
-
-    def _token_files(self) -> list[str]:
-        return [str(self.authority.parent / f"{user}.token") for user in USERS]
-
-    def _token_urls(self) -> list[str]:
-        return [Path(path).as_uri() for path in self._token_files()]
 
 
 def jaas_client(mechanism: str, user: str, password: str, *, token_auth: bool = False) -> str:
