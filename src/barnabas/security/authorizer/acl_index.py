@@ -19,7 +19,7 @@ from operator import le
 from typing import TYPE_CHECKING
 
 from barnabas.common.acl import WILDCARD_HOST, WILDCARD_PRINCIPAL, AclPermissionType
-from barnabas.common.errors import invariant
+from barnabas.common.errors import InvariantViolated
 from barnabas.security.authorizer.acl_masks import ALL_OPERATIONS, PrincipalMasks, deny_bits, effective, raw_bit
 from barnabas.security.authorizer.acl_rules import AclRules, scan_order
 from barnabas.security.authorizer.acl_view import AclView
@@ -95,7 +95,8 @@ class AclIndex:
             masks = self._masks_of(binding.principal)
         is_in_masks = masks is not None and raw_bit(binding) != 0
         is_there = masks.has(binding) if masks is not None and is_in_masks else self._rules.contains(binding)
-        invariant(not is_there, f"the rule of ACL {acl_id} exists already under another id: {binding}")
+        if is_there:
+            raise InvariantViolated(f"the rule of ACL {acl_id} exists already under another id: {binding}")
         is_first = self._rules.add(acl_id, binding)
         if masks is not None:
             masks.add(binding)

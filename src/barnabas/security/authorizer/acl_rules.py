@@ -12,7 +12,7 @@ from struct import unpack
 from typing import TYPE_CHECKING
 
 from barnabas.common.acl import WILDCARD_NAME
-from barnabas.common.errors import invariant
+from barnabas.common.errors import InvariantViolated
 from barnabas.common.resource import PatternType, ResourceType
 from barnabas.common.uuid import Uuid
 
@@ -64,7 +64,8 @@ class AclRules:
 
     def add(self, acl_id: Uuid, binding: AclBinding) -> bool:
         """Whether this is the first rule of its pattern. The caller has made sure that the rule is new."""
-        invariant(acl_id not in self.by_id, f"ACL {acl_id} exists already")
+        if acl_id in self.by_id:
+            raise InvariantViolated(f"ACL {acl_id} exists already")
         self.by_id[acl_id] = binding
         _put(self._by_principal, binding.principal, acl_id)
         by_name = self._by_pattern.setdefault((binding.resource_type, binding.pattern_type), {})
@@ -78,7 +79,8 @@ class AclRules:
 
     def remove(self, acl_id: Uuid) -> tuple[AclBinding, bool]:
         """The rule that is gone, and whether it was the last one of its pattern."""
-        invariant(acl_id in self.by_id, f"there is no ACL {acl_id}")
+        if acl_id not in self.by_id:
+            raise InvariantViolated(f"there is no ACL {acl_id}")
         binding = self.by_id.pop(acl_id)
         _take(self._by_principal, binding.principal, acl_id)
         by_name = self._by_pattern[binding.resource_type, binding.pattern_type]
