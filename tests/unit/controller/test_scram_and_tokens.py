@@ -7,6 +7,8 @@ import hmac
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from barnabas.common.config_value import Password
 from barnabas.common.errors import ErrorCode
@@ -313,3 +315,96 @@ def test_an_id_is_one_that_tools_can_be_given_and_that_is_new() -> None:
         result = manager.create_token(owner=ALICE, requester=ALICE, renewers=[], max_lifetime_ms=-1, now_ms=5)
         state.replay_ahead(result.records, state.image.offset + 1, lambda: None)
         assert result.response.record.token_id == str(expected)
+
+
+# Any order of creating, renewing, removing, committing and losing leadership
+
+
+class Interleaving:
+    """Answers are looked at when they are given: after a commit, or because leadership is lost."""
+
+    def __init__(self) -> None:
+        self.world = harness()
+        self.tokens: list[tuple[str, bytes]] = []
+        self.known: set[str] = set()
+        """Their creation was answered, and nobody asked to remove them."""
+        self.open_count = 0
+
+    def create(self, number: int) -> None:
+        request = CreateDelegationTokenRequest(max_lifetime_ms=-1)
+        answer = create_delegation_token.handle(self.world.controller, context(), request, self.world.authorizer)
+        new = set(self.world.controller.state.image.delegation_tokens.by_key) - {
+            token_id for token_id, _ in self.tokens
+        }
+        (token_id,) = new
+        token_hmac = hmac.digest(SECRET.value.encode(), token_id.encode(), "sha512")
+        self.tokens.append((token_id, token_hmac))
+
+        def answered(value: Any) -> None:
+            assert value.hmac == token_hmac
+            assert token_id in self.world.controller.committed_image.delegation_tokens.by_key
+            self.known.add(token_id)
+
+        self._listen(answer, answered)
+
+    def renew(self, number: int) -> None:
+        for token_id, token_hmac in self.tokens[number : number + 1]:
+            request = RenewDelegationTokenRequest(hmac=token_hmac, renew_period_ms=-1)
+            self._change(renew_delegation_token.handle, request, token_id)
+
+    def remove(self, number: int) -> None:
+        for token_id, token_hmac in self.tokens[number : number + 1]:
+            self.known.discard(token_id)
+            request = ExpireDelegationTokenRequest(hmac=token_hmac, expiry_time_period_ms=-1)
+            self._change(expire_delegation_token.handle, request, token_id, is_removal=True)
+
+    def commit(self, number: int) -> None:
+        self.world.append()
+        self.world.commit(min(number, len(self.world._uncommitted)))
+
+    def lose_leadership(self, number: int) -> None:
+        self.world._uncommitted.clear()
+        self.world.controller.deactivate()
+        self.world.epoch += 1
+        self.world.controller.activate(self.world.epoch, self.world.end_offset)
+
+    def _change(self, handle: Any, request: Any, token_id: str, *, is_removal: bool = False) -> None:
+        is_there = token_id in self.world.controller.state.image.delegation_tokens.by_key
+        assert is_there or token_id not in self.known
+        answer = handle(self.world.controller, context(), request, self.world.authorizer)
+
+        def answered(value: Any) -> None:
+            committed = self.world.controller.committed_image.delegation_tokens.by_key
+            assert value.error_code == (0 if is_there else ErrorCode.DELEGATION_TOKEN_NOT_FOUND)
+            assert (token_id in committed) == (is_there and not is_removal)
+
+        self._listen(answer, answered)
+
+    def _listen(self, answer: Any, answered: Any) -> None:
+        self.open_count += 1
+
+        def heard(value: Any) -> None:
+            self.open_count -= 1
+            if value.error_code != ErrorCode.NOT_CONTROLLER:
+                answered(value)
+
+        answer.on_complete(heard)
+
+
+STEP = st.one_of(
+    st.just(("create", 0)),
+    st.tuples(st.sampled_from(["renew", "remove"]), st.integers(0, 5)),
+    st.tuples(st.just("commit"), st.integers(1, 3)),
+    st.just(("lose_leadership", 0)),
+)
+
+
+@given(st.lists(STEP, max_size=40))
+def test_what_was_answered_is_known_whatever_else_is_in_flight(steps: list[tuple[str, int]]) -> None:
+    interleaving = Interleaving()
+    for name, number in steps:
+        getattr(interleaving, name)(number)
+        assert interleaving.known <= set(tokens(interleaving.world))
+    interleaving.world.settle()
+    assert interleaving.open_count == 0
+    assert interleaving.world.faults == []
