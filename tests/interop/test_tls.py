@@ -333,6 +333,7 @@ def test_controllers_may_be_reached_over_tls_and_secrets_are_not_described(tmp_p
         listener_security_protocol_map="SSL:SSL,CONTROLLER:SSL",
     )
     node.node._settings["listener.name.controller.ssl.client.auth"] = "required"
+    node.node._settings["listener.name.controller.ssl.keystore.password"] = PASSWORD
     node.node.start()
     try:
         context = client_context_of(AUTHORITY, ALICE, node.folder)
@@ -350,6 +351,7 @@ def test_controllers_may_be_reached_over_tls_and_secrets_are_not_described(tmp_p
         ).results[0]
         values = {each.name: each.value for each in described.configs}
         assert values["ssl.keystore.password"] is None
+        assert values.get("listener.name.controller.ssl.keystore.password") is None
         assert values["ssl.client.auth"] == "requested"
         assert PASSWORD not in str(values) + node.log
     finally:

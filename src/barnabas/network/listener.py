@@ -82,6 +82,7 @@ class Listener:
         self._server: asyncio.Server | None = None
         self._sweep: asyncio.TimerHandle | None = None
         self._tls_check: asyncio.TimerHandle | None = None
+        self._is_closed = False
         self._queue_length = _QUEUE_MIN
         self.host = ""
         self.port = 0
@@ -110,6 +111,7 @@ class Listener:
     async def close(self) -> None:
         if self._sweep is not None:
             self._sweep.cancel()
+        self._is_closed = True
         if self._tls_check is not None:
             self._tls_check.cancel()
         if self._server is not None:
@@ -220,15 +222,21 @@ class Listener:
             self._schedule_tls_check()
 
     def _schedule_tls_check(self) -> None:
+        if self._is_closed:
+            return
         if self.security is not None and self.security.tls is not None and self.security.tls.settings.files:
             if self._tls_check is not None:
                 self._tls_check.cancel()
             self._tls_check = asyncio.get_running_loop().call_later(_TLS_CHECK_S, self._check_tls)
 
     def _check_tls(self) -> None:
-        if self.security is not None and self.security.tls is not None:
-            self.security.tls.reload_if_changed()
-        self._schedule_tls_check()
+        if self.security is None or self.security.tls is None:
+            return
+        if not self.security.tls.has_changed():
+            self._schedule_tls_check()
+            return
+        reloading = asyncio.get_running_loop().run_in_executor(None, self.security.tls.reload_if_changed)
+        reloading.add_done_callback(lambda _: self._schedule_tls_check())
 
     # --- idle connections
 

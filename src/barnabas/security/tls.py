@@ -36,7 +36,6 @@ __all__ = [
 log = logging.getLogger(__name__)
 
 TLS_VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
-_PARTIAL_CHAIN = 0x80000
 _TLS13_SUITES = frozenset(("TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256", "TLS_AES_128_GCM_SHA256"))
 _KEY_EXCHANGES = {"ECDHE_ECDSA": "ECDHE-ECDSA-", "ECDHE_RSA": "ECDHE-RSA-", "RSA": ""}
 _CIPHERS = {
@@ -131,7 +130,7 @@ def _server_context(
 
 
 def _trust(context: ssl.SSLContext, certificates: Sequence[Certificate]) -> None:
-    context.verify_flags |= ssl.VerifyFlags(_PARTIAL_CHAIN)
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     unique = dict.fromkeys(each.public_bytes(Encoding.DER) for each in certificates)
     context.load_verify_locations(cadata=b"".join(unique))
 
@@ -243,8 +242,9 @@ _Fingerprint = tuple[tuple[int, int, int, int] | None, ...]
 class ServerTls:
     """The TLS of a listener: ``context`` is for new connections, and changes when ``reload`` succeeds.
 
-    ``reload_if_changed`` is called every few seconds; what it can't use is logged, and the old context stays. A
-    certificate for another name is refused on reload unless it is allowed (``ssl.allow.dn.changes`` and
+    ``has_changed`` is asked every few seconds and costs next to nothing; ``reload_if_changed`` may take long (a store's
+    password is slow to check on purpose) and can run on any thread. What it can't use is logged, and the old context
+    stays. A certificate for another name is refused on reload unless it is allowed (``ssl.allow.dn.changes`` and
     ``ssl.allow.san.changes``): most likely it is the wrong file. Raises TlsError when it is made.
     """
 
@@ -284,11 +284,14 @@ class ServerTls:
         self.warnings = self._notes(trusted)
         self.reload_count += 1
 
+    def has_changed(self) -> bool:
+        return _fingerprint(self.settings) != self._seen
+
     def reload_if_changed(self) -> bool:
         """Whether new connections got new keys or new trust. Never raises."""
-        seen = _fingerprint(self.settings)
-        if seen == self._seen:
+        if not self.has_changed():
             return False
+        seen = _fingerprint(self.settings)
         try:
             self.reload()
         except TlsError as error:
