@@ -11,7 +11,7 @@ import asyncio
 import logging
 import queue
 import threading
-from time import perf_counter
+from time import perf_counter, time_ns
 from typing import TYPE_CHECKING
 
 from barnabas.security.authorizer.audit import AccessAudit, AuditLimits
@@ -19,7 +19,7 @@ from barnabas.server.access_audit_form import decision_fields, log_line
 from barnabas.server.access_audit_topic import AccessAuditTopic
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from barnabas.common.clock import Clock
     from barnabas.security.authorizer.audit import AccessEvent
@@ -43,7 +43,14 @@ log = logging.getLogger(__name__)
 class AccessAuditService:
     """``audit`` is what an authorizer's ``audit`` is set to. Everything but the thread's work is done on the loop."""
 
-    def __init__(self, config: NodeConfig, *, clock: Clock, topic: AccessAuditTopic | None = None) -> None:
+    def __init__(
+        self,
+        config: NodeConfig,
+        *,
+        clock: Clock,
+        topic: AccessAuditTopic | None = None,
+        now_ns: Callable[[], int] = time_ns,
+    ) -> None:
         """Without ``topic`` there is only the log."""
         self._node_id = config.node_id
         self._clock = clock
@@ -57,7 +64,7 @@ class AccessAuditService:
                 kinds_max=config.barnabas_audit_kinds_max,
                 queue_max=config.barnabas_audit_queue_max,
             ),
-            now_ms=clock.now_ms,
+            now_ns=now_ns,
             timer=perf_counter,
             on_event=self._on_event,
             wants_allowed=topic is not None or self._logger.isEnabledFor(logging.DEBUG),

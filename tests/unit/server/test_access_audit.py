@@ -157,7 +157,7 @@ class World:
         if has_topic:
             metadata, replicas, controller = (self.metadata, self.replicas, self.controller)
             topic = AccessAuditTopic(config, metadata=metadata, replicas=replicas, controller=controller)  # type: ignore[arg-type]
-        self.service = AccessAuditService(config, clock=self.clock, topic=topic)
+        self.service = AccessAuditService(config, clock=self.clock, topic=topic, now_ns=lambda: 1_000_000_000)
         self.authorizer = Nobody()
         self.authorizer.audit = self.service.audit
 
@@ -199,7 +199,7 @@ def test_what_could_not_be_kept_is_told_in_the_stream_in_the_log_and_as_a_number
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def run() -> World:
-        world = World("barnabas.audit.queue.max=100", "barnabas.audit.kinds.max=100")
+        world = World("barnabas.audit.queue.max=100", "barnabas.audit.kinds.max=1000")
         world.service.start()
         await asyncio.sleep(0)
         for number in range(150):

@@ -10,7 +10,8 @@ The cost stays flat, whatever the load:
   for a window, and become one event with a count at its end.
 - So are denials, but the first ``denials_per_window`` of each kind are events of their own, at once.
 - The deciding rule is looked up when a kind is new in a window, and not for more than ``RULE_LOOKUPS_MAX`` of them.
-- Kinds and waiting events are bounded; what does not fit is counted in ``dropped``, and the events say how many.
+- Kinds are bounded: what a caller does with more names is counted under the name ``OTHERS``. Waiting events are too:
+  what does not fit is counted in ``dropped``, and the owner says how many.
 
 Nobody waits here: events are taken away by ``take``, which the owner of the clock calls after ``on_event``.
 """
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LOOKUP_BUDGET_S",
+    "OTHERS",
+    "OTHERS_MAX",
     "RULE_LOOKUPS_MAX",
     "TEXT_MAX",
     "AccessAudit",
@@ -50,8 +53,17 @@ and a tenth of a second for one with a hundred thousand rules: it must not becom
 
 LOOKUP_BUDGET_S = 0.1
 
+OTHERS = "(others)"
+"""The name, with pattern type ANY, of what is counted together because there are too many kinds."""
+
+OTHERS_MAX = 100
+"""Of such kinds, beside ``kinds_max``."""
+
 TEXT_MAX = 1024
 """Characters of a name or a client id that are kept. A request may bring 32 KiB of each, many times."""
+
+
+_NS_PER_MS = 1_000_000
 
 
 def _clipped(text: str) -> str:
@@ -129,12 +141,12 @@ _NOT_LOOKED_UP = DecidingRule("NotLookedUp")
 class _Tally:
     """The decisions of one kind in this window that no event tells of yet."""
 
-    __slots__ = ("count", "first_ms", "last_ms", "references", "request", "rule", "told")
+    __slots__ = ("count", "first_ns", "last_ns", "references", "request", "rule", "told")
 
-    def __init__(self, request: AuditedRequest, rule: DecidingRule, now_ms: int) -> None:
+    def __init__(self, request: AuditedRequest, rule: DecidingRule, now_ns: int) -> None:
         self.request = request
         self.rule = rule
-        self.first_ms = self.last_ms = now_ms
+        self.first_ns = self.last_ns = now_ns
         self.count = 0
         self.references = 0
         self.told = 0
@@ -142,14 +154,16 @@ class _Tally:
 
 
 class AccessAudit:
-    """``wants_allowed`` may be changed at any time. ``now_ms`` is the wall clock's."""
+    """``wants_allowed`` may be changed at any time. ``now_ns`` is the wall clock, in nanoseconds: nothing is converted
+    on the way of a request.
+    """
 
     __slots__ = (
         "_events",
         "_limits",
         "_lookup_s",
         "_lookups",
-        "_now_ms",
+        "_now_ns",
         "_on_event",
         "_tallies",
         "_timer",
@@ -164,7 +178,7 @@ class AccessAudit:
         self,
         limits: AuditLimits,
         *,
-        now_ms: Callable[[], int],
+        now_ns: Callable[[], int],
         on_event: Callable[[], None] = lambda: None,
         wants_allowed: bool = False,
         timer: Callable[[], float] = lambda: 0.0,
@@ -173,7 +187,7 @@ class AccessAudit:
         take, or to take at the end of the window.
         """
         self._limits = limits
-        self._now_ms = now_ms
+        self._now_ns = now_ns
         self._on_event = on_event
         self.wants_allowed = wants_allowed
         self._tallies: dict[_Kind, _Tally] = {}
@@ -207,7 +221,7 @@ class AccessAudit:
         references: int = 1,
         pattern_type: PatternType = PatternType.LITERAL,
     ) -> None:
-        now_ms = self._now_ms()
+        now_ns = self._now_ns()
         if len(name) > TEXT_MAX:
             name = _clipped(name)
         kind = (
@@ -223,9 +237,11 @@ class AccessAudit:
         )
         tally = self._tallies.get(kind)
         if tally is None:
-            tally = self._new_tally(authorizer, context, kind, now_ms)
+            tally = self._new_tally(authorizer, context, kind, now_ns)
             if tally is None:
-                self._add_uncounted(kind, context, now_ms, references, allowed)
+                tally = self._tally_of_others(context, kind, now_ns)
+            if tally is None:
+                self.dropped += 1
                 return
         if allowed:
             self.allowed_count += 1
@@ -233,33 +249,33 @@ class AccessAudit:
             self.denied_count += 1
             if tally.told < self._limits.denials_per_window:
                 tally.told += 1
-                self._add(_event(kind, tally.rule, AuditedRequest.of(context), now_ms, now_ms, 1, references))
+                self._add(_event(kind, tally.rule, AuditedRequest.of(context), now_ns, now_ns, 1, references))
                 return
         if not tally.count:
-            tally.first_ms = now_ms
+            tally.first_ns = now_ns
             if not allowed:
                 tally.request = AuditedRequest.of(context)
         tally.count += 1
         tally.references += references
-        tally.last_ms = now_ms
+        tally.last_ns = now_ns
 
-    def _new_tally(self, authorizer: Authorizer, context: RequestContext, kind: _Kind, now_ms: int) -> _Tally | None:
+    def _new_tally(self, authorizer: Authorizer, context: RequestContext, kind: _Kind, now_ns: int) -> _Tally | None:
         if len(self._tallies) >= self._limits.kinds_max:
             return None
         if not self._tallies:
-            self._window_start_ms = now_ms
+            self._window_start_ms = now_ns // _NS_PER_MS
             self._on_event()
-        tally = self._tallies[kind] = _Tally(AuditedRequest.of(context), self._rule(authorizer, context, kind), now_ms)
+        tally = self._tallies[kind] = _Tally(AuditedRequest.of(context), self._rule(authorizer, context, kind), now_ns)
         return tally
 
-    def _add_uncounted(self, kind: _Kind, context: RequestContext, now_ms: int, references: int, allowed: bool) -> None:
-        """There is no place for another kind: a denial is told all the same, as long as the queue takes it."""
-        if allowed:
-            self.allowed_count += 1
-            self.dropped += 1
-        else:
-            self.denied_count += 1
-            self._add(_event(kind, _NOT_LOOKED_UP, AuditedRequest.of(context), now_ms, now_ms, 1, references))
+    def _tally_of_others(self, context: RequestContext, kind: _Kind, now_ns: int) -> _Tally | None:
+        """There is no place for another kind: all that this caller does with other names is counted together."""
+        others: _Kind = (kind[0], OTHERS, *kind[2:7], PatternType.ANY, kind[8])
+        tally = self._tallies.get(others)
+        if tally is None and len(self._tallies) < self._limits.kinds_max + OTHERS_MAX:
+            tally = self._tallies[others] = _Tally(AuditedRequest.of(context), _NOT_LOOKED_UP, now_ns)
+            tally.told = self._limits.denials_per_window
+        return tally
 
     def _rule(self, authorizer: Authorizer, context: RequestContext, kind: _Kind) -> DecidingRule:
         if self._lookups >= RULE_LOOKUPS_MAX or self._lookup_s > LOOKUP_BUDGET_S:
@@ -294,8 +310,8 @@ class AccessAudit:
                             kind,
                             tally.rule,
                             tally.request,
-                            tally.first_ms,
-                            tally.last_ms,
+                            tally.first_ns,
+                            tally.last_ns,
                             tally.count,
                             tally.references,
                         )
@@ -329,15 +345,15 @@ def _event(
     kind: _Kind,
     rule: DecidingRule,
     request: AuditedRequest,
-    first_ms: int,
-    last_ms: int,
+    first_ns: int,
+    last_ns: int,
     count: int,
     references: int,
 ) -> AccessEvent:
     principal, name, operation, resource_type, api_key, host, allowed, pattern_type, forwarding_principal = kind
     return AccessEvent(
-        first_ms=first_ms,
-        last_ms=last_ms,
+        first_ms=first_ns // _NS_PER_MS,
+        last_ms=last_ns // _NS_PER_MS,
         decisions=count,
         references=references,
         allowed=allowed,

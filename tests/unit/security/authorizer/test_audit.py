@@ -11,7 +11,7 @@ from barnabas.common.acl import AclOperation
 from barnabas.common.resource import PatternType, ResourceType
 from barnabas.network.api_handler import Access, AclRule
 from barnabas.protocol.api_keys import ApiKey
-from barnabas.security.authorizer.audit import RULE_LOOKUPS_MAX, TEXT_MAX, AccessAudit, AuditLimits
+from barnabas.security.authorizer.audit import OTHERS, OTHERS_MAX, RULE_LOOKUPS_MAX, TEXT_MAX, AccessAudit, AuditLimits
 from barnabas.security.authorizer.authorizer import AllowAllAuthorizer, Authorizer
 from barnabas.security.principal import Principal
 from barnabas.security.request_context import RequestContext
@@ -35,7 +35,9 @@ class World:
     def __init__(self, authorizer: Authorizer | None = None, *, wants_allowed: bool = True) -> None:
         self.now_ms = 5000
         self.calls = 0
-        self.audit = AccessAudit(LIMITS, now_ms=lambda: self.now_ms, on_event=self._called, wants_allowed=wants_allowed)
+        self.audit = AccessAudit(
+            LIMITS, now_ns=lambda: self.now_ms * 1_000_000, on_event=self._called, wants_allowed=wants_allowed
+        )
         self.authorizer = authorizer or OneTopic()
         self.authorizer.audit = self.audit
 
@@ -114,17 +116,26 @@ def test_a_listing_is_one_access_to_any_and_its_single_names_are_nobodys_attempt
 
 
 def test_kinds_and_waiting_events_are_bounded_and_what_is_missing_is_counted() -> None:
-    world = World(AllowAllAuthorizer())
-    for number in range(9):
-        world.ask(f"topic-{number}")
-    assert world.audit.dropped == 4
-    assert len(world.audit.take(6000)) == 5
+    for world in (World(AllowAllAuthorizer()), World()):
+        for number in range(9):
+            world.ask(f"topic-{number}")
+        *kinds, others = world.audit.take(6000)
+        assert [event.resource_name for event in kinds] == [f"topic-{number}" for number in range(5)]
+        assert (others.resource_name, others.pattern_type, others.decisions) == (OTHERS, PatternType.ANY, 4)
+        assert (others.principal, others.rule.kind) == (ALICE, "NotLookedUp")
+        assert world.audit.dropped == 0
 
-    denying = World()
-    for number in range(9):
-        denying.ask(f"secret-{number}")  # Kinds above the limit are told all the same, while the queue has room.
-    assert len(denying.audit.take(denying.now_ms)) == 6
-    assert denying.audit.dropped == 3
+    many = World()
+    for number in range(LIMITS.kinds_max + OTHERS_MAX + 7):
+        many.access(client_host=f"h{number}").allows(ResourceType.TOPIC, AclOperation.WRITE, f"t{number}")
+    assert many.audit.dropped == 7
+
+    full = World()
+    for number in range(5):
+        full.ask(f"secret-{number}")
+        full.ask(f"secret-{number}")
+    assert len(full.audit.take(full.now_ms)) == LIMITS.queue_max
+    assert full.audit.dropped == 10 - LIMITS.queue_max
 
 
 def test_the_rule_is_looked_up_once_per_kind_and_window_and_not_without_end() -> None:
@@ -150,7 +161,7 @@ def test_the_rule_is_looked_up_once_per_kind_and_window_and_not_without_end() ->
     assert authorizer.asked == 2
 
     many = Explaining()
-    audit = AccessAudit(LIMITS._replace(kinds_max=10_000, queue_max=10_000), now_ms=lambda: 0, wants_allowed=True)
+    audit = AccessAudit(LIMITS._replace(kinds_max=10_000, queue_max=10_000), now_ns=lambda: 0, wants_allowed=True)
     world = World(many)
     many.audit = audit
     for number in range(RULE_LOOKUPS_MAX + 1):
@@ -172,7 +183,7 @@ def test_look_ups_that_take_long_are_given_up_for_the_window() -> None:
     seconds = [0.0]
     slow = Slow()
     world = World(slow)
-    slow.audit = AccessAudit(LIMITS, now_ms=lambda: 0, timer=lambda: seconds[0])
+    slow.audit = AccessAudit(LIMITS, now_ns=lambda: 0, timer=lambda: seconds[0])
     for number in range(4):
         world.ask(f"secret-{number}")
     assert slow.asked == 2
