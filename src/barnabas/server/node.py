@@ -507,6 +507,9 @@ async def _main(config: NodeConfig) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     node = Node(config)
+    # What a start reads from disk stays: looking through it for garbage again and again would take half of the time.
+    gc.collect()
+    gc.disable()
     starting = loop.create_task(node.start())
     stopped = loop.create_task(stop.wait())
     failed = loop.create_task(node.stopping.wait())
@@ -514,8 +517,8 @@ async def _main(config: NodeConfig) -> int:
         await asyncio.wait({starting, stopped, failed}, return_when=asyncio.FIRST_COMPLETED)
         if starting.done():
             starting.result()
-            gc.collect()
             gc.freeze()
+            gc.enable()
             log.info(
                 "barnabas node %d is ready in %.2f s: %s; cluster %s; data in %s",
                 config.node_id,
@@ -526,6 +529,7 @@ async def _main(config: NodeConfig) -> int:
             )
             await asyncio.wait({stopped, failed}, return_when=asyncio.FIRST_COMPLETED)
     finally:
+        gc.enable()
         for task in (starting, stopped, failed):
             task.cancel()
         await node.stop()
