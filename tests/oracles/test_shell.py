@@ -88,7 +88,7 @@ def test_the_rule_of_a_real_log_is_named(unpacked: Path, capsys: pytest.CaptureF
     anybody = ["--principal", "User:x", "--resource", "group:any", "--operation", "DESCRIBE"]
     status, answer = explained(unpacked, capsys, *anybody)
     assert (status, answer["why"]) == (0, "ALLOW every user Read on Group:* (all) from any host; Read implies Describe")
-    assert answer["source"]["rules"] == 13  # type: ignore[index]
+    assert answer["rules_for_resource"] == 1
 
 
 def test_tables_break_no_name_when_they_are_piped(unpacked: Path, capsys: pytest.CaptureFixture[str]) -> None:

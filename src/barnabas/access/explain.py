@@ -66,7 +66,7 @@ def explain(
     policy: Policy, principal: Principal, host: str, operation: AclOperation, resource: Resource
 ) -> Explanation:
     """``host`` ``*`` stands for an address that no rule names."""
-    asked_host = policy.unnamed_host() if host == WILDCARD_HOST else host
+    asked_host = policy.unnamed_host if host == WILDCARD_HOST else host
     decision = policy.authorizer.explain(principal, asked_host, operation, resource.type, resource.name)
     on_resource = policy.rules_on(resource.type, resource.name)
     caller = f"{principal.type}:{principal.name}"

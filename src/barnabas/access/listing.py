@@ -110,7 +110,7 @@ def _grants(
     """One grant for all hosts, and one for each host where it is different."""
     grants: list[Grant] = []
     for host in _hosts(rules):
-        asked = policy.unnamed_host() if host == WILDCARD_HOST else host
+        asked = policy.unnamed_host if host == WILDCARD_HOST else host
         here = [rule for rule in rules if rule.binding.host in (host, WILDCARD_HOST)]
         allowed = tuple(o for o in operations if policy.is_allowed(principal, asked, o, resource.type, resource.name))
         denied = _denied(here, operations)
@@ -133,7 +133,7 @@ def _accesses(policy: Policy, principal: Principal, resource_type: int, rules: S
         matching = lookup.matching(sample)
         first: Access | None = None
         for host in _hosts(matching):
-            asked = policy.unnamed_host() if host == WILDCARD_HOST else host
+            asked = policy.unnamed_host if host == WILDCARD_HOST else host
             here = [rule for rule in matching if rule.binding.host in (host, WILDCARD_HOST)]
             allowed = tuple(o for o in operations if policy.is_allowed(principal, asked, o, resource_type, sample))
             denied = _denied(here, operations)

@@ -7,6 +7,7 @@ a node does. Rules come from a log (with ids) or from DescribeAcls (without).
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import NamedTuple, cast
 
 from barnabas.common.acl import (
@@ -103,6 +104,7 @@ class Policy:
         taken = {rule.binding.principal for rule in self.rules} | self.super_users
         return Principal(kind, _unused(taken, f"{kind}:"))
 
+    @cached_property
     def unnamed_host(self) -> str:
         """A host that no rule names: every other one."""
         return _unused({rule.binding.host for rule in self.rules})

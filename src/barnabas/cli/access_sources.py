@@ -7,7 +7,6 @@ known then is said beside the answer.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,13 +55,13 @@ class _Found:
     notes: tuple[str, ...] = ()
 
 
-def load_policy(source: Source, filters: Iterable[AclBindingFilter]) -> LoadedPolicy:
-    """``filters`` say which rules will be needed; a file is read in full. Raises SourceError."""
+def load_policy(source: Source, filters: list[AclBindingFilter]) -> LoadedPolicy:
+    """``filters`` say which rules will be needed. Raises SourceError."""
     settings, directory = _node_settings(source.config) if source.config is not None else ({}, None)
     if source.bootstrap_server is not None or source.command_config is not None:
-        found = _from_cluster(source, list(filters))
+        found = _from_cluster(source, filters)
     elif source.path is not None or directory is not None:
-        found = _from_files(source.path or directory or "")
+        found = _from_files(source.path or directory or "", filters)
     else:
         raise SourceError(f"{source.config} says nowhere (metadata.log.dir, log.dirs) where that node keeps its rules")
     allow_everyone = source.allow_everyone
@@ -102,7 +101,7 @@ def _node_settings(path: str) -> tuple[dict[str, str], str | None]:
     return values, directory.split(",")[0].strip() or None
 
 
-def _from_files(path: str) -> _Found:
+def _from_files(path: str, filters: list[AclBindingFilter]) -> _Found:
     from barnabas.storage.errors import StorageError
     from barnabas.storage.metadata_reader import read_metadata
 
@@ -110,7 +109,11 @@ def _from_files(path: str) -> _Found:
         found = read_metadata(path)
     except (StorageError, OSError) as error:
         raise SourceError(str(error)) from error
-    rules = [Rule(binding, acl_id) for acl_id, binding in found.image.acls.by_id.items()]
+    rules = [
+        Rule(binding, acl_id)
+        for acl_id, binding in found.image.acls.by_id.items()
+        if any(wanted.matches(binding) for wanted in filters)
+    ]
     notes = () if found.incomplete is None else (f"not read to the end: {found.incomplete}",)
     return _Found(rules, f"{found.source} (offset {found.image.offset})", notes=notes)
 

@@ -10,10 +10,6 @@ import shutil
 import sys
 from collections.abc import Iterable, Sequence
 
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
-
 from barnabas.access.explain import Explanation, rule_text
 from barnabas.access.listing import Access, Grant, Holders, Holdings
 from barnabas.access.policy import Rule
@@ -24,57 +20,66 @@ from barnabas.security.authorizer.authorized_operations import supported_operati
 __all__ = ["print_explanation", "print_holders", "print_holdings"]
 
 _SHOWN_RULES_MAX = 10
-_PIPED_WIDTH = 1_000_000
+
+
+class _Sheet:
+    """Lines of cells, under a title and column names where there are any, above a caption."""
+
+    def __init__(self, title: str = "", columns: Sequence[str] = ()) -> None:
+        self.title = title
+        self.columns = columns
+        self.rows: list[list[str]] = []
+        self.caption = ""
+        self.first_cell_style = ""
+
+    def add(self, *cells: str) -> None:
+        """What comes from outside must not act on a terminal."""
+        self.rows.append([printable(cell) for cell in cells])
 
 
 def print_explanation(e: Explanation) -> None:
-    table = Table(show_header=False, box=None, pad_edge=False)
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
-    color, word = ("green", "ALLOWED") if e.allowed else ("red", "DENIED")
+    sheet = _Sheet()
+    sheet.first_cell_style = "bold green" if e.allowed else "bold red"
     host = "" if e.host == "*" else f" from {e.host}"
     asked = f"{operation_word(e.operation)} on {e.resource} for {e.principal}{host}"
-    table.add_row(f"[bold {color}]{word}[/]", _text(asked))
-    table.add_row("because", _text(e.text))
+    sheet.add("ALLOWED" if e.allowed else "DENIED", asked)
+    sheet.add("because", e.text)
     if e.rule is not None and e.rule.id is not None:
-        table.add_row("rule", str(e.rule.id))
-    _add_rules(table, "overridden", e.overridden)
-    _add_rules(table, "agreeing", e.agreeing)
-    _add_rules(table, "other host", e.other_host)
-    _add_rules(table, "other operation", e.other_operation)
-    _show(table)
+        sheet.add("rule", str(e.rule.id))
+    _add_rules(sheet, "overridden", e.overridden)
+    _add_rules(sheet, "agreeing", e.agreeing)
+    _add_rules(sheet, "other host", e.other_host)
+    _add_rules(sheet, "other operation", e.other_operation)
+    _show(sheet)
 
 
 def print_holders(holders: Holders) -> None:
-    title = (
-        f"Who may {'do what' if holders.operation is None else operation_word(holders.operation)} on {holders.resource}"
-    )
-    table = _table(title, "principal", "host", "operations", "denied", "rules")
+    what = "do what" if holders.operation is None else operation_word(holders.operation)
+    sheet = _Sheet(f"Who may {what} on {holders.resource}", ("principal", "host", "operations", "denied", "rules"))
     for grant in holders.grants:
-        table.add_row(*map(_text, _grant_cells(grant, holders)))
+        sheet.add(*_grant_cells(grant, holders))
     if not holders.has_rules:
         rest = "everybody else may" if holders.default_allows else "nobody else may"
-        caption = f"there is no rule for {holders.resource}: {rest} (allow.everyone.if.no.acl.found)"
+        sheet.caption = f"there is no rule for {holders.resource}: {rest} (allow.everyone.if.no.acl.found)"
     elif holders.grants:
-        caption = "* is every principal or host that is not named above it"
+        sheet.caption = "* is every principal or host that is not named above it"
     else:
-        caption = f"nobody: there are rules for {holders.resource}, and none allows anything asked for"
-    table.caption = _text(caption)
-    _show(table)
+        sheet.caption = f"nobody: there are rules for {holders.resource}, and none allows anything asked for"
+    _show(sheet)
 
 
 def print_holdings(holdings: Holdings) -> None:
-    table = _table(f"What {holdings.principal} may do", "resource", "host", "operations", "denied", "except", "rules")
+    columns = ("resource", "host", "operations", "denied", "except", "rules")
+    sheet = _Sheet(f"What {holdings.principal} may do", columns)
     for access in holdings.accesses:
-        table.add_row(*map(_text, _access_cells(access)))
+        sheet.add(*_access_cells(access))
     if holdings.is_super_user:
-        caption = f"{holdings.principal} is a super user, who may do everything"
+        sheet.caption = f"{holdings.principal} is a super user, who may do everything"
     elif holdings.default_allows:
-        caption = "besides: everything on resources that no rule is about (allow.everyone.if.no.acl.found)"
+        sheet.caption = "besides: everything on resources that no rule is about (allow.everyone.if.no.acl.found)"
     else:
-        caption = "nothing else" if holdings.accesses else "nothing: no rule names it, and none is for every user"
-    table.caption = _text(caption)
-    _show(table)
+        sheet.caption = "nothing else" if holdings.accesses else "nothing: no rule is for it"
+    _show(sheet)
 
 
 def _grant_cells(grant: Grant, holders: Holders) -> list[str]:
@@ -122,38 +127,48 @@ def _ids(rules: Sequence[Rule]) -> str:
     return ", ".join(ids[:_SHOWN_RULES_MAX]) + more
 
 
-def _add_rules(table: Table, label: str, rules: Sequence[Rule]) -> None:
+def _add_rules(sheet: _Sheet, label: str, rules: Sequence[Rule]) -> None:
     for index, rule in enumerate(rules[:_SHOWN_RULES_MAX]):
-        rule_id = "" if rule.id is None else f"  [dim]{rule.id}[/]"
-        table.add_row("" if index else label, _text(rule_text(rule)) + rule_id)
+        rule_id = "" if rule.id is None else f"  ({rule.id})"
+        sheet.add("" if index else label, rule_text(rule) + rule_id)
     if len(rules) > _SHOWN_RULES_MAX:
-        table.add_row("", f"and {len(rules) - _SHOWN_RULES_MAX} more (--output json has them all)")
+        sheet.add("", f"and {len(rules) - _SHOWN_RULES_MAX} more (--output json has them all)")
 
 
-def _table(title: str, *columns: str) -> Table:
-    table = Table(
-        title=_text(title), title_justify="left", title_style="bold", caption_justify="left", box=None, pad_edge=False
-    )
-    is_terminal = sys.stdout.isatty()
-    for column in columns:
-        table.add_column(column, no_wrap=not is_terminal, overflow="fold")
-    return table
-
-
-def _text(text: str) -> str:
-    """Names come from outside: neither control characters nor rich's markup in them may act."""
-    return escape(printable(text))
-
-
-def _show(table: Table) -> None:
-    if not sys.stdout.isatty():
-        console = Console(width=_PIPED_WIDTH, highlight=False)
-        with console.capture() as captured:
-            console.print(table)
-        sys.stdout.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
+def _show(sheet: _Sheet) -> None:
+    if sys.stdout.isatty():
+        _show_on_terminal(sheet)
         return
+    rows = [list(sheet.columns), *sheet.rows] if sheet.columns else sheet.rows
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ["  ".join(map(str.ljust, row, widths)) for row in rows]
+    if sheet.title:
+        lines.insert(0, printable(sheet.title))
+    if sheet.caption:
+        lines.append(printable(sheet.caption))
+    sys.stdout.write("".join(f"{line.rstrip()}\n" for line in lines))
+
+
+def _show_on_terminal(sheet: _Sheet) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(
+        title=Text(printable(sheet.title)) if sheet.title else None,
+        caption=Text(printable(sheet.caption)) if sheet.caption else None,
+        title_justify="left", title_style="bold", caption_justify="left", show_header=bool(sheet.columns), box=None,
+        pad_edge=False,
+    )  # fmt: skip
+    for column in sheet.columns or ("", ""):
+        table.add_column(column, overflow="fold")
+    for index, row in enumerate(sheet.rows):
+        cells = [Text(cell) for cell in row]
+        if index == 0:
+            cells[0].stylize(sheet.first_cell_style)
+        table.add_row(*cells)
     console = Console(highlight=False)
-    if table.row_count > shutil.get_terminal_size().lines - 6:
+    if len(sheet.rows) > shutil.get_terminal_size().lines - 6:
         with console.pager(styles=True):
             console.print(table)
     else:
