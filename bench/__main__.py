@@ -1,5 +1,7 @@
 """``python -m bench``: compare a real Kafka 4.3.1 and barnabas on this machine.
 
+``--only authorizer`` compares the authorizers, without nodes, and writes their page.
+
 Rounds alternate, so that a machine that changes its speed changes it for both. Everything stays on loopback and
 stops by itself; the folders are removed at the end.
 """
@@ -11,6 +13,8 @@ import shutil
 import tempfile
 from pathlib import Path
 
+from bench.authorizer import measure_authorizer
+from bench.authorizer_report import write_authorizer_report
 from bench.codec import measure_codec
 from bench.measurements import Figures, folder_for, measure
 from bench.report import write_report
@@ -25,10 +29,14 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3, help="rounds of each side (default 3)")
     parser.add_argument("--records", type=int, default=500_000, help="records of 1 KB in each producer run")
     parser.add_argument("--topics", type=int, default=10_000, help="one-partition topics to create")
-    parser.add_argument("--only", choices=["nodes", "codec"], help="leave the other part out (nothing is written)")
+    parser.add_argument("--only", choices=["nodes", "codec", "authorizer"], help="leave the other parts out")
     parser.add_argument("--output", type=Path, default=PROJECT / "docs" / "benchmarks")
     options = parser.parse_args()
     require_peer()
+    if options.only in (None, "authorizer"):
+        print(f"written: {write_authorizer_report(options.output, measure_authorizer())}", flush=True)
+    if options.only == "authorizer":
+        return
     codec = {} if options.only == "nodes" else measure_codec()
     for name, value in codec.items():
         print(f"codec: {name} {value:,.0f}", flush=True)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = ["write_report"]
+__all__ = ["machine", "write_report"]
 
 Rounds = Mapping[str, Sequence[Mapping[str, float]]]
 
@@ -21,7 +21,7 @@ def write_report(folder: Path, rounds: Rounds, codec: Mapping[str, float], optio
     """``rounds``: by side, the figures of each round. Returns the page that was written."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "kafka-comparison.json").write_text(
-        json.dumps({"options": dict(options), "machine": _machine(), "rounds": rounds, "codec": codec}, indent=1) + "\n"
+        json.dumps({"options": dict(options), "machine": machine(), "rounds": rounds, "codec": codec}, indent=1) + "\n"
     )
     names = list(rounds["kafka"][0])
     medians = {
@@ -33,7 +33,7 @@ def write_report(folder: Path, rounds: Rounds, codec: Mapping[str, float], optio
     return page
 
 
-def _machine() -> dict[str, str]:
+def machine() -> dict[str, str]:
     return {
         "cores": str(os.cpu_count()),
         "python": platform.python_version(),
@@ -56,12 +56,12 @@ def _page(
     codec: Mapping[str, float],
     options: Mapping[str, Any],
 ) -> str:
-    machine = _machine()
+    this = machine()
     lines = [
         "# barnabas and Apache Kafka 4.3.1 on the same machine",
         "",
         f"Written by `make bench` (both sides in turn, {len(rounds['kafka'])} rounds each, medians; "
-        f"{machine['cores']} cores, Python {machine['python']}, {options['records']:,} records a producer run). "
+        f"{this['cores']} cores, Python {this['python']}, {options['records']:,} records a producer run). "
         "Absolute numbers depend on the machine; the ratio is what counts: above 1, barnabas is better.",
         "",
         "| | Kafka | barnabas | ratio | range of the ratio |",
