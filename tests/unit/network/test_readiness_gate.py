@@ -13,7 +13,11 @@ from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.network.api_handler import ApiHandler, HandlerTable
 from barnabas.network.connection import Answer, Connection
 from barnabas.network.readiness_gate import ReadinessGate
+from barnabas.network.request_dispatcher import RequestDispatcher
 from barnabas.protocol.api_keys import API_TABLE, ApiKey
+from barnabas.protocol.headers import RequestHeader
+from barnabas.protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
+from barnabas.security.authorizer.authorizer import AllowAllAuthorizer
 from barnabas.security.principal import ANONYMOUS, Principal
 from barnabas.server.controller_handlers import SERVED_ON_CONTROLLER_LISTENERS, ControllerHandlers
 from tests.unit.network.test_connection import Owner, connect, receive
@@ -134,6 +138,34 @@ async def test_a_client_that_goes_away_is_forgotten() -> None:
     assert dispatcher.seen == []
 
 
+@pytest.mark.anyio
+async def test_a_refusal_is_an_answer_in_the_shape_of_the_api() -> None:
+    dispatcher = RequestDispatcher(server=None, handlers=BROKER_TABLE, authorizer=AllowAllAuthorizer(), stats={})
+    owner = Owner(lambda frame: None)
+    owner.processor = ReadinessGate(  # type: ignore[assignment]
+        dispatcher, ready=asyncio.Event(), is_ready_for=lambda principal: False, timeout_s=0
+    )
+    connection, transport = connect(owner)
+    header = RequestHeader(request_api_key=29, request_api_version=3, correlation_id=7, client_id="c").encode(2)
+    receive(connection, header + DescribeAclsRequest(**EVERY_ACL).encode(3))
+    await asyncio.sleep(0)
+    await _settle()
+    (body,) = answers(transport)
+    assert body[:4] == b"\0\0\0\x07"
+    response = DescribeAclsResponse.decode(body, 3, 5)
+    assert (response.error_code, response.resources) == (ErrorCode.REQUEST_TIMED_OUT, [])
+    assert "try again" in (response.error_message or "")
+
+
+EVERY_ACL: dict[str, Any] = {
+    "resource_type_filter": 1,
+    "resource_name_filter": None,
+    "pattern_type_filter": 1,
+    "principal_filter": None,
+    "host_filter": None,
+    "operation": 1,
+    "permission_type": 1,
+}
 BROKER_TABLE = HandlerTable("barnabas.broker.apis", SERVED_BY_BROKER)
 CONTROLLER_TABLE = ControllerHandlers(SERVED_ON_CONTROLLER_LISTENERS)
 
