@@ -93,10 +93,9 @@ class AccessAuditService:
     async def flush(self) -> None:
         """Write all there is, while the topic can still be appended to."""
         self._take(is_last=True)
-        self._end_thread()
         thread, self._thread = self._thread, None
         if thread is not None:
-            await asyncio.get_running_loop().run_in_executor(None, thread.join, _STOP_TIMEOUT_S)
+            await asyncio.get_running_loop().run_in_executor(None, self._end, thread)
         if self._topic is not None:
             await self._topic.flush()
 
@@ -158,12 +157,12 @@ class AccessAuditService:
         except queue.Full:
             self.audit.dropped += sum(event.decisions for event in events)
 
-    def _end_thread(self) -> None:
-        if self._thread is not None:
-            try:
-                self._handed_over.put(None, timeout=_STOP_TIMEOUT_S)
-            except queue.Full:
-                log.warning("the access audit could not be written to its end")
+    def _end(self, thread: threading.Thread) -> None:
+        try:
+            self._handed_over.put(None, timeout=_STOP_TIMEOUT_S)
+            thread.join(_STOP_TIMEOUT_S)
+        except queue.Full:
+            log.warning("the access audit could not be written to its end")
 
     # --- on the thread
 
