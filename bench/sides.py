@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 from tests.peers import KafkaNode
 from tests.peers.barnabas_node import BarnabasNode
 
-__all__ = ["SIDES", "Node", "Usage", "make_node", "usage_of"]
+__all__ = ["SIDES", "Node", "Usage", "make_node", "new_node", "usage_of"]
 
 SIDES = ("kafka", "barnabas")
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -52,16 +52,22 @@ class Node(Protocol):
     def stop(self) -> int: ...
 
 
+def new_node(side: str, folder: Path) -> KafkaNode | BarnabasNode:
+    """Neither formatted nor started."""
+    if side == "kafka":
+        return KafkaNode(folder, settings=_SETTINGS, jvm=_KAFKA_JVM)
+    return BarnabasNode(folder, settings=_SETTINGS)
+
+
 def make_node(side: str, folder: Path) -> KafkaNode | BarnabasNode:
     """A node that is formatted and not started, so that only its start is measured."""
-    if side == "kafka":
-        node = KafkaNode(folder, settings=_SETTINGS, jvm=_KAFKA_JVM)
+    node = new_node(side, folder)
+    if isinstance(node, KafkaNode):
         node.format()
         return node
-    ours = BarnabasNode(folder, settings=_SETTINGS)
-    ours.start()  # The first start formats; a later one is what Kafka's is compared with.
-    ours.stop()
-    return ours
+    node.start()  # The first start formats; a later one is what Kafka's is compared with.
+    node.stop()
+    return node
 
 
 def start_measured(node: KafkaNode | BarnabasNode) -> tuple[float, Usage]:
