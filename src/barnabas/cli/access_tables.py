@@ -36,6 +36,11 @@ class _Sheet:
         """What comes from outside must not act on a terminal."""
         self.rows.append([printable(cell) for cell in cells])
 
+    def drop_last_column_if_empty(self) -> None:
+        if not any(row[-1] for row in self.rows):
+            self.columns = self.columns[:-1]
+            self.rows = [row[:-1] for row in self.rows]
+
 
 def print_explanation(e: Explanation) -> None:
     sheet = _Sheet()
@@ -73,6 +78,7 @@ def print_holdings(holdings: Holdings) -> None:
     sheet = _Sheet(f"What {holdings.principal} may do", columns)
     for access in holdings.accesses:
         sheet.add(*_access_cells(access))
+    sheet.drop_last_column_if_empty()  # DescribeAcls tells no ids.
     if holdings.is_super_user:
         sheet.caption = f"{holdings.principal} is a super user, who may do everything"
     elif holdings.default_allows:
