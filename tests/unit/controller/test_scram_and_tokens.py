@@ -328,6 +328,7 @@ class Interleaving:
         self.tokens: list[tuple[str, bytes]] = []
         self.known: set[str] = set()
         """Their creation was answered, and nobody asked to remove them."""
+        self.to_be_removed: set[str] = set()
         self.open_count = 0
 
     def create(self, number: int) -> None:
@@ -343,7 +344,8 @@ class Interleaving:
         def answered(value: Any) -> None:
             assert value.hmac == token_hmac
             assert token_id in self.world.controller.committed_image.delegation_tokens.by_key
-            self.known.add(token_id)
+            if token_id not in self.to_be_removed:
+                self.known.add(token_id)
 
         self._listen(answer, answered)
 
@@ -355,6 +357,7 @@ class Interleaving:
     def remove(self, number: int) -> None:
         for token_id, token_hmac in self.tokens[number : number + 1]:
             self.known.discard(token_id)
+            self.to_be_removed.add(token_id)
             request = ExpireDelegationTokenRequest(hmac=token_hmac, expiry_time_period_ms=-1)
             self._change(expire_delegation_token.handle, request, token_id, is_removal=True)
 
