@@ -6,7 +6,8 @@ The broker's parts that would do the work fail the test when they are touched: a
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+import re
+from collections.abc import Awaitable, Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -260,6 +261,25 @@ def test_a_denied_request_is_told_what_kafka_tells(key: ApiKey, version: int) ->
         or not (told or key is ApiKey.DESCRIBE_LOG_DIRS)
     )
     assert bool(world.authorizer.logged) != filters, "what only filters is not logged"
+
+
+@pytest.mark.parametrize("key", SERVED_BY_BROKER, ids=lambda key: key.name)
+def test_a_denial_says_who_lacks_what_wherever_there_is_room_for_it(key: ApiKey) -> None:
+    world, version = World(), SERVED_BY_BROKER[key][1]
+    form = re.compile(r"User:ANONYMOUS lacks [A-Z_]+ on (Topic|Group|Cluster):(secret|new|hidden|kafka-cluster)")
+    for text in denial_texts(world.ask(request_for(key, version, world.target), version)):
+        assert form.fullmatch(text or "")
+
+
+def denial_texts(part: Any) -> Iterator[str | None]:
+    names = {field.name for field in part.FIELDS}
+    if {"error_code", "error_message"} <= names and part.error_code in (TOPIC, GROUP, CLUSTER, TRANSACTIONAL_ID, 65):
+        yield part.error_message
+    for name in names:
+        value = getattr(part, name)
+        for each in value if isinstance(value, list) else ():
+            if hasattr(each, "FIELDS"):
+                yield from denial_texts(each)
 
 
 @pytest.mark.parametrize("version", range(3, 14))
