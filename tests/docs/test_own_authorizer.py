@@ -1,0 +1,43 @@
+"""The authorizer in the tutorial does what is said there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from barnabas.common.acl import AclOperation
+from barnabas.common.config_value import ConfigException
+from barnabas.common.resource import ResourceType
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.security.principal import Principal
+from barnabas.security.request_context import RequestContext
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "tutorials" / "own-authorizer.md"
+
+
+@pytest.fixture(scope="module")
+def team_authorizer() -> Any:
+    code = re.search(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    assert code is not None
+    namespace: dict[str, Any] = {}
+    exec(code.group(1), namespace)
+    return namespace["TeamAuthorizer"]
+
+
+def test_the_tutorials_authorizer_decides_as_it_says(team_authorizer: Any) -> None:
+    authorizer = team_authorizer()
+    authorizer.configure({})
+    principal = Principal("User", "billing-api")
+    context = RequestContext(api_key=ApiKey.METADATA, api_version=12, principal=principal)
+    names = ["billing.invoices", "orders.new"]
+    assert authorizer.filter_authorized(context, AclOperation.READ, ResourceType.TOPIC, names) == names[:1]
+    assert authorizer.filter_authorized(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names) is names
+    assert authorizer.authorized_operations_many(context, ResourceType.TOPIC, names) == [3576, 256]
+
+
+def test_the_tutorials_authorizer_refuses_a_setting(team_authorizer: Any) -> None:
+    with pytest.raises(ConfigException, match="rights.team.separator"):
+        team_authorizer().configure({"rights.team.separator": ""})
