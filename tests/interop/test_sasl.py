@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import http.server
 import json
+import threading
+import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,9 +18,14 @@ from typing import Any
 
 import pytest
 
+from barnabas.protocol.messages.api_versions import ApiVersionsRequest
+from barnabas.protocol.messages.describe_cluster import DescribeClusterRequest
+from barnabas.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
+from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest
+from tests.interop.raw_client import RawClient
 from tests.peers import free_ports, run_class
 from tests.peers.sasl_exchanges import ALPHABET, FILE, SETTINGS, observe_all
-from tests.peers.secure import MECHANISMS, USERS, SecureNode, jaas_client, running_secure_barnabas
+from tests.peers.secure import MECHANISMS, USERS, SecureNode, TokenIssuer, jaas_client, running_secure_barnabas
 
 pytestmark = [
     pytest.mark.interop,
@@ -266,6 +274,90 @@ def test_a_java_client_logs_in_again_and_again_while_it_writes(tmp_path: Path) -
     assert counts[name.format("successful_reauthentication")] >= 2
     assert counts[name.format("failed_authentication")] == 0
     assert counts['kafka_server_socket_server_expired_connections_killed_total{listener="SASL_PLAINTEXT"}'] == 0
+
+
+@pytest.mark.usefixtures("kafka_peer")
+def test_describing_the_broker_shows_no_secret(node: SecureNode, tmp_path: Path) -> None:
+    described = java(
+        node, tmp_path, "SASL_SSL", "PLAIN", "admin",
+        "configs", "--describe", "--entity-type", "brokers", "--entity-name", "1", "--all",
+    )  # fmt: skip
+    assert "listener.name.sasl_ssl.plain.sasl.jaas.config=null sensitive=true" in described
+    assert not any(secret in described for secret in USERS.values())
+
+
+def test_a_controllers_listener_asks_for_a_login_too(tmp_path: Path) -> None:
+    prefix = "listener.name.controller.plain"
+    settings = {
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:SASL_PLAINTEXT",
+        f"{prefix}.sasl.jaas.config": 'org.apache.kafka.common.security.plain.PlainLoginModule required user_a="b";',
+        "sasl.mechanism.controller.protocol": "PLAIN",
+    }
+    with running_secure_barnabas(tmp_path, protocols=("PLAINTEXT",), mechanisms=("PLAIN",), settings=settings) as node:
+        port = node.process.controller_port
+        stranger = RawClient(port)
+        with pytest.raises(ConnectionError):
+            stranger.call(DescribeClusterRequest(endpoint_type=2), 1)
+        stranger.close()
+        client = RawClient(port)
+        client.call(ApiVersionsRequest(client_software_name="x", client_software_version="1"), 3)
+        client.log_in("a", "b")
+        assert client.call(DescribeClusterRequest(endpoint_type=2), 1).error_code == 0
+        client.close()
+
+
+class KeyServer(http.server.BaseHTTPRequestHandler):
+    """Gives out the key set that the test put into ``document``."""
+
+    document = b""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(self.document)
+
+    def log_message(self, format: str, *args: Any) -> None: ...
+
+
+@pytest.fixture
+def key_server() -> Iterator[str]:
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), KeyServer) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/keys"
+        server.shutdown()
+        thread.join()
+
+
+def test_keys_that_an_issuer_changed_are_fetched_when_a_token_names_them(tmp_path: Path, key_server: str) -> None:
+    old, new = TokenIssuer(tmp_path, key_id="old"), TokenIssuer(tmp_path, key_id="new")
+    KeyServer.document = json.dumps({"keys": [old.description()]}).encode()
+    settings = {"sasl.oauthbearer.jwks.endpoint.url": key_server}
+
+    def logs_in(issuer: TokenIssuer) -> bool:
+        client = RawClient(node.ports["SASL_PLAINTEXT"])
+        client.call(SaslHandshakeRequest(mechanism="OAUTHBEARER"), 1)
+        message = f"n,,\x01auth=Bearer {issuer.token('alice')}\x01\x01".encode()
+        answer = client.call(SaslAuthenticateRequest(auth_bytes=message), 2)
+        client.close()
+        return not answer.auth_bytes and answer.error_code == 0
+
+    def soon(issuer: TokenIssuer) -> bool:
+        deadline = time.monotonic() + 10
+        while not logs_in(issuer):
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.2)
+        return True
+
+    protocols = ("PLAINTEXT", "SASL_PLAINTEXT")
+    with running_secure_barnabas(tmp_path, protocols=protocols, mechanisms=("OAUTHBEARER",), settings=settings) as node:
+        assert soon(old)
+        assert not logs_in(new)
+        KeyServer.document = json.dumps({"keys": [new.description()]}).encode()
+        time.sleep(10)  # An unknown key was asked for a moment ago: so long no other one makes the node fetch.
+        assert soon(new)
+        assert not logs_in(old)
 
 
 def test_exchanges_that_no_client_would_send_end_as_with_the_real_kafka(tmp_path: Path) -> None:

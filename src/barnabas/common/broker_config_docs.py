@@ -288,7 +288,7 @@ _DOCS: dict[str, str] = {
     "sasl.enabled.mechanisms": "The SASL mechanisms that clients may use.",
     "sasl.mechanism.inter.broker.protocol": "The SASL mechanism among brokers.",
     "sasl.mechanism.controller.protocol": "The SASL mechanism towards controllers.",
-    "sasl.jaas.config": "The login of one mechanism, in JAAS form.",
+    "sasl.jaas.config": "The login of one SASL mechanism, in JAAS form. It is given for a listener and a mechanism: listener.name.<listener>.<mechanism>.sasl.jaas.config.",
     "sasl.server.max.receive.size": "The largest SASL message that is taken.",
     "sasl.server.callback.handler.class": "A plug-in that answers a mechanism's questions on the server's side.",
     "sasl.client.callback.handler.class": "A plug-in that answers a mechanism's questions on the client's side.",

@@ -166,7 +166,7 @@ class Authentication:
         self._expires_at = None if lifetime_ms is None else self._loop.time() + lifetime_ms / 1000
         connection = self._connection
         log.debug("%s is %s on listener %s by %s", connection.peer, login.principal, self._sasl.name, login.mechanism)
-        connection.authenticated(login.principal, login.mechanism)
+        connection.authenticated(login.principal, login.mechanism, is_for_good=lifetime_ms is None)
 
     def _fail(self, outcome: Outcome) -> None:
         self._failed(

@@ -209,10 +209,12 @@ class Connection(asyncio.BufferedProtocol):
         self._authentication = Authentication(self, self._owner, security, sasl, self._loop)
         self._processor = self._authentication
 
-    def authenticated(self, principal: Principal, mechanism: str) -> None:
-        """From now on the connection speaks for ``principal``."""
+    def authenticated(self, principal: Principal, mechanism: str, *, is_for_good: bool) -> None:
+        """From now on the connection speaks for ``principal``; for good, if its requests need no further look."""
         self.principal = principal
         self.mechanism = mechanism
+        if is_for_good:
+            self._processor = self._owner.processor
         self._reader.set_maximum(self._owner.request_bytes_max)
 
     def end_after(self, delay_s: float, answer: bytes | None) -> None:

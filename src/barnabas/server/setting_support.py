@@ -103,7 +103,6 @@ _WORKING = (
     "offsets.topic.segment.bytes",
     "process.roles",
     "sasl.enabled.mechanisms",
-    "sasl.jaas.config",
     "sasl.oauthbearer.clock.skew.seconds",
     "sasl.oauthbearer.expected.audience",
     "sasl.oauthbearer.expected.issuer",
@@ -287,6 +286,13 @@ _NOT_ALLOWED: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("It is for the development of Kafka itself.", "unstable.* internal.*", ()),
 )
 
+_DOTS_OF_MECHANISM = 4
+"""In front of a setting that is given for a listener and a mechanism."""
+_JAAS = Support(
+    SupportState.NO_EFFECT,
+    "It belongs to a listener and a mechanism: listener.name.<listener>.<mechanism>.sasl.jaas.config works.",
+)
+
 # What may be set for one listener, as listener.name.<listener>.<setting>.
 _PER_LISTENER = "sasl.* ssl.* connections.max.reauth.ms principal.builder.class"
 
@@ -312,6 +318,7 @@ REMOVED_SETTINGS: tuple[tuple[str, str], ...] = (
 @cache
 def _exact() -> dict[str, Support]:
     table = dict.fromkeys(_WORKING, WORKS)
+    table["sasl.jaas.config"] = _JAAS
     for topic_name, synonyms in TOPIC_SYNONYMS.items():
         reason = TOPIC_SETTINGS_WITHOUT_EFFECT.get(topic_name)
         support = WORKS if reason is None else Support(SupportState.NO_EFFECT, reason)
@@ -322,6 +329,8 @@ def _exact() -> dict[str, Support]:
 def support_of(name: str) -> Support:
     """The state of a known setting, or of its listener form. Raises KeyError for an unknown name."""
     base = listener_base_name(name)
+    if base == "sasl.jaas.config":
+        return WORKS if name.count(".", 0, -len(base)) == _DOTS_OF_MECHANISM else _JAAS
     if base is not None:
         of_base = support_of(base)
         if of_base.state is not SupportState.WORKS:

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from barnabas.network.connection import Answer, Connection
 from barnabas.protocol.messages.sasl_authenticate import SaslAuthenticateResponse
@@ -26,6 +28,18 @@ from tests.unit.security.sasl.test_sasl_authenticator import (
 )
 
 ALICE = Principal("User", "alice")
+_FRAMES = [
+    len(frame).to_bytes(4, "big") + frame
+    for frame in (
+        versions(),
+        handshake(),
+        handshake(version=0),
+        authenticate(GOOD),
+        authenticate(WRONG),
+        GOOD,
+        METADATA,
+    )
+]
 
 
 class Timer:
@@ -282,6 +296,24 @@ def test_nobody_may_be_everybody() -> None:
     assert session.transport.is_closed
     assert session.connection.principal.name == "ANONYMOUS"
     assert "stands for everybody" in session.owner.failures[0]
+
+
+@given(st.lists(st.binary(max_size=40) | st.sampled_from(_FRAMES), max_size=8), st.data())
+def test_any_bytes_in_any_pieces_end_in_a_login_or_a_closed_connection(parts: list[bytes], data: st.DataObject) -> None:
+    session = Session(reauthentication_ms_max=2000)
+    stream = b"".join(parts)
+    while stream and not session.connection.is_waiting and not session.transport.is_closed:
+        size = data.draw(st.integers(1, len(stream)))
+        buffer = session.connection.get_buffer(-1)
+        size = min(size, len(buffer))
+        buffer[:size] = stream[:size]
+        session.connection.buffer_updated(size)
+        stream = stream[size:]
+    session.loop.advance(31)
+    assert session.transport.is_closed or session.connection.principal.name in ("alice", "bob")
+    assert all(
+        principal.name in ("alice", "bob") or frame[:2] == b"\0\x12" for frame, principal in session.owner.served
+    )
 
 
 def test_a_peer_that_goes_away_during_the_delay_is_forgotten() -> None:

@@ -89,6 +89,15 @@ def test_a_mechanism_without_its_jaas_line_names_where_it_was_looked_for() -> No
     assert "PlainLoginModule required ...;" in said
 
 
+@pytest.mark.parametrize("name", ["sasl.jaas.config", "listener.name.external.sasl.jaas.config"])
+def test_a_jaas_line_for_no_mechanism_is_said_to_have_no_effect(name: str) -> None:
+    warnings = [each for each in changed(name, PLAIN_LINE).warnings if each.startswith(name)]
+    assert len(warnings) == 1
+    assert "listener.name.<listener>.<mechanism>.sasl.jaas.config" in warnings[0]
+    assert "alice-secret" not in warnings[0]
+    assert not any("jaas" in each for each in changed(PLAIN_KEY, PLAIN_LINE).warnings)
+
+
 @pytest.mark.parametrize(
     ("line", "said"),
     [

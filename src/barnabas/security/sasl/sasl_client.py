@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 __all__ = ["OAuthBearerClient", "PlainClient", "SaslClient", "ScramClient"]
 
 _NO_CHANNEL_BINDING = "biws"
+_ITERATIONS_MAX = 1_000_000
+"""Each costs the client time: a server that asks for more than half a second of it is not answered."""
 _SEPARATOR = "\x01"
 _EXTENSION_NAME = re.compile("[A-Za-z]+")
 _EXTENSION_VALUE = re.compile(r"[\x21-\x7e \t\r\n]+")
@@ -115,6 +117,8 @@ class ScramClient:
                 f"Requested iterations {sent.iterations} is less than the minimum {SCRAM_ITERATIONS_MIN} for "
                 f"{self._mechanism.name}"
             )
+        if sent.iterations > _ITERATIONS_MAX:
+            raise SaslFailure.public(f"Requested iterations {sent.iterations} are more than {_ITERATIONS_MAX}")
         digest = self._mechanism.digest
         salted = salted_password_of(self._mechanism, self._password, sent.salt, sent.iterations)
         client_key = hmac.digest(salted, b"Client Key", digest)

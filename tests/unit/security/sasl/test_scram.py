@@ -231,6 +231,7 @@ def test_a_client_does_not_believe_a_server_that_does_not_know_the_password() ->
         (b"r=other,s=c2FsdA==,i=4096", "does not start with client nonce"),
         (b"r=abcdef,s=c2FsdA==,i=4095", "less than the minimum 4096"),
         (b"r=abcdef,s=c2FsdA==,i=99999999999", "invalid iterations"),
+        (b"r=abcdef,s=c2FsdA==,i=1000001", "are more than 1000000"),
         (b"nonsense", "Invalid SCRAM server first message"),
     ],
 )
