@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from barnabas.common.acl import AclOperation
-from barnabas.common.config_value import ConfigException
 from barnabas.common.resource import ResourceType
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.security.principal import Principal
@@ -36,8 +35,3 @@ def test_the_tutorials_authorizer_decides_as_it_says(team_authorizer: Any) -> No
     assert authorizer.filter_authorized(context, AclOperation.READ, ResourceType.TOPIC, names) == names[:1]
     assert authorizer.filter_authorized(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names) is names
     assert authorizer.authorized_operations_many(context, ResourceType.TOPIC, names) == [3576, 256]
-
-
-def test_the_tutorials_authorizer_refuses_a_setting(team_authorizer: Any) -> None:
-    with pytest.raises(ConfigException, match="rights.team.separator"):
-        team_authorizer().configure({"rights.team.separator": ""})
