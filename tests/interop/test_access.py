@@ -4,6 +4,7 @@ that the cluster itself gives to the callers in question."""
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import time
 from collections.abc import Iterator, Mapping
@@ -52,6 +53,7 @@ RULES = [
 ]
 
 WRONG_SCRAM = "x.ScramLoginModule required username=alice password=wrong;"
+OAUTH = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required;"
 
 
 class Cluster(NamedTuple):
@@ -108,6 +110,10 @@ def settings_of(kind: str, ports: Mapping[str, int], store: Path) -> dict[str, s
         "ssl.keystore.password": PASSWORD,
         "auto.create.topics.enable": "false",
     }
+    if kind == "kafka":  # Its default takes tokens that nobody signed; ours never does.
+        settings["sasl.enabled.mechanisms"] += ",OAUTHBEARER"
+        settings["listener.name.sasl.oauthbearer.sasl.jaas.config"] = OAUTH
+    settings["listener.name.sasl.connections.max.reauth.ms"] = "1500"
     for listener in ("sasl", "sasltls"):
         settings[f"listener.name.{listener}.plain.sasl.jaas.config"] = plain
         settings[f"listener.name.{listener}.scram-sha-256.sasl.jaas.config"] = scram
@@ -201,6 +207,51 @@ def add_scram(cluster: Cluster, admin: Mapping[str, str]) -> None:
 def test_every_kind_of_listener_is_understood(cluster: Cluster, listener: str, user: str, mechanism: str) -> None:
     answer = cluster.ask(DescribeClusterRequest(), cluster.properties(listener, user, mechanism))
     assert [broker.broker_id for broker in answer.brokers] == [1]
+
+
+def test_the_first_server_that_answers_is_taken(cluster: Cluster) -> None:
+    properties = cluster.properties("PLAINTEXT")
+    dead = f"127.0.0.1:{free_ports(1)[0]}"
+    answer = cluster.ask(
+        DescribeClusterRequest(), {**properties, "bootstrap.servers": f"{dead},{cluster.node.bootstrap}"}
+    )
+    assert answer.brokers
+    with pytest.raises(ConnectFailed, match="no bootstrap server can be used:\n  nothing listens at .*\n  nothing"):
+        cluster.ask(DescribeClusterRequest(), {**properties, "bootstrap.servers": f"{dead},{dead}"})
+
+
+def test_a_session_is_renewed_on_the_same_connection_under_load(cluster: Cluster) -> None:
+    """Sessions end after 1.5 s, and a node hangs up on who goes on without logging in again."""
+
+    async def ask_on() -> int:
+        async with NetworkClient(client_config(cluster.properties("SASL", "alice", "SCRAM-SHA-256"))) as client:
+            connection = await client.connect()
+            end = asyncio.get_running_loop().time() + 4
+            count = 0
+            while asyncio.get_running_loop().time() < end:
+                answers = await asyncio.gather(*(connection.request(DescribeClusterRequest()) for _ in range(5)))
+                count += len(answers)
+                await asyncio.sleep(0.02)
+            assert await client.connect() is connection
+            return count
+
+    assert asyncio.run(ask_on()) > 10
+
+
+def test_a_token_is_taken_from_a_file(cluster: Cluster) -> None:
+    if not isinstance(cluster.node, KafkaNode):
+        pytest.skip("our node takes signed tokens only; see tests of SASL")
+    now = int(time.time())
+    claims = {"sub": "alice", "iat": now - 5, "exp": now + 300}
+    parts = [base64.urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=") for part in ({"alg": "none"}, claims)]
+    token = cluster.folder / "token"
+    token.write_bytes(b".".join(parts) + b".\n")
+    more = {"sasl_jaas_config": OAUTH, "sasl_oauthbearer_token_endpoint_url": token.as_uri()}
+    properties = cluster.properties("SASL", mechanism="OAUTHBEARER", **more)
+    assert cluster.ask(DescribeClusterRequest(), properties).brokers
+    token.write_text("nonsense")
+    with pytest.raises(AuthenticationFailed, match="with OAUTHBEARER"):
+        cluster.ask(DescribeClusterRequest(), properties)
 
 
 @pytest.mark.parametrize(

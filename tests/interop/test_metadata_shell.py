@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.cli import shell
 from barnabas.metadata.loader import MetadataLoader
 from barnabas.metadata.snapshot import records_of
 from barnabas.raft.replica_key import OffsetAndEpoch
@@ -16,6 +17,19 @@ from tests.oracles.test_metadata_image import DATA, LOG, committed_batches
 from tests.peers import metadata_shell
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(180)]
+
+
+@pytest.mark.usefixtures("kafka_peer")
+def test_our_shell_prints_everything_that_kafkas_prints(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    unpack(DATA / "storage-a.tar.xz", tmp_path)
+    log = tmp_path / "storage-a" / "controller-3000" / LOG
+    (theirs,) = metadata_shell(log, "tree image")
+    assert shell.main(["--show-secrets", str(log), "tree", "image"]) == 0
+    printed = capsys.readouterr().out
+    # Kafka's has no name for the default entity of a quota, and shows nothing below it.
+    default = "  user(<default>):\n    controller_mutation_rate:\n      10.0\n"
+    assert default in printed
+    assert printed.replace(default, "") == theirs.replace("clientQuotas:\n  :\n", "clientQuotas:\n") + "\n"
 
 
 def sections(printed: str) -> list[str]:

@@ -152,7 +152,11 @@ class NodeConnection(asyncio.BufferedProtocol):
         """Requests wait while somebody logs in; those that are under way are answered before."""
         async with self._logging_in:
             if self._loop.time() >= self._log_in_at:
-                await log_in()
+                try:
+                    await log_in()
+                except ClientError as error:
+                    self._end(error)  # The node would hang up at the next request.
+                    raise
 
     async def close(self) -> None:
         """Close, and fail what still waits."""
