@@ -76,10 +76,17 @@ def test_checking_settings_prints_no_password(tmp_path: Path, form: str) -> None
     secrets = {name: f"Recognisable-{number}" for number, name in enumerate(PASSWORD_SETTINGS)}
     path = tmp_path / "server.properties"
     lines = [f"{form.format(name)}={secret}" for name, secret in secrets.items()]
-    lines += ["my.plugin.password=Recognisable-my", "my.token=Recognisable-my", "no.such.setting=1", "node.id=x"]
+    lines += [
+        "my.plugin.password=Recognisable-my",
+        "my.token=Recognisable-my",
+        "my.plugin.auth=Recognisable-my",
+        "no.such.setting=1",
+        "node.id=x",
+    ]
     path.write_text("\n".join(lines))
-    printed = check_config(path)
+    printed = check_config(path, "ssl.key.password: Recognisable-typo")
     assert "node.id" in printed, printed
+    assert "ssl.key.password: is not of the form" in printed
     assert "Recognisable" not in printed
     node = subprocess.run([BARNABAS, "node", str(path)], capture_output=True, text=True, check=False, timeout=60)
     assert node.returncode != 0

@@ -178,7 +178,9 @@ def load_node_config(path: str | None, overrides: Sequence[str] = ()) -> NodeCon
     for override in overrides:
         name, equals, text = override.partition("=")
         if not equals or not name.strip():
-            problems.append(Problem(override, None, "is not of the form key=value", "write --override key=value"))
+            end = next((at for at, c in enumerate(override) if not (c.isalnum() or c in "._-")), len(override))
+            shown = override[:end] or "--override"  # What follows the name may be a secret.
+            problems.append(Problem(shown, None, "is not of the form key=value", "write --override key=value"))
             continue
         given[name.strip()] = Given(text.strip(), "--override")
     if path is None and given["listeners"].where == "--override" and _untouched(given):

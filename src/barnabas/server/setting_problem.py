@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from barnabas.common.broker_config import broker_config_key
+from barnabas.common.broker_config import BROKER_CONFIG_DEF, broker_config_key
 from barnabas.common.errors import Terminal
 
 __all__ = ["Given", "InvalidSettings", "Problem"]
@@ -55,4 +55,8 @@ def _shown(name: str, text: str) -> str:
     key = broker_config_key(name)
     if key is not None:
         return "[hidden]" if key.sensitive else text
-    return "[hidden]" if any(word in name.lower() for word in _SECRET_WORDS) else text
+    # What nobody knows may be a secret; a known name with a mistake in it is not, unless it sounds like one.
+    meant = BROKER_CONFIG_DEF.nearest_name(name)
+    if meant is None or BROKER_CONFIG_DEF[meant].sensitive or any(word in name.lower() for word in _SECRET_WORDS):
+        return "[hidden]"
+    return text
