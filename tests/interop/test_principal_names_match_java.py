@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.security.distinguished_name import format_name
-from barnabas.security.ssl_principal_mapper import SslPrincipalMapper
+from barnabas.security.ssl_principal_mapper import InvalidMappingRule, SslPrincipalMapper
 from tests.peers.java import run_source
 
 pytestmark = pytest.mark.interop
@@ -41,6 +41,20 @@ RULES = (
     "RULE:^CN=(.+)\\z/$1$x/,DEFAULT",
 )
 
+ATOMS = (
+    "a", "b", "C", "N", "=", ",", ".", " ", "é", "日", "\\d", "\\w", "\\s", "\\D", "\\W", "\\S", "\\b", "\\B", "^", "$",
+    "\\z", "\\Z", "\\A", "[a-c]", "[^,]", "[\\w.]", "[\\]x]", "[a\\-z]", "[\\d\\s]", "[-a]", "[a-]", "\\p{Alpha}",
+    "\\P{Digit}", "[\\p{Upper}é]", "\\.", "\\\\", "\\$", "\\Qa.\\E", "\\x41", "\\u00e9", "\\t", "\\n", "\\r", "\\h",
+    "\\v", "\\e", "[$^]", "[.]", "[ -~]", "#", "-", "}", "]", "&", "~", "\"", "<", ">", "@", ":", "\\,", "\\-", "\\#",
+)  # fmt: skip
+REPETITIONS = (
+    "", "", "", "", "*", "+", "?", "*?", "+?", "??", "{1,3}", "{2}", "{0,}", "*+", "++", "?+", "{1,2}?", "{1}+",
+)  # fmt: skip
+PIECES = (
+    "a", "b", "aa", "CN=a,b", "CN=abc", "a b", "é", "É", "日", "1", "a1b2", "", "\n", "a\n", "a\r\n", "a\u2028", "\t",
+    "CN=", "$", "^", "a.", "A", "Aa", "x]", "#", "a-b", "\x85", "\x0b", "_", "ſ", "\u212a", "ß",
+)  # fmt: skip
+
 
 def test_names_of_certificates(tmp_path: Path) -> None:
     generator = random.Random(20261121)
@@ -69,6 +83,57 @@ def test_mapped_names(tmp_path: Path) -> None:
         if ours != (answer if not answer.startswith("!") else "!"):
             wrong.append((rules, name, _shown(ours), _shown(answer)))
     assert not wrong, f"{len(wrong)} of {len(cases)} differ: {wrong[:5]}"
+
+
+def test_generated_expressions(tmp_path: Path) -> None:
+    """An expression is refused, or does what it does in Java."""
+    generator = random.Random(20261123)
+    cases = [_rule_and_name(generator) for _ in range(2000)]
+    answers = _ask(tmp_path, [f"map {rule.encode().hex()} {name.encode().hex()}" for rule, name in cases])
+    wrong, mapped = [], 0
+    for (rule, name), answer in zip(cases, answers, strict=True):
+        try:
+            mapper = SslPrincipalMapper(rule)
+        except InvalidMappingRule:
+            continue
+        try:
+            ours = mapper.name_of(name).encode().hex()
+        except ValueError as error:
+            if "versions of Java" in str(error):
+                continue
+            ours = "!"
+        mapped += ours != "!"
+        if ours != (answer if not answer.startswith("!") else "!"):
+            wrong.append((rule, name, _shown(ours), _shown(answer)))
+    assert not wrong, f"{len(wrong)} of {len(cases)} differ: {wrong[:5]}"
+    assert mapped > 100
+
+
+def _rule_and_name(generator: random.Random) -> tuple[str, str]:
+    expression = _expression(generator, 0)
+    if generator.random() < 0.7:
+        expression = f"(?:.|\\s)*?(?:{expression})(?:.|\\s)*"
+    flags = generator.choice(("", "", "", "(?i)", "(?s)", "(?is)"))
+    replacement = generator.choice(("[$0]", "$1", "<$1$2>", "x", "$1-$3", "a$12", "\\$1", ""))
+    case = generator.choice(("", "", "L", "U"))
+    name = "".join(generator.choices(PIECES, k=generator.randint(1, 3)))
+    return f"RULE:{flags}{expression}/{replacement}/{case}", name
+
+
+def _expression(generator: random.Random, depth: int) -> str:
+    parts = []
+    for _ in range(generator.randint(1, 5)):
+        kind = generator.random()
+        if kind < 0.25 and depth < 3:
+            opening = generator.choice(("(", "(", "(?:", "(?i:", "(?=", "(?!", "(?>"))
+            parts.append(f"{opening}{_expression(generator, depth + 1)}){generator.choice(REPETITIONS)}")
+        elif kind < 0.3:
+            parts.append("|")
+        elif kind < 0.33:
+            parts.append(generator.choice(("\\1", "\\2")))
+        else:
+            parts.append(generator.choice(ATOMS) + generator.choice(REPETITIONS))
+    return "".join(parts)
 
 
 def _ask(folder: Path, questions: list[str]) -> list[str]:

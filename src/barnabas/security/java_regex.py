@@ -2,18 +2,19 @@
 
 Both are of one family, and where they differ an expression is rewritten (line ends, named groups, quoted text, the
 classes of ``\\p{}``) or refused with the reason: an expression that silently means something else decides who somebody
-is. Digits, words and letter case are those of ASCII, as in Java without flags.
+is. Digits, words and letter case are those of ASCII, as in Java without flags. Only ``\\b`` and ``\\B`` changed their
+meaning between versions of Java, for letters beyond ASCII: see ``has_boundary``.
 """
 
 from __future__ import annotations
 
 import re
 
-__all__ = ["UnsupportedExpression", "compile_java", "expand", "replace_all"]
+__all__ = ["UnsupportedExpression", "compile_java", "expand", "has_boundary", "replace_all"]
 
 _LINE_ENDS = r"\n\r\x85\u2028\u2029"
 _ANY = f"[^{_LINE_ENDS}]"
-_AT_END = r"(?=(?:\r\n|[\n\r\x85\u2028\u2029])?\Z)"
+_AT_END = r"(?:(?=(?:\r\n|[\r\x85\u2028\u2029])?\Z)|(?<!\r)(?=\n\Z))"
 _HORIZONTAL = r" \t\xA0\u1680\u180e\u2000-\u200a\u202f\u205f\u3000"
 _VERTICAL = r"\n\x0B\f\r\x85\u2028\u2029"
 _POSIX = {
@@ -31,6 +32,8 @@ _POSIX = {
     "XDigit": "0-9a-fA-F",
     "Space": r" \t\n\x0B\f\r",
 }
+_POSSESSIVE = re.compile(r"(?:[*+?]|\{\d+(?:,\d*)?\})\+")
+_NO_CAPTURES_IN = ("(?!", "(?<!", "(?>")
 _REPETITION = re.compile(r"\{\d{1,9}(?:,\d{0,9})?\}")
 _NAMED_GROUP = re.compile(r"<([a-zA-Z][a-zA-Z0-9]*)>")
 _FLAGS = re.compile(r"\(\?([a-zA-Z]*)(-[a-zA-Z]*)?([:)])")
@@ -51,9 +54,26 @@ def compile_java(expression: str) -> re.Pattern[str]:
         raise UnsupportedExpression(f"'{expression}': {error}") from None
 
 
+def has_boundary(expression: str) -> bool:
+    """Whether the expression asks for a word boundary: its answer is certain for ASCII only."""
+    converter = _Converter(expression)
+    converter.run()
+    return converter.has_boundary
+
+
 def replace_all(pattern: re.Pattern[str], replacement: str, text: str) -> str:
-    """What ``String.replaceAll`` gives. Raises ValueError for a replacement that Java can't follow either."""
-    return pattern.sub(lambda match: expand(match, replacement), text)
+    """What ``String.replaceAll`` gives. Raises ValueError for a replacement that Java can't follow either.
+
+    After an empty match Java goes on one character further; Python would first look for a longer one at the same place.
+    """
+    parts: list[str] = []
+    copied = position = 0
+    while position <= len(text) and (match := pattern.search(text, position)) is not None:
+        parts += (text[copied : match.start()], expand(match, replacement))
+        copied = match.end()
+        position = copied + (match.start() == copied)
+    parts.append(text[copied:])
+    return "".join(parts)
 
 
 def expand(match: re.Match[str], replacement: str) -> str:
@@ -107,6 +127,8 @@ class _Converter:
         self._position = 0
         self._out: list[str] = []
         self.flags = re.RegexFlag(0)
+        self.has_boundary = False
+        self._open: list[tuple[str, bool]] = []
 
     def run(self) -> str:
         self._leading_flags()
@@ -118,6 +140,8 @@ class _Converter:
                 self._class()
             elif char == "(":
                 self._group()
+            elif char == ")":
+                self._end_group()
             elif char == "{":
                 self._repetition()
             else:
@@ -141,11 +165,25 @@ class _Converter:
             self.flags |= re.IGNORECASE if flag == "i" else re.DOTALL
         self._position = match.end()
 
+    def _end_group(self) -> None:
+        """Java keeps what a group captured inside of something that failed, or was given up; Python doesn't."""
+        self._out.append(")")
+        self._position += 1
+        if not self._open:
+            return  # The compiler says what is wrong.
+        opening, captures = self._open.pop()
+        is_possessive = _POSSESSIVE.match(self._text, self._position) is not None
+        if captures and (is_possessive or opening in _NO_CAPTURES_IN):
+            raise self._refuse("a group with a number inside of (?!, (?<!, (?> or *+ is not supported; write (?:...)")
+        if captures and self._open:
+            self._open[-1] = (self._open[-1][0], True)
+
     def _group(self) -> None:
         rest = self._text[self._position :]
         named = _NAMED_GROUP.match(rest, 2) if rest.startswith("(?<") else None
         if named is not None:
             self._out.append(f"(?P<{named[1]}>")
+            self._open.append(("(", True))
             self._position += named.end()
             return
         flags = _FLAGS.match(rest)
@@ -155,16 +193,19 @@ class _Converter:
                     f"{flags[0]} is not supported here; (?i) and (?s) are at the start, (?i:...) anywhere"
                 )
             self._out.append("(?i:")
+            self._open.append(("(?i:", False))
             self._position += flags.end()
             return
         for opening in ("(?:", "(?=", "(?!", "(?<=", "(?<!", "(?>"):
             if rest.startswith(opening):
                 self._out.append(opening)
+                self._open.append((opening, False))
                 self._position += len(opening)
                 return
         if rest.startswith("(?"):
             raise self._refuse(f"{rest[:4]} opens no group that there is")
         self._out.append("(")
+        self._open.append(("(", True))
         self._position += 1
 
     def _repetition(self) -> None:
@@ -197,7 +238,8 @@ class _Converter:
         elif char in "pP":
             self._out.append(f"[^{self._property()}]" if char == "P" else f"[{self._property()}]")
         elif char in "zZAbB":
-            self._out.append({"z": r"\Z", "Z": _AT_END}.get(char, f"\\{char}"))
+            self._out.append({"z": r"\Z", "Z": _AT_END, "B": r"(?!\b)"}.get(char, f"\\{char}"))
+            self.has_boundary |= char in "bB"
         else:
             self._out.append(self._character(char))
 

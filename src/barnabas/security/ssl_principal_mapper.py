@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from barnabas.security.java_regex import compile_java, replace_all
+from barnabas.security.java_regex import compile_java, has_boundary, replace_all
 
 __all__ = ["InvalidMappingRule", "NoMatchingRule", "SslPrincipalMapper"]
 
@@ -30,15 +30,21 @@ class NoMatchingRule(ValueError):
 
 
 class _Rule:
-    __slots__ = ("case", "pattern", "replacement", "source")
+    __slots__ = ("case", "is_for_ascii", "pattern", "replacement", "source")
 
     def __init__(self, source: str, replacement: str, case: str) -> None:
         self.source = source
         self.case = case
         self.pattern = compile_java(source)
+        self.is_for_ascii = has_boundary(source)
         self.replacement = _with_literal_references(replacement, self.pattern.groups)
 
     def apply(self, name: str) -> str | None:
+        if self.is_for_ascii and not name.isascii():
+            raise ValueError(
+                f"the rule {self.source} can't be applied to {name}: "
+                "\\b and \\B mean different things there in different versions of Java"
+            )
         if self.pattern.fullmatch(name) is None:
             return None
         mapped = replace_all(self.pattern, self.replacement, name)

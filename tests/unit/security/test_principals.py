@@ -155,6 +155,8 @@ def test_no_prefix_of_a_certificate_is_one() -> None:
         ("RULE:(a)\\10/x/", "name the group"),
         ("RULE:\\N/x/", "\\\\N is not supported"),
         ("RULE:[a/x/", "is not closed"),
+        ("RULE:(?!(a)).*/x/", "a group with a number inside of"),
+        ("RULE:(?:(a)|b)*+c/x/", "a group with a number inside of"),
     ],
 )
 def test_rules_that_cannot_be_followed_are_named(rules: str, said: str) -> None:
@@ -197,6 +199,15 @@ def test_expressions_mean_what_they_mean_in_java(expression: str, text: str, mat
         assert (compile_java(expression).fullmatch(text) is not None) is matches
 
 
+def test_a_word_boundary_is_for_names_in_ascii() -> None:
+    mapper = SslPrincipalMapper("RULE:^CN=\\b(.*)$/$1/")
+    assert mapper.name_of("CN=alice") == "alice"
+    with pytest.raises(ValueError, match="in different versions of Java"):
+        mapper.name_of("CN=émile")
+
+
 def test_every_match_is_replaced_an_empty_one_at_the_end_too() -> None:
     assert replace_all(compile_java(".*"), "x", "abc") == "xx"
     assert replace_all(compile_java("(b)|(c)"), "<$1$2>", "abc") == "a<b><c>"
+    assert replace_all(compile_java("a*?"), "x", "aa") == "xaxax"
+    assert replace_all(compile_java("(?<=a)b"), "x", "abab") == "axax"
