@@ -112,7 +112,8 @@ def settings_of(kind: str, ports: Mapping[str, int], store: Path) -> dict[str, s
     }
     if kind == "kafka":  # Its default takes tokens that nobody signed; ours never does.
         settings["sasl.enabled.mechanisms"] += ",OAUTHBEARER"
-        settings["listener.name.sasl.oauthbearer.sasl.jaas.config"] = OAUTH
+        for listener in ("sasl", "sasltls"):
+            settings[f"listener.name.{listener}.oauthbearer.sasl.jaas.config"] = OAUTH
     settings["listener.name.sasl.connections.max.reauth.ms"] = "1500"
     for listener in ("sasl", "sasltls"):
         settings[f"listener.name.{listener}.plain.sasl.jaas.config"] = plain
