@@ -97,6 +97,7 @@ class DeclaredRights(Authorizer):
 
     def __init__(self, access: Access) -> None:
         self._access = access
+        self.is_absent = access.authorizer.is_absent  # type: ignore[misc]
 
     @property
     def acl_authorizer(self) -> AclAuthorizer | None:

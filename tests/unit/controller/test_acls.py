@@ -20,7 +20,7 @@ from barnabas.protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsR
 from barnabas.protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
 from barnabas.protocol.records.access_control_entry_record import AccessControlEntryRecord
 from barnabas.protocol.records.remove_access_control_entry_record import RemoveAccessControlEntryRecord
-from barnabas.security.authorizer.authorizer import AclAuthorizer
+from barnabas.security.authorizer.authorizer import AclAuthorizer, AllowAllAuthorizer
 from barnabas.security.principal import ANONYMOUS
 from barnabas.security.request_context import RequestContext
 from tests.unit.controller.controller_harness import ControllerHarness
@@ -380,6 +380,17 @@ def test_without_an_authorizer_security_is_disabled() -> None:
     assert [(r.error_code, r.error_message) for r in delete(harness, ANY, ANY).filter_results] == [disabled, disabled]
     response = harness.call(describe_acls.handle, DescribeAclsRequest(**asked(ANY)), 3)
     assert (response.error_code, response.resources) == (ErrorCode.SECURITY_DISABLED, [])
+
+
+def test_an_authorizer_without_acls_has_none_to_show_or_change(harness: ControllerHarness) -> None:
+    class NoAcls(AllowAllAuthorizer):
+        is_absent = False
+
+    harness.authorizer = NoAcls()
+    message = "The authorizer of this node does not decide by ACLs."
+    assert create(harness, ALICE) == [(ErrorCode.SECURITY_DISABLED, message)]
+    response = harness.call(describe_acls.handle, DescribeAclsRequest(**asked(ANY)), 3)
+    assert (response.error_code, response.error_message) == (ErrorCode.SECURITY_DISABLED, message)
 
 
 def test_a_controller_that_is_not_active_says_so_for_each_entry(rules: Rules) -> None:

@@ -40,7 +40,8 @@ def require_acls(authorizer: Authorizer, none_configured: str) -> AclAuthorizer:
     """The authorizer that keeps the cluster's ACLs; raises SECURITY_DISABLED when nothing decides by any."""
     known = authorizer.acl_authorizer
     if known is None:
-        raise ApiException(ErrorCode.SECURITY_DISABLED, none_configured)
+        message = none_configured if authorizer.is_absent else "The authorizer of this node does not decide by ACLs."
+        raise ApiException(ErrorCode.SECURITY_DISABLED, message)
     return known
 
 
