@@ -24,7 +24,9 @@ def test_every_row_has_the_cells_of_its_table() -> None:
 def test_a_setting_says_what_it_is_and_whether_it_is_supported() -> None:
     described = dict(describe_setting("ssl.client.auth") or [])
     assert described["allowed"] == "[required, requested, none]"
-    assert described["support"].startswith("refused unless default: TLS")
+    assert described["support"] == "works"
+    refused = dict(describe_setting("remote.log.storage.system.enable") or [])
+    assert refused["support"].startswith("refused unless default: Tiered")
     assert ("setting of a", "topic") in (describe_setting("retention.ms") or [])
 
 
