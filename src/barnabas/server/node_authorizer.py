@@ -21,6 +21,7 @@ from barnabas.network.readiness_gate import ReadinessGate
 from barnabas.protocol.api_keys import API_TABLE, ApiKey
 from barnabas.security.authorizer.authorizer import AclAuthorizer, AllowAllAuthorizer, Authorizer
 from barnabas.security.principal import ANONYMOUS
+from barnabas.server.node_storage import NodeStartError
 from barnabas.server.own_principal import own_context
 
 if TYPE_CHECKING:
@@ -46,22 +47,27 @@ _NAMELESS_ADVICE = (
 
 
 def authorizer_of(config: NodeConfig) -> Authorizer:
-    """The configured authorizer, ready to be fed. Raises ConfigException when it refuses its settings."""
+    """The configured authorizer, ready to be fed. Raises NodeStartError when it refuses its settings."""
     if not config.authorizer_class_name:
         return AllowAllAuthorizer()
     from barnabas.security.authorizer.guarded_authorizer import guarded
     from barnabas.security.authorizer.standard_authorizer import StandardAuthorizer
     from barnabas.server.authorizer_settings import authorizer_class
 
-    authorizer = authorizer_class(config.authorizer_class_name)()
-    authorizer.configure(
-        {
-            **config.static,
-            "super.users": config.super_users,
-            "allow.everyone.if.no.acl.found": str(config.allow_everyone_if_no_acl_found).lower(),
-        }
-    )
-    return authorizer if isinstance(authorizer, StandardAuthorizer) else guarded(authorizer)
+    settings = {
+        **config.static,
+        "super.users": config.super_users,
+        "allow.everyone.if.no.acl.found": str(config.allow_everyone_if_no_acl_found).lower(),
+    }
+    try:
+        authorizer = authorizer_class(config.authorizer_class_name)()
+        authorizer.configure(settings)
+    except Exception as error:  # Whatever a user's class does.
+        name = config.authorizer_class_name
+        raise NodeStartError(
+            f"authorizer.class.name={name} can't be made from its settings: {type(error).__name__}: {error}"
+        ) from error
+    return authorizer if type(authorizer) is StandardAuthorizer else guarded(authorizer)
 
 
 class NodeAuthorizer:
@@ -130,6 +136,8 @@ class NodeAuthorizer:
 
     def warn_about_own_broker(self, principal: Principal) -> None:
         """Say once what only works because broker and controller are one process (decision 10)."""
+        if not self.authorizer.is_ready_for(principal):
+            return
         key = ApiKey.BROKER_HEARTBEAT
         context = own_context(self._config, principal, key, API_TABLE[key].highest)
         if not self.authorizer.authorize(

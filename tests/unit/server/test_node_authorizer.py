@@ -25,6 +25,7 @@ from barnabas.security.principal import ANONYMOUS, Principal
 from barnabas.security.request_context import RequestContext
 from barnabas.server.node_authorizer import NodeAuthorizer
 from barnabas.server.node_config import NodeConfig, node_config_of
+from barnabas.server.node_storage import NodeStartError
 from barnabas.server.own_principal import own_context
 from barnabas.server.setting_problem import Given
 
@@ -168,6 +169,34 @@ def test_a_users_own_authorizer_gets_the_nodes_settings_and_needs_no_rules() -> 
     assert authorizer.acl_authorizer is None
     authorization.close()
     assert authorizer.is_closed
+
+
+class Broken(OfficeHours):
+    def configure(self, configs: Any) -> None:
+        raise KeyError("office.hours")
+
+
+def test_an_authorizer_that_refuses_its_settings_stops_the_start() -> None:
+    with pytest.raises(NodeStartError, match=r"Broken can't be made from its settings: KeyError: 'office.hours'"):
+        NodeAuthorizer(config(authorizer_class_name=f"{__name__}:Broken"), high_watermark=lambda: None)
+
+
+class Asleep(OfficeHours):
+    def is_ready_for(self, principal: Principal) -> bool:
+        return False
+
+    def authorize(self, *_: Any, **__: Any) -> bool:
+        raise AuthorizerNotReady
+
+
+def test_an_authorizer_that_is_not_ready_by_itself_does_not_keep_the_node_from_starting(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    settings = config(authorizer_class_name=f"{__name__}:Asleep")
+    authorization = NodeAuthorizer(settings, high_watermark=lambda: None)
+    authorization.warn_about_own_broker(ALICE)
+    assert authorization.ready.is_set()
+    assert not caplog.records
 
 
 @pytest.mark.parametrize(
