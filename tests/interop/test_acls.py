@@ -241,11 +241,16 @@ def test_the_node_that_answered_decides_by_it(node: BarnabasNode, secure_port: i
 def test_rules_survive_a_restart_and_are_in_force_before_the_first_request(tmp_path: Path) -> None:
     ours = BarnabasNode(tmp_path / "ours")
     secure = free_ports(1)[0]
-    ours.change_settings(secured(ours, secure) | {"early.start.listeners": "SECURE"})
+    often = {"metadata.log.max.record.bytes.between.snapshots": "100000"}
+    ours.change_settings(secured(ours, secure) | {"early.start.listeners": "SECURE"} | often)
     ours.start()
     rules = [ALICE_READS._replace(name=f"t{number}") for number in range(5000)]
     with closing(RawClient(ours.port)) as admin:
         assert set(create(admin, *rules)) == {0}
+        log = ours.folder / "data" / "__cluster_metadata-0"
+        while not any(each.stat().st_size > 100_000 for each in log.glob("*.checkpoint")):
+            assert delete(admin, AclBindingFilter(*rules[0])) == 1
+            assert create(admin, rules[0]) == [0]
         assert create(admin, AclBinding(4, "kafka-cluster", 3, "User:alice", "*", 8, 3)) == [0]
     ours.kill()
     with ThreadPoolExecutor(1) as asking:
