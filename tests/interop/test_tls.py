@@ -327,6 +327,7 @@ def _still_open(stack: ExitStack) -> int:
     return count
 
 
+@pytest.mark.usefixtures("kafka_peer")
 def test_controllers_may_be_reached_over_tls_and_secrets_are_not_described(tmp_path: Path) -> None:
     node = TlsNode(
         tmp_path / "node",
@@ -343,6 +344,12 @@ def test_controllers_may_be_reached_over_tls_and_secrets_are_not_described(tmp_p
         assert [each.port for each in registered.brokers] == [node.node.controller_port]
         anonymous = TlsClient(node.node.controller_port, client_context_of(AUTHORITY, None, node.folder))
         assert not anonymous.is_served()
+        config = str(node.java_config("no-key", with_key=False))
+        told = run_class(
+            "quorum", "--bootstrap-controller", f"localhost:{node.node.controller_port}", "--command-config", config,
+            "describe", "--status", check=False,
+        )  # fmt: skip
+        assert "SslAuthenticationException" in told.stdout + told.stderr
         client = node.client()
         metadata = client.call(MetadataRequest(topics=[]), 12)
         assert [(each.host, each.port) for each in metadata.brokers] == [("127.0.0.1", node.port)]

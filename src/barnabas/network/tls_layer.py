@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["TlsLayer", "TlsOwner", "handshake_failure"]
 
 _HANDSHAKE_RECORD = 0x16
+_LINGER_S = 1.0
 _received = memoryview(bytearray(256 * 1024))
 """Shared by all: what is received goes on to OpenSSL before anybody else receives."""
 
@@ -155,8 +156,14 @@ class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
         self._owner.handshake_failed(self._connection, reason)
         self._is_closing = True
         self._stop_deadline()
-        if self._raw is not None:
+        if self._raw is None:
+            return
+        if self._tls is None:
             self._raw.close()
+        else:
+            # What the peer still sends is read and dropped for a while: else it would see a reset and not the alert.
+            self._raw.write_eof()
+            self._deadline = self._loop.call_later(_LINGER_S, self._raw.close)
 
     def _stop_deadline(self) -> None:
         if self._deadline is not None:

@@ -79,6 +79,9 @@ class Owner:
 
 
 class FakeSocket(FakeTransport):
+    def write_eof(self) -> None:
+        self.is_closed = True
+
     def is_closing(self) -> bool:
         return self.is_closed or self.is_aborted
 
@@ -184,6 +187,11 @@ async def test_a_client_without_certificate_is_refused_where_one_is_required() -
         world.received()
     assert world.owner.reasons == ["TLS handshake failed: it sent no certificate, and ssl.client.auth=required"]
     assert world.transport.is_closed
+    assert world.layer._deadline is not None
+    world.feed(b"more")
+    world.layer.connection_lost(None)
+    assert world.layer._deadline is None
+    assert len(world.owner.reasons) == 1
 
 
 async def test_a_client_without_certificate_may_come_where_one_is_requested() -> None:
