@@ -7,7 +7,7 @@ left.
 Offsets never change: a batch keeps its first and last, whatever is taken out of it.
 
 A batch that is left without records goes, but not if it is the last one of a producer that is still known (its
-sequence number must survive a restart) or the last one of its new segment (whose offsets must not seem to end before).
+sequence number must survive a restart) or the last one of this cleaning (the cleaned part must not seem to end before).
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class BatchCleaner:
         self.records_read = 0
         self.records_kept = 0
 
-    def clean(self, batch: memoryview, *, is_last: bool) -> bytes | memoryview | None:
+    def clean(self, batch: memoryview) -> bytes | memoryview | None:
         """What is left of this batch: itself, a smaller one, an empty one, or nothing."""
         view = BatchView(batch)
         self.records_read += view.count
@@ -71,7 +71,7 @@ class BatchCleaner:
             cleaned = None
         else:
             cleaned = self._clean_data(view, batch)
-        if cleaned is None and (is_last or self._is_last_of_producer(view)):
+        if cleaned is None and (view.last_offset == self._map.latest_offset or self._is_last_of_producer(view)):
             return batch if view.count == 0 else empty_batch(view)
         return cleaned
 

@@ -221,7 +221,7 @@ class _Cleaning:
         try:
             cleaned.delete()  # What an aborted attempt may have left.
             for segment in group:
-                self._clean_segment(segment, cleaned, batches, transactions, is_last_segment=segment is group[-1])
+                self._clean_segment(segment, cleaned, batches, transactions)
             if not cleaned.size:
                 cleaned.create_file()
             cleaned.complete_indexes()
@@ -239,19 +239,11 @@ class _Cleaning:
         self._bytes_after += cleaned.size
 
     def _clean_segment(
-        self,
-        segment: Segment,
-        cleaned: Segment,
-        batches: BatchCleaner,
-        transactions: CleanedTransactions,
-        *,
-        is_last_segment: bool,
+        self, segment: Segment, cleaned: Segment, batches: BatchCleaner, transactions: CleanedTransactions
     ) -> None:
         interval = self._log.config.index_interval_bytes
-        position = 0
         for batch in self._batches(segment):
-            position += len(batch)
-            kept = batches.clean(batch, is_last=is_last_segment and position == segment.size)
+            kept = batches.clean(batch)
             if kept is not None:
                 header = HEADER.unpack_from(kept)
                 cleaned.append(

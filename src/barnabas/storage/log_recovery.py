@@ -156,7 +156,7 @@ def _finish_interrupted(directory: str, sizes: dict[str, int], pool: FilePool) -
             swaps.append(segment)
     if swaps:
         first = min(segment.base_offset for segment in swaps)
-        end = max(segment.read_next_offset() for segment in swaps)
+        end = max(first + 1, *(segment.read_next_offset() for segment in swaps))  # Nothing may be left of a segment.
         for name in sizes:
             stem, _, extension = name.partition(".")
             if f".{extension}" == ".log" and first <= int(stem) < end:

@@ -135,15 +135,27 @@ def test_segments_are_merged_while_they_fit_into_one(tmp_path: Path) -> None:
     assert log.segments[0].base_offset == 0
 
 
-def test_the_last_batch_of_a_new_segment_stays_even_when_it_is_empty(tmp_path: Path) -> None:
+def test_segments_of_which_nothing_is_left_hold_no_empty_batches(tmp_path: Path) -> None:
+    """Fetches do not cross segments: librdkafka takes ten answers without a record for a message that is too large."""
     log = new_log(tmp_path, config(cleanup_policy=["compact"], segment_bytes=300))
-    put(log, (b"a", b"1" * 100))
-    put(log, (b"a", b"2" * 100))
-    put(log, (b"a", b"3" * 100))
+    for index in range(20):
+        put(log, (b"a", b"%02d" % index * 50))
     stats = clean(log)
-    assert contents(log) == [(2, b"a", b"3" * 100)]
-    assert all(segment.read_next_offset() > segment.base_offset for segment in log.segments[:-1])
-    assert stats.end_offset == 3
+    assert batches(log) == [(19, 19, 1)]
+    assert log.read(0, 1000).records == log.read(19, 1000).records
+    assert stats.end_offset == 20
+    assert batches(reload(log.directory, log.config)[0]) == [(19, 19, 1)]
+
+
+def test_the_last_batch_of_a_cleaning_stays_even_when_it_is_empty(tmp_path: Path) -> None:
+    log = new_log(tmp_path, config(cleanup_policy=["compact"], segment_bytes=300, delete_retention_ms=0))
+    put(log, (b"a", b"1" * 100))
+    put(log, (b"b", b"2" * 100))
+    put(log, (b"b", None))
+    clean(log)
+    assert batches(log) == [(0, 0, 1), (2, 2, 1)]
+    clean(log, first_dirty=0, now_ms=NOW_MS + 1)
+    assert batches(log) == [(0, 0, 1), (2, 2, 0)]
 
 
 def test_producer_snapshots_go_with_the_segments_they_belonged_to(tmp_path: Path) -> None:
