@@ -12,11 +12,10 @@ from collections.abc import Callable
 from barnabas.common.config_value import Password
 from barnabas.common.scram_mechanism import SCRAM_ITERATIONS_MAX, SCRAM_ITERATIONS_MIN, ScramMechanism
 from barnabas.protocol.records.user_scram_credential_record import UserScramCredentialRecord
+from barnabas.security.sasl.scram import RANDOM_BYTES, random_text
 from barnabas.security.scram_credentials import credential_of_salted_password, salted_password_of
 
 __all__ = ["InvalidScramArgument", "parse_scram_argument"]
-
-_SALT_BYTES = 24
 
 
 class InvalidScramArgument(ValueError):
@@ -45,7 +44,7 @@ def parse_scram_argument(argument: str, random_bytes: Callable[[int], bytes]) ->
         raise InvalidScramArgument("You must supply 'salt' with 'saltedpassword' to add-scram")
     if components:
         raise InvalidScramArgument(f"Unknown SCRAM configurations: {','.join(sorted(components))}")
-    salt = random_bytes(_SALT_BYTES) if salt is None else salt
+    salt = random_text(random_bytes(RANDOM_BYTES)).encode() if salt is None else salt
     if password is not None:
         salted = salted_password_of(mechanism, password, salt, iterations)
     else:

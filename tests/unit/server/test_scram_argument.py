@@ -1,6 +1,7 @@
 """Credentials on the command line of the storage tool."""
 
 import hashlib
+import re
 from base64 import b64encode
 
 import pytest
@@ -34,9 +35,10 @@ def test_a_salted_password_gives_the_same_keys_as_the_password() -> None:
     assert by_password.mechanism == 2
 
 
-def test_without_a_salt_one_is_drawn() -> None:
+def test_without_a_salt_one_is_drawn_as_kafkas_tools_do() -> None:
     record = parse_scram_argument("SCRAM-SHA-256=[name=a,password=b]", lambda count: b"\x07" * count)
-    assert set(record.salt) == {7}
+    assert re.fullmatch(b"[0-9a-z]{25}", record.salt)
+    assert int(record.salt, 36) == int.from_bytes(b"\x07" * 17, "big") % 2**130
 
 
 @pytest.mark.parametrize(

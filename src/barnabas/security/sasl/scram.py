@@ -1,8 +1,8 @@
 """The server of SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 5802, RFC 7677), and the formulas that both sides need.
 
 Who guesses user names learns nothing: an unknown user is sent a salt all the same, always the same one for the same
-name on the same node, and fails with the same words after the same work, when the proof arrives. A real Kafka refuses
-an unknown user at the first message, which tells whether a user exists.
+name while the node runs, and fails with the same words after the same work, when the proof arrives. A real Kafka
+refuses an unknown user at the first message, which tells whether a user exists.
 
 With the extension ``tokenauth=true`` the user is the id of a delegation token and the password is its HMAC in base64.
 """
@@ -27,18 +27,21 @@ if TYPE_CHECKING:
     from barnabas.security.sasl.credentials import CredentialStore
 
 __all__ = [
+    "RANDOM_BYTES",
     "FakeCredentials",
     "ScramServer",
     "credential_from_text",
     "credential_to_text",
     "new_nonce",
+    "random_text",
     "server_signature",
     "sign",
     "signed_text",
 ]
 
-_FAKE_SALT_BYTES = 24
-_NONCE_BYTES = 16
+_RANDOM_BITS = 130
+RANDOM_BYTES = (_RANDOM_BITS + 7) // 8
+"""So many random bytes make a nonce or a salt."""
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 _WRONG = "Authentication failed: Invalid user credentials"
 
@@ -46,7 +49,7 @@ _WRONG = "Authentication failed: Invalid user credentials"
 class FakeCredentials:
     """Credentials that nobody can prove, for users that do not exist; they differ by node and by user.
 
-    Salts that Kafka's tools make are 24 random bytes and 4096 iterations, and so are these.
+    They look like those that Kafka's tools make: a salt of letters and digits, and 4096 iterations.
     """
 
     __slots__ = ("_key",)
@@ -59,7 +62,7 @@ class FakeCredentials:
             hmac.digest(self._key, f"{purpose}\0{mechanism.mechanism_name}\0{user}".encode(), mechanism.digest)
             for purpose in ("salt", "stored key", "server key")
         )
-        return ScramCredential(salt[:_FAKE_SALT_BYTES], stored_key, server_key, SCRAM_ITERATIONS_MIN)
+        return ScramCredential(random_text(salt).encode(), stored_key, server_key, SCRAM_ITERATIONS_MIN)
 
 
 class ScramServer:
@@ -184,8 +187,12 @@ class ScramServer:
 
 
 def new_nonce() -> str:
-    """130 random bits in base 36, as Kafka writes them."""
-    number = int.from_bytes(os.urandom(_NONCE_BYTES + 1), "big") & ((1 << 130) - 1)
+    return random_text(os.urandom(RANDOM_BYTES))
+
+
+def random_text(data: bytes) -> str:
+    """130 of the bits in base 36: what Kafka takes as a nonce and as a salt. ``data`` has RANDOM_BYTES or more."""
+    number = int.from_bytes(data[:RANDOM_BYTES], "big") & ((1 << _RANDOM_BITS) - 1)
     digits = []
     while number:
         number, digit = divmod(number, len(_DIGITS))
