@@ -37,7 +37,7 @@ def test_a_salted_password_gives_the_same_keys_as_the_password() -> None:
 
 def test_without_a_salt_one_is_drawn_as_kafkas_tools_do() -> None:
     record = parse_scram_argument("SCRAM-SHA-256=[name=a,password=b]", lambda count: b"\x07" * count)
-    assert re.fullmatch(b"[0-9a-z]{25}", record.salt)
+    assert re.fullmatch(b"[0-9a-z]{24,26}", record.salt)
     assert int(record.salt, 36) == int.from_bytes(b"\x07" * 17, "big") % 2**130
 
 
