@@ -197,7 +197,7 @@ def random_text(data: bytes) -> str:
     while number:
         number, digit = divmod(number, len(_DIGITS))
         digits.append(_DIGITS[digit])
-    return "".join(digits) or "0"
+    return "".join(reversed(digits)) or "0"
 
 
 def signed_text(first: ClientFirst, sent: ServerFirst, final: ClientFinal) -> bytes:
