@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from barnabas.security.principal import ANONYMOUS, Principal
-from barnabas.security.principal_serde import deserialize_principal, serialize_principal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -120,9 +119,13 @@ class DefaultPrincipalBuilder(PrincipalBuilder):
         return Principal("User", name if self._mapper is None else self._mapper.name_of(name))
 
     def serialize(self, principal: Principal) -> bytes:
+        from barnabas.security.principal_serde import serialize_principal  # Most nodes never need it.
+
         return serialize_principal(principal)
 
     def deserialize(self, data: bytes) -> Principal:
+        from barnabas.security.principal_serde import deserialize_principal
+
         return deserialize_principal(data)
 
 

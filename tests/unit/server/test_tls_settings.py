@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -191,6 +193,13 @@ def test_keys_and_passwords_are_sensitive_for_a_listener_too() -> None:
         key = broker_config_key(f"listener.name.public.{name}")
         assert key is not None
         assert key.sensitive
+
+
+def test_a_node_without_tls_does_not_load_cryptography() -> None:
+    code = (
+        "import sys, barnabas.cli.node, barnabas.server.node; sys.exit(' '.join({'cryptography'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def _security(made: NodeConfig, endpoint: Any) -> Any:
