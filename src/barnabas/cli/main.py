@@ -6,6 +6,7 @@ so each command's module brings what it needs, and nothing is imported here but 
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -24,6 +25,9 @@ COMMANDS = {
 }
 
 USAGE_ERROR = 2
+# As a shell reports a process that ended by SIGINT or SIGPIPE.
+INTERRUPTED = 130
+BROKEN_PIPE = 141
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -42,7 +46,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if command not in COMMANDS:
         sys.stderr.write(_unknown(command))
         return USAGE_ERROR
-    status = import_module(COMMANDS[command][0]).main(rest)
+    try:
+        status = import_module(COMMANDS[command][0]).main(rest)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Who reads us (head, less) has seen enough; what is still buffered must not fail once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
+    except KeyboardInterrupt:
+        return INTERRUPTED
     return int(status)
 
 

@@ -35,6 +35,33 @@ def test_an_unknown_command_is_answered_with_the_nearest_one(capsys: pytest.Capt
     assert "there are node, storage" in capsys.readouterr().err
 
 
+def test_a_reader_that_has_seen_enough_is_no_accident() -> None:
+    code = (
+        "import sys, barnabas.cli.main as root, barnabas.cli.configs as configs\n"
+        "configs.main = lambda arguments: sys.stdout.write('much\\n' * 3_000_000) and 0\n"
+        "sys.exit(root.main(['configs']))"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    with process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.read(10)
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait() == 141
+
+
+def test_an_interrupted_command_ends_without_a_trace(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(arguments: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("barnabas.cli.configs.main", interrupted)
+    assert main(["configs"]) == 130
+    assert capsys.readouterr().err == ""
+
+
 def test_every_command_has_a_module() -> None:
     assert all(find_spec(module) is not None for module, _ in COMMANDS.values())
 
