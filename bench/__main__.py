@@ -1,6 +1,6 @@
 """``python -m bench``: compare a real Kafka 4.3.1 and barnabas on this machine.
 
-``--only authorizer`` compares the authorizers, without nodes, and writes their page.
+``--only authorizer`` compares the authorizers, called directly and over the wire, and writes their page.
 
 Rounds alternate, so that a machine that changes its speed changes it for both. Everything stays on loopback and
 stops by itself; the folders are removed at the end.
@@ -13,6 +13,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
+from bench.authorized_wire import measure_wire
 from bench.authorizer import measure_authorizer
 from bench.authorizer_report import write_authorizer_report
 from bench.codec import measure_codec
@@ -34,7 +35,8 @@ def main() -> None:
     options = parser.parse_args()
     require_peer()
     if options.only in (None, "authorizer"):
-        print(f"written: {write_authorizer_report(options.output, measure_authorizer())}", flush=True)
+        shapes, wire = measure_authorizer(), measure_wire(min(options.rounds, 2))
+        print(f"written: {write_authorizer_report(options.output, shapes, wire)}", flush=True)
     if options.only == "authorizer":
         return
     codec = {} if options.only == "nodes" else measure_codec()

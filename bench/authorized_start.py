@@ -32,6 +32,8 @@ CALLER = "caller"
 TOPIC = "open-to-the-caller"
 _PER_BATCH = 2_000
 _LIMIT_S = 300
+_KAFKA_HEAP = "3g"
+"""With the usual 1 GiB it runs out of memory here."""
 _OWN_RULE = AclBinding(
     ResourceType.TOPIC, TOPIC, PatternType.LITERAL, f"User:{CALLER}", "*", AclOperation.READ, AclPermissionType.ALLOW
 )
@@ -47,12 +49,13 @@ def measure_start_with_acls(folder: Path, shape: str = "tenant 1M") -> dict[str,
     _append(data, [*make_shape(shape).acls, _OWN_RULE])
     figures = {}
     for side in reversed(SIDES):
-        node = new_node(side, folder / side)
+        node = new_node(side, folder / side, heap=_KAFKA_HEAP)
         node.change_settings({**secure_settings(node, [CALLER]), "log.dirs": str(folder / side / "data")})
         shutil.copytree(data, folder / side / "data")
         if isinstance(node, KafkaNode):
             node.write_properties()
         figures[side] = _started(node)
+        print(f"start with {shape}: {side}: {figures[side]}", flush=True)
     return figures
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from bench.authorized_wire import ACL_COUNTS, QUESTIONS
 from bench.report import machine
 
 __all__ = ["write_authorizer_report"]
@@ -18,6 +19,8 @@ Wire = Mapping[str, Mapping[str, float]]
 """By side, what a node costs over the wire."""
 
 _LARGEST = "tenant 1M"
+_WIRE_MS_MAX = 60
+_WIRE_GROWTH_MAX = 1.1
 
 
 class _Row(NamedTuple):
@@ -63,7 +66,7 @@ def _page(shapes: Shapes, wire: Wire) -> str:
         lines += _table(row, shapes)
     lines += _memory(shapes)
     lines += _wire_table(wire)
-    lines += ["## Bars", "", *_bars(shapes), ""]
+    lines += ["## Bars", "", *_bars(shapes), *_wire_bars(wire), ""]
     return "\n".join(lines)
 
 
@@ -118,6 +121,19 @@ def _bars(shapes: Shapes) -> list[str]:
         kafka, ours = shapes[name]["kafka"]["load_s"], shapes[name]["barnabas"]["load_s"]
         checks.append(("a million rules loaded faster than Java does", ours < kafka, f"{ours:.1f} s, {kafka:.1f} s"))
     return [f"- {'holds' if good else '**does not hold yet**'}: {what} ({value})" for what, good, value in checks]
+
+
+def _wire_bars(wire: Wire) -> list[str]:
+    ours = wire.get("barnabas", {})
+    lines = []
+    for question in QUESTIONS if ours else ():
+        few, many = (ours[f"CPU to {question}, {count:,} ACLs, ms"] for count in ACL_COUNTS)
+        holds = "holds" if many <= _WIRE_MS_MAX else "**does not hold yet**"
+        lines.append(f"- {holds}: {question} in at most {_WIRE_MS_MAX} ms of CPU ({_short(many)} ms)")
+        holds = "holds" if many <= few * _WIRE_GROWTH_MAX else "**does not hold yet**"
+        grown = (many / few - 1) * 100
+        lines.append(f"- {holds}: {question} costs at most 10 % more with {ACL_COUNTS[-1]:,} rules ({grown:+.0f} %)")
+    return lines
 
 
 def _short(value: float) -> str:

@@ -17,10 +17,8 @@ SIDES = ("kafka", "barnabas")
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
-# What Kafka's own start script gives its JVM.
+# What Kafka's own start script gives its JVM, beside a heap of 1 GiB.
 _KAFKA_JVM = (
-    "-Xms1g",
-    "-Xmx1g",
     "-XX:+UseG1GC",
     "-XX:MaxGCPauseMillis=20",
     "-XX:InitiatingHeapOccupancyPercent=35",
@@ -52,10 +50,10 @@ class Node(Protocol):
     def stop(self) -> int: ...
 
 
-def new_node(side: str, folder: Path) -> KafkaNode | BarnabasNode:
-    """Neither formatted nor started."""
+def new_node(side: str, folder: Path, *, heap: str = "1g") -> KafkaNode | BarnabasNode:
+    """Neither formatted nor started. ``heap`` is of Kafka's JVM."""
     if side == "kafka":
-        return KafkaNode(folder, settings=_SETTINGS, jvm=_KAFKA_JVM)
+        return KafkaNode(folder, settings=_SETTINGS, jvm=(f"-Xms{heap}", f"-Xmx{heap}", *_KAFKA_JVM))
     return BarnabasNode(folder, settings=_SETTINGS)
 
 
