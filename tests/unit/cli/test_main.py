@@ -38,7 +38,7 @@ def test_an_unknown_command_is_answered_with_the_nearest_one(capsys: pytest.Capt
 def test_a_reader_that_has_seen_enough_is_no_accident() -> None:
     code = (
         "import sys, barnabas.cli.main as root, barnabas.cli.configs as configs\n"
-        "configs.main = lambda arguments: sys.stdout.write('much\\n' * 3_000_000) and 0\n"
+        "configs.main = lambda arguments: [sys.stdout.write('much\\n' * 1000) for _ in range(1000)] and 0\n"
         "sys.exit(root.main(['configs']))"
     )
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
