@@ -10,7 +10,8 @@ import json
 import socket
 import sys
 import tempfile
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from pathlib import Path
@@ -23,7 +24,7 @@ from barnabas.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from barnabas.protocol.schema import Message
 
-__all__ = ["ALPHABET", "EXCHANGES", "FILE", "SETTINGS", "observe", "observe_all"]
+__all__ = ["AGAIN", "AGAIN_SETTINGS", "ALPHABET", "EXCHANGES", "FILE", "SETTINGS", "observe", "observe_all"]
 
 FILE = Path(__file__).resolve().parents[1] / "vectors" / "sasl_exchanges.json"
 SETTINGS = {"connection.failed.authentication.delay.ms": "20", "sasl.server.max.receive.size": "20000"}
@@ -133,6 +134,35 @@ _ODD: dict[str, list[bytes]] = {
     ],
 }  # fmt: skip
 
+_LOGIN = [ALPHABET["handshake1"], ALPHABET["good"]]
+_RAW_LOGIN = [ALPHABET["handshake0"], ALPHABET["raw-good"]]
+_EXPIRED = 1.4
+AGAIN: dict[str, list[bytes | float]] = {
+    "again": [*_LOGIN, *_LOGIN, ALPHABET["metadata"]],
+    "again with version 0": [*_LOGIN, ALPHABET["handshake1"], _authenticate(_GOOD, 0), ALPHABET["metadata"]],
+    "again as it was": [*_LOGIN, *_RAW_LOGIN, ALPHABET["metadata"]],
+    "again after a raw login": [*_RAW_LOGIN, *_LOGIN, ALPHABET["metadata"]],
+    "again as somebody else": [*_LOGIN, ALPHABET["handshake1"], _authenticate(b"\0bob\0bob-secret")],
+    "again with a wrong password": [*_LOGIN, ALPHABET["handshake1"], ALPHABET["wrong"]],
+    "again with SCRAM": [*_LOGIN, _handshake("SCRAM-SHA-256"), _authenticate(b"n,,n=alice,r=abc")],
+    "again with SCRAM, then a request": [*_LOGIN, _handshake("SCRAM-SHA-256"), ALPHABET["metadata"]],
+    "again with an unknown mechanism": [*_LOGIN, ALPHABET["unknown-mechanism"]],
+    "again with nonsense": [*_LOGIN, ALPHABET["handshake1"], _authenticate(b"nonsense")],
+    "again and versions": [*_LOGIN, ALPHABET["handshake1"], ALPHABET["versions"]],
+    "again and again at once": [*_LOGIN, *_LOGIN, ALPHABET["handshake1"], ALPHABET["metadata"]],
+    "again with a handshake that can't be read": [*_LOGIN, frame(17, 1, b"\x00\x09PLAIN"), ALPHABET["metadata"]],
+    "again with a handshake of a later version": [*_LOGIN, frame(17, 2, b"\x00\x05PLAIN"), ALPHABET["metadata"]],
+    "again without a handshake": [*_LOGIN, ALPHABET["good"], ALPHABET["metadata"]],
+    "a request after the end": [*_LOGIN, _EXPIRED, ALPHABET["metadata"]],
+    "versions after the end": [*_LOGIN, _EXPIRED, ALPHABET["versions"]],
+    "a token after the end": [*_LOGIN, _EXPIRED, ALPHABET["good"]],
+    "again after the end": [*_LOGIN, _EXPIRED, *_LOGIN, ALPHABET["metadata"]],
+    "a request after the end of a raw login": [*_RAW_LOGIN, _EXPIRED, ALPHABET["metadata"]],
+    "again twice": [*_LOGIN, *_LOGIN, 1.1, *_LOGIN, ALPHABET["metadata"]],
+}
+"""On a node where a login lasts ``AGAIN_SETTINGS`` long; a number is a pause in seconds."""
+AGAIN_SETTINGS = {**SETTINGS, "connections.max.reauth.ms": "1200"}
+
 EXCHANGES: dict[str, list[bytes]] = {
     **{
         " ".join(names): [ALPHABET[name] for name in names]
@@ -147,13 +177,16 @@ class _Closed(Exception):
     pass
 
 
-def observe(port: int, steps: Iterable[bytes]) -> list[str]:
+def observe(port: int, steps: Iterable[bytes | float]) -> list[str]:
     """What a client sees after each step: an answer, "silence" or "closed" (then nothing more is sent)."""
     seen: list[str] = []
     is_raw = False
     with socket.create_connection(("127.0.0.1", port), 10) as connection:
         connection.settimeout(_ANSWER_TIMEOUT_S)
         for step in steps:
+            if isinstance(step, float):
+                time.sleep(step)
+                continue
             try:
                 connection.sendall(step)
                 answer = _read_frame(connection)
@@ -202,31 +235,33 @@ def _describe(step: bytes, answer: bytes, *, is_raw: bool) -> str:
         return f"SaslHandshake {handshake.error_code} {','.join(handshake.mechanisms)}"
     if key == ApiKey.SASL_AUTHENTICATE:
         login = SaslAuthenticateResponse.decode(answer, version, 5 if version >= 2 else 4)
-        return f"SaslAuthenticate {login.error_code} {login.error_message} {bytes(login.auth_bytes).hex()}"
+        lifetime = f" for {login.session_lifetime_ms} ms" if login.session_lifetime_ms else ""
+        return f"SaslAuthenticate {login.error_code} {login.error_message} {bytes(login.auth_bytes).hex()}{lifetime}"
     if key == ApiKey.API_VERSIONS:
         return f"ApiVersions {int.from_bytes(answer[4:6], 'big')}"
     return f"API {key}"
 
 
-def observe_all(port: int, *, is_wanted: Callable[[str], bool] = lambda name: True) -> dict[str, list[str]]:
-    wanted = {name: steps for name, steps in EXCHANGES.items() if is_wanted(name)}
+def observe_all(port: int, exchanges: Mapping[str, Sequence[bytes | float]]) -> dict[str, list[str]]:
     with ThreadPoolExecutor(8) as pool:
-        return dict(zip(wanted, pool.map(lambda steps: observe(port, steps), wanted.values()), strict=True))
+        return dict(zip(exchanges, pool.map(lambda steps: observe(port, steps), exchanges.values()), strict=True))
 
 
 def main(path: str) -> None:
     from tests.peers.secure import running_secure_kafka
 
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        running_secure_kafka(
-            Path(folder),
-            protocols=("PLAINTEXT", "SASL_PLAINTEXT"),
-            mechanisms=("PLAIN", "SCRAM-SHA-256"),
-            settings=SETTINGS,
-        ) as node,
-    ):
-        seen = observe_all(node.ports["SASL_PLAINTEXT"])
+    seen: dict[str, list[str]] = {}
+    for exchanges, settings in ((EXCHANGES, SETTINGS), (AGAIN, AGAIN_SETTINGS)):
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            running_secure_kafka(
+                Path(folder),
+                protocols=("PLAINTEXT", "SASL_PLAINTEXT"),
+                mechanisms=("PLAIN", "SCRAM-SHA-256"),
+                settings=settings,
+            ) as node,
+        ):
+            seen |= observe_all(node.ports["SASL_PLAINTEXT"], exchanges)
     lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(observed)}" for name, observed in seen.items())
     Path(path).write_text("{\n" + lines + "\n}\n")
 

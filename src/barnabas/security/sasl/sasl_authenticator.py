@@ -213,7 +213,9 @@ class SaslAuthenticator:
                 request,
                 SaslHandshakeResponse(error_code=ErrorCode.UNSUPPORTED_SASL_MECHANISM, mechanisms=list(offered)),
             )
-            return self._fail(f"mechanism {mechanism[:_SHOWN_MECHANISM_MAX]!r} is not enabled", answer)
+            # As Kafka does, only who is not logged in yet is told which there are.
+            told = None if self.is_reauthentication else answer
+            return self._fail(f"mechanism {mechanism[:_SHOWN_MECHANISM_MAX]!r} is not enabled", told)
         answer = _answer(request, SaslHandshakeResponse(mechanisms=list(offered)))
         if self.is_reauthentication and mechanism != self._mechanism:
             self._requested_mechanism = mechanism

@@ -244,6 +244,13 @@ def test_nor_may_another_mechanism_be_used() -> None:
     )
 
 
+def test_nor_is_anybody_told_then_which_there_are() -> None:
+    outcome = logged_in(2000).receive(handshake("NOPE"))
+    assert outcome.failure is not None
+    assert outcome.answer is None
+    assert outcome.is_reauthentication
+
+
 def test_a_wrong_password_ends_a_session_that_was_there() -> None:
     at = logged_in(2000)
     at.receive(handshake("SILENT"))
