@@ -365,6 +365,14 @@ def test_who_may_not_read_the_rules_is_told_what_is_missing(
     assert "reading the rules needs DESCRIBE on Cluster" in capsys.readouterr().err
 
 
+def test_a_controller_can_be_asked_as_well(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
+    config = cluster.folder / "controllers.properties"
+    config.write_text(f"bootstrap.controllers=127.0.0.1:{cluster.ports['CONTROLLER']}\n")
+    answer = answered(capsys, "who", "Topic:payments", "--command-config", str(config), "--super-users", "")
+    policy = Policy([Rule(binding) for binding in RULES])
+    assert answer == holders_json(who(policy, parse_resource("Topic:payments")))
+
+
 @pytest.mark.parametrize("kind", ["real_kafka", "barnabas_node"])
 def test_a_cluster_without_an_authorizer_has_no_rules(
     kind: str, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]

@@ -3,6 +3,7 @@
 What is used is checked by type and range. What we know and can't do is an error that names it. What only tunes what we
 don't have (metrics, consumers, idle connections) is taken without a word, so that one file serves all tools. What
 nobody knows is a warning, as in Kafka's clients. Secrets stay inside ``values`` and never get into a text.
+``retries``, ``retry.backoff.*`` and ``default.api.timeout.ms`` are read for callers, who alone know what to try again.
 """
 
 from __future__ import annotations

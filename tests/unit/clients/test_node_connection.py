@@ -9,6 +9,8 @@ from struct import pack, unpack
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from barnabas.clients.client_config import Address
 from barnabas.clients.errors import (
@@ -159,6 +161,24 @@ def test_what_is_no_answer_ends_the_connection(sent: bytes, kind: type[ClientErr
         assert isinstance(error, kind)
         assert message in str(error)
         assert peer.transport.is_aborted
+
+    run(test)
+
+
+@given(st.lists(st.binary(min_size=1, max_size=60), min_size=1, max_size=4), st.booleans())
+def test_no_bytes_make_it_fail_in_a_way_of_its_own(pieces: list[bytes], framed: bool) -> None:
+    async def test() -> None:
+        peer = Peer()
+        tasks = await asked(peer, 2)
+        for piece in pieces:
+            peer.receive(pack(">i", len(piece)) + piece if framed else piece)
+        peer.connection.connection_lost(None)
+        for task in tasks:
+            try:
+                await task
+            except ClientError:
+                continue
+        assert not peer.connection.is_open
 
     run(test)
 
