@@ -1,16 +1,11 @@
-"""What must hold between a node's settings, and what follows from several of them.
-
-A rule names the settings that it looks at, and is skipped when one of them is bad by itself: the operator hears of
-each mistake once.
-"""
+"""What must hold between a node's settings (``setting_rules`` runs the rules), and what follows from several of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from barnabas.common.broker_config import BROKER_CONFIG_DEF, listener_base_name
-from barnabas.common.config_def import ConfigValue
+from barnabas.common.broker_config import listener_base_name
 from barnabas.common.config_value import Password
 from barnabas.security.principal_builder import KAFKA_DEFAULT_BUILDER
 from barnabas.server.listener_security import listener_value
@@ -22,7 +17,8 @@ from barnabas.server.listeners import (
     parse_protocol_map,
     parse_voter,
 )
-from barnabas.server.setting_problem import Given, Problem
+from barnabas.server.setting_problem import Problem
+from barnabas.server.setting_rules import Settings, check_rules, rule
 
 if TYPE_CHECKING:
     from barnabas.server.node_config import NodeConfig
@@ -31,95 +27,6 @@ __all__ = ["check_rules", "derive"]
 
 _MIN_DEDUPE_BYTES_PER_THREAD = 1024 * 1024
 _META_ADDRESS = "0.0.0.0"
-
-
-class Settings:
-    """The given values with defaults behind them, for the rules to read."""
-
-    def __init__(
-        self, values: Mapping[str, ConfigValue], given: Mapping[str, Given], *, fileless: bool = False
-    ) -> None:
-        self._values = values
-        self._given = given
-        self.fileless = fileless
-        self.notes: list[str] = []
-        """What the operator should read in the log although nothing is wrong."""
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._values
-
-    @property
-    def values(self) -> Mapping[str, ConfigValue]:
-        return self._values
-
-    @property
-    def given(self) -> set[str]:
-        return set(self._values)
-
-    def number(self, name: str) -> float:
-        value = self._value(name)
-        return value if isinstance(value, int | float) else 0
-
-    def text(self, name: str) -> str:
-        value = self._value(name)
-        return value if isinstance(value, str) else ""
-
-    def texts(self, name: str) -> list[str]:
-        value = self._value(name)
-        return [str(item) for item in value] if isinstance(value, list) else []
-
-    def problem(self, name: str, what: str, advice: str = "") -> Problem:
-        return Problem(name, self._given.get(name), what, advice)
-
-    def value(self, name: str) -> ConfigValue:
-        return self._value(name)
-
-    def _value(self, name: str) -> ConfigValue:
-        return self._values[name] if name in self._values else BROKER_CONFIG_DEF[name].default
-
-
-Rule = Callable[[Settings], Iterator[Problem]]
-_RULES: list[tuple[tuple[str, ...], Rule]] = []
-
-
-def rule(*names: str) -> Callable[[Rule], Rule]:
-    """Register a rule about these settings."""
-
-    def register(function: Rule) -> Rule:
-        _RULES.append((names, function))
-        return function
-
-    return register
-
-
-def check_rules(
-    values: Mapping[str, ConfigValue],
-    given: Mapping[str, Given],
-    bad: Iterable[str],
-    *,
-    notes: list[str],
-    fileless: bool = False,
-) -> list[Problem]:
-    """The problems of all rules; what a rule complains about is bad for the rules after it.
-
-    What isn't wrong and should be known is added to ``notes``.
-    """
-    settings = Settings(values, given, fileless=fileless)
-    known_bad = set(bad)
-    problems: list[Problem] = []
-    for names, check in _RULES:
-        if not any(_is_about(name, names) for name in known_bad):
-            found = list(check(settings))
-            problems += found
-            known_bad.update(problem.name for problem in found)
-    notes += settings.notes
-    return problems
-
-
-def _is_about(name: str, names: tuple[str, ...]) -> bool:
-    """Whether a rule looks at a setting, or at a form of it; ``ssl.*`` stands for all of them."""
-    base = listener_base_name(name) or name
-    return name in names or base in names or ("ssl.*" in names and base.startswith("ssl."))
 
 
 def derive(config: NodeConfig) -> None:
