@@ -1,4 +1,4 @@
-"""What must hold between a node's settings (``setting_rules`` runs the rules), and what follows from several of them."""
+"""What must hold between a node's settings (``setting_rules`` runs the rules), and what follows from several."""
 
 from __future__ import annotations
 
