@@ -18,6 +18,9 @@ from typing import Any
 
 import pytest
 
+from barnabas.clients.client_config import read_client_config
+from barnabas.clients.errors import AuthenticationFailed
+from barnabas.clients.network_client import NetworkClient
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest
 from barnabas.protocol.messages.describe_cluster import DescribeClusterRequest
 from barnabas.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
@@ -25,7 +28,15 @@ from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest
 from tests.interop.raw_client import RawClient
 from tests.peers import free_ports, run_class
 from tests.peers.sasl_exchanges import AGAIN, AGAIN_SETTINGS, EXCHANGES, FILE, SETTINGS, observe_all
-from tests.peers.secure import MECHANISMS, USERS, SecureNode, TokenIssuer, jaas_client, running_secure_barnabas
+from tests.peers.secure import (
+    MECHANISMS,
+    USERS,
+    SecureNode,
+    TokenIssuer,
+    jaas_client,
+    running_secure_barnabas,
+    running_secure_kafka,
+)
 
 pytestmark = [
     pytest.mark.interop,
@@ -251,6 +262,42 @@ def java(
         jvm=(*JVM, *allowed), check=check,
     )  # fmt: skip
     return done.stdout + done.stderr
+
+
+def ask_with_our_client(properties: Path, bootstrap: str) -> int:
+    async def run() -> int:
+        async with NetworkClient(read_client_config(str(properties), bootstrap=bootstrap)) as client:
+            response = await client.request(DescribeClusterRequest())
+            return int(response.error_code)
+
+    return asyncio.run(run())
+
+
+@pytest.mark.parametrize("protocol", SASL_PROTOCOLS)
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_our_client_logs_in(node: SecureNode, tmp_path: Path, mechanism: str, protocol: str) -> None:
+    properties = node.java_client(protocol, mechanism, "bob", tmp_path)
+    assert ask_with_our_client(properties, node.bootstrap(protocol)) == 0
+
+
+def test_our_client_says_why_it_could_not_log_in(node: SecureNode, tmp_path: Path) -> None:
+    line = jaas_client("PLAIN", "bob", "wrong")
+    properties = node.java_client("SASL_PLAINTEXT", "PLAIN", "bob", tmp_path, **{"sasl.jaas.config": line})
+    with pytest.raises(AuthenticationFailed, match="Invalid username or password"):
+        ask_with_our_client(properties, node.bootstrap("SASL_PLAINTEXT"))
+
+
+@pytest.mark.usefixtures("kafka_peer")
+def test_our_client_logs_in_to_the_real_kafka(tmp_path: Path) -> None:
+    with running_secure_kafka(tmp_path) as kafka:
+        for protocol in SASL_PROTOCOLS:
+            for mechanism in MECHANISMS:
+                properties = kafka.java_client(protocol, mechanism, "bob", tmp_path)
+                assert ask_with_our_client(properties, kafka.bootstrap(protocol)) == 0, (protocol, mechanism)
+        line = jaas_client("SCRAM-SHA-256", "bob", "wrong")
+        properties = kafka.java_client("SASL_SSL", "SCRAM-SHA-256", "bob", tmp_path, **{"sasl.jaas.config": line})
+        with pytest.raises(AuthenticationFailed, match="invalid credentials with SASL mechanism SCRAM-SHA-256"):
+            ask_with_our_client(properties, kafka.bootstrap("SASL_SSL"))
 
 
 @pytest.mark.usefixtures("kafka_peer")
