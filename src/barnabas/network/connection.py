@@ -33,6 +33,8 @@ log = logging.getLogger(__name__)
 _SIZE = Struct(">i")
 _QUEUED_FRAMES_MAX = 8
 _WRITE_BUFFER_HIGH = 4 * 1024 * 1024
+_WRITE_BUFFER_BEFORE_LOGIN = 64 * 1024
+_GOODBYE_S = 5.0
 _WRITE_PIECE = 1024 * 1024
 _SASL_LIMIT = "sasl.server.max.receive.size"
 
@@ -67,6 +69,10 @@ class ConnectionOwner(Protocol):
 
     def login_failed(self, connection: Connection, reason: str) -> None:
         """Told of a failed SASL login. ``reason`` has no secret in it, nor whether the user exists."""
+        ...
+
+    def broke_protocol(self, connection: Connection, reason: str) -> None:
+        """Told why a connection closes that sent what can't be answered."""
         ...
 
 
@@ -206,6 +212,8 @@ class Connection(asyncio.BufferedProtocol):
         from barnabas.network.authentication import Authentication  # Only a listener with SASL needs it.
 
         self._reader.set_maximum(min(sasl.receive_bytes_max, self._owner.request_bytes_max), _SASL_LIMIT)
+        if self._transport is not None:
+            self._transport.set_write_buffer_limits(high=_WRITE_BUFFER_BEFORE_LOGIN)
         self._authentication = Authentication(self, self._owner, security, sasl, self._loop)
         self._processor = self._authentication
 
@@ -216,9 +224,14 @@ class Connection(asyncio.BufferedProtocol):
         if is_for_good:
             self._processor = self._owner.processor
         self._reader.set_maximum(self._owner.request_bytes_max)
+        if self._transport is not None:
+            self._transport.set_write_buffer_limits(high=_WRITE_BUFFER_HIGH)
 
     def end_after(self, delay_s: float, answer: bytes | None) -> None:
-        """Read no more; after the delay send the answer, if there is one, and close."""
+        """Read no more; after the delay send the answer, if there is one, and close.
+
+        Who doesn't take the answer within some seconds is cut off: a polite close waits for the peer.
+        """
         self._busy = True
         self._frames.clear()
         if self._transport is not None:
@@ -230,6 +243,8 @@ class Connection(asyncio.BufferedProtocol):
         if answer is not None:
             self.send([answer])
         self.close()
+        if self._transport is not None:
+            self._loop.call_later(_GOODBYE_S, self.abort)
 
     # --- requests
 
@@ -324,7 +339,7 @@ class Connection(asyncio.BufferedProtocol):
     # --- endings
 
     def _refuse(self, reason: str) -> None:
-        log.warning("closing the connection of %s on listener %s: %s", self.peer, self._owner.name, reason)
+        self._owner.broke_protocol(self, reason)
         self.close()
 
     def close(self) -> None:

@@ -12,7 +12,6 @@ With TLS, the files of keys and certificates are looked at every few seconds: ne
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import socket
 from typing import TYPE_CHECKING
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
     from barnabas.security.tls_settings import TlsSettings
 
 __all__ = ["ConnectionLimits", "Listener"]
-
-log = logging.getLogger(__name__)
 
 _UNLIMITED = 2147483647
 _ACCEPTED_AT_ONCE = 8
@@ -71,6 +68,7 @@ class Listener:
         self.security = security
         self.processor = processor
         self.refusals = RefusalLog(name)
+        self._faults = RefusalLog(name, "closing the connection of")
         self.authentications_succeeded = 0
         self.authentications_failed = 0
         self.handshake_s_max = limits.handshake_ms_max / 1000
@@ -143,10 +141,10 @@ class Listener:
         self._limits.open_count += 1
         self._per_ip[host] = count + 1
         if self._limits.open_count > self._limits.total_max:
-            log.warning("refusing %s: %d connections are open, no more are possible", host, self._limits.total_max)
+            self._refuse(connection, f"{self._limits.total_max} connections are open, no more are possible")
             return False
         if count >= self._limits.per_ip_max:
-            log.warning("refusing %s: it has max.connections.per.ip=%d connections", host, self._limits.per_ip_max)
+            self._refuse(connection, f"it has max.connections.per.ip={self._limits.per_ip_max} connections")
             return False
         if self.security is not None and self.security.protocol == "PLAINTEXT":
             return self._is_let_in(connection)
@@ -180,11 +178,17 @@ class Listener:
     def authentication_failed(self, connection: Connection, reason: str) -> None:
         """Count it and say it in the log, within bounds."""
         self.authentications_failed += 1
-        self.refusals.refused(connection.peer_host, connection.peer_port, reason, asyncio.get_running_loop().time())
+        self._refuse(connection, reason)
 
     def login_failed(self, connection: Connection, reason: str) -> None:
         """SASL counts its logins itself; the log is the same."""
+        self._refuse(connection, reason)
+
+    def _refuse(self, connection: Connection, reason: str) -> None:
         self.refusals.refused(connection.peer_host, connection.peer_port, reason, asyncio.get_running_loop().time())
+
+    def broke_protocol(self, connection: Connection, reason: str) -> None:
+        self._faults.refused(connection.peer_host, connection.peer_port, reason, asyncio.get_running_loop().time())
 
     def _is_let_in(self, connection: Connection) -> bool:
         reason = self._authenticate(connection)

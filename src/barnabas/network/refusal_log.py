@@ -27,10 +27,14 @@ class _Entry:
 
 
 class RefusalLog:
-    """The refusals of one listener. A reason may have a name that the peer chose: it is shown short and on one line."""
+    """The refusals of one listener. A reason may have a name that the peer chose: it is shown short and on one line.
 
-    def __init__(self, listener: str) -> None:
+    ``verb`` is what happens to the peer.
+    """
+
+    def __init__(self, listener: str, verb: str = "refused") -> None:
         self._listener = listener
+        self._verb = verb
         self._entries: dict[tuple[str, str], _Entry] = {}
         self._window_ends = 0.0
         self._lines_left = 0
@@ -48,7 +52,7 @@ class RefusalLog:
         if not self._may_tell(now):
             return
         again = f" (and {entry.suppressed} times before that)" if entry is not None and entry.suppressed else ""
-        log.warning("listener %s: refused %s:%d: %s%s", self._listener, host, port, reason, again)
+        log.warning("listener %s: %s %s:%d: %s%s", self._listener, self._verb, host, port, reason, again)
         if len(self._entries) >= _KEPT_MAX:
             del self._entries[next(iter(self._entries))]
         self._entries[key] = _Entry(now + _QUIET_S)
@@ -56,7 +60,9 @@ class RefusalLog:
     def _may_tell(self, now: float) -> bool:
         if now >= self._window_ends:
             if self._untold:
-                log.warning("listener %s: refused %d more connections of other hosts", self._listener, self._untold)
+                log.warning(
+                    "listener %s: %s %d more connections of other hosts", self._listener, self._verb, self._untold
+                )
             self._window_ends, self._lines_left, self._untold = now + _WINDOW_S, _LINES_PER_WINDOW, 0
         if not self._lines_left:
             self._untold += 1

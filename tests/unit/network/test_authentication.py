@@ -119,6 +119,9 @@ class Owner:
     def login_failed(self, connection: Connection, reason: str) -> None:
         self.failures.append(reason)
 
+    def broke_protocol(self, connection: Connection, reason: str) -> None:
+        self.failures.append(reason)
+
 
 class Session:
     def __init__(self, reauthentication_ms_max: int = 0) -> None:
@@ -323,3 +326,54 @@ def test_a_peer_that_goes_away_during_the_delay_is_forgotten() -> None:
     session.connection.connection_lost(None)
     session.loop.advance(1)
     assert len(answers(session.transport)) == 1
+
+
+def test_half_open_a_peer_that_does_not_read_why_it_is_refused_is_cut_off() -> None:
+    """Its socket takes no byte more, so a polite close would wait for ever, with all that was to be sent."""
+    session = Session()
+    session.send(handshake())
+    session.send(authenticate(WRONG))
+    session.loop.advance(0.2)
+    assert session.transport.is_closed
+    assert not session.transport.is_aborted
+    session.loop.advance(10)
+    assert session.transport.is_aborted
+
+
+def test_half_open_before_the_login_little_is_kept_for_a_peer_that_does_not_read() -> None:
+    session = Session()
+    assert session.transport.write_buffer_high == 65536
+    session.log_in()
+    assert session.transport.write_buffer_high == 4 * 1024 * 1024
+
+
+def test_sasl_state_abuse_requests_in_the_segment_of_the_last_token_are_the_new_principals() -> None:
+    session = Session()
+    session.send(versions(), handshake(), authenticate(GOOD), METADATA, METADATA)
+    assert [principal for frame, principal in session.owner.served if frame == METADATA] == [ALICE, ALICE]
+
+
+@pytest.mark.parametrize(
+    "frames",
+    [
+        (authenticate(GOOD), METADATA),
+        (handshake(), METADATA, authenticate(GOOD), METADATA),
+        (handshake(), handshake(), authenticate(GOOD), METADATA),
+        (handshake(), versions(), authenticate(GOOD), METADATA),
+        (handshake(), GOOD, authenticate(GOOD), METADATA),
+        (handshake(version=0), authenticate(GOOD), METADATA),
+        (handshake("SCRAM-SHA-256"), handshake(), authenticate(GOOD), METADATA),
+        (versions(), versions(), handshake(), authenticate(GOOD), METADATA),
+        (handshake(), authenticate(WRONG), authenticate(GOOD), METADATA),
+        (handshake(), authenticate(b""), authenticate(GOOD), METADATA),
+        (METADATA, handshake(), authenticate(GOOD), METADATA),
+    ],
+)
+def test_sasl_state_abuse_nothing_behind_a_step_too_far_is_executed(frames: tuple[bytes, ...]) -> None:
+    """All of them in one segment."""
+    session = Session()
+    session.send(*frames)
+    session.loop.advance(1)
+    assert session.transport.is_closed
+    assert all(frame[:2] == b"\0\x12" for frame, _ in session.owner.served)
+    assert session.connection.principal.name == "ANONYMOUS"

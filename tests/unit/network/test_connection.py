@@ -17,6 +17,7 @@ class FakeTransport(asyncio.Transport):
         self.is_closed = False
         self.is_aborted = False
         self.is_reading_paused = False
+        self.write_buffer_high: int | None = None
 
     def get_extra_info(self, name: str, default: object = None) -> object:
         return ("192.0.2.7", 50000) if name == "peername" else default
@@ -25,7 +26,7 @@ class FakeTransport(asyncio.Transport):
         self.writes.append(bytes(data))
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        pass
+        self.write_buffer_high = high
 
     def pause_reading(self) -> None:
         self.is_reading_paused = True
@@ -52,6 +53,7 @@ class Owner:
         self.processor = self
         self.is_refusing = False
         self.closed_count = 0
+        self.faults: list[str] = []
 
     def process(self, connection: Connection, frame: bytearray) -> Answer | Awaitable[Answer]:
         return self._respond(bytes(frame))
@@ -61,6 +63,9 @@ class Owner:
 
     def closed(self, connection: Connection) -> None:
         self.closed_count += 1
+
+    def broke_protocol(self, connection: Connection, reason: str) -> None:
+        self.faults.append(f"{connection.peer}: {reason}")
 
 
 def connect(owner: Owner) -> tuple[Connection, FakeTransport]:
@@ -130,12 +135,13 @@ async def test_a_client_that_breaks_the_protocol_is_closed_after_the_answers_bef
 
 
 @pytest.mark.anyio
-async def test_the_log_names_the_peer_that_broke_the_protocol(caplog: pytest.LogCaptureFixture) -> None:
-    connection, _ = connect(Owner(echo))
+async def test_the_owner_is_told_which_peer_broke_the_protocol() -> None:
+    owner = Owner(echo)
+    connection, _ = connect(owner)
     connection.get_buffer(-1)[:4] = b"\xff\xff\xff\xff"
     connection.buffer_updated(4)
-    assert "192.0.2.7:50000" in caplog.text
-    assert "frame size -1" in caplog.text
+    [fault] = owner.faults
+    assert fault.startswith("192.0.2.7:50000: frame size -1")
 
 
 @pytest.mark.anyio

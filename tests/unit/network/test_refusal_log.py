@@ -51,3 +51,13 @@ def test_a_name_in_a_reason_makes_no_second_line_and_no_long_one(lines: pytest.L
     assert "\x1b" not in lines.messages[0]
     assert "CN=x\\u000a2026" in lines.messages[0]
     assert len(lines.messages[0]) < 600
+
+
+def test_log_flooding_broken_frames_are_said_with_their_own_words_and_bounded(lines: pytest.LogCaptureFixture) -> None:
+    faults = RefusalLog("PLAINTEXT", "closing the connection of")
+    for number in range(10_000):
+        faults.refused("192.0.2.7", 5000, f"frame size {number} is not allowed", number / 1000)
+    assert lines.messages[0] == (
+        "listener PLAINTEXT: closing the connection of 192.0.2.7:5000: frame size 0 is not allowed"
+    )
+    assert len(lines.messages) < 25

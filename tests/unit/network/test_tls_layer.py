@@ -70,6 +70,9 @@ class Owner:
     def closed(self, connection: Connection) -> None:
         self.closed_count += 1
 
+    def broke_protocol(self, connection: Connection, reason: str) -> None:
+        self.failures.append(reason)
+
     def handshake_done(self, connection: Connection, peer_certificate_der: bytes | None) -> str | None:
         self.certificates.append(peer_certificate_der)
         return self.refusal
