@@ -16,7 +16,9 @@ from typing import Any
 from barnabas.common.acl import AclBinding, AclOperation
 from barnabas.common.resource import ResourceType
 from barnabas.common.uuid import Uuid
+from barnabas.metadata.image.acls import binding_of_record
 from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.records.access_control_entry_record import AccessControlEntryRecord
 from barnabas.security.authorizer.standard_authorizer import StandardAuthorizer
 from barnabas.security.principal import Principal
 from barnabas.security.request_context import RequestContext
@@ -134,9 +136,16 @@ def _read_acls(path: Path) -> dict[Uuid, AclBinding]:
     with path.open() as lines:
         for number, line in enumerate(lines):
             type_, name, pattern, principal, host, operation, permission = line.rstrip("\n").split("\t")
-            acls[Uuid.from_int((7 << 64) + number)] = AclBinding(
-                int(type_), name, int(pattern), principal, host, int(operation), int(permission)
+            record = AccessControlEntryRecord(
+                resource_type=int(type_),
+                resource_name=name,
+                pattern_type=int(pattern),
+                principal=principal,
+                host=host,
+                operation=int(operation),
+                permission_type=int(permission),
             )
+            acls[Uuid.from_int((7 << 64) + number)] = binding_of_record(record)
     return acls
 
 
