@@ -7,6 +7,7 @@ to with ``java.security.auth.login.config``, are not read.
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.common.broker_config import BROKER_CONFIG_DEF
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from barnabas.security.sasl.sasl_server import SaslServer
 
 __all__ = ["MECHANISMS", "SaslSettings", "sasl_listener", "sasl_problems"]
+
+log = logging.getLogger(__name__)
 
 _JAAS = "sasl.jaas.config"
 _HANDLER = "sasl.server.callback.handler.class"
@@ -211,6 +214,17 @@ def _mechanism(
     return SaslMechanism(make_server, settings.number("connections.max.reauth.ms", mechanism))
 
 
+def _warn_about_tokens(settings: SaslSettings) -> None:
+    """What Kafka warns about, too; and keys that anybody on the way may change."""
+    where = f"listener {settings.listener}, OAUTHBEARER"
+    if not settings.texts("sasl.oauthbearer.expected.audience", "OAUTHBEARER"):
+        log.warning("%s: sasl.oauthbearer.expected.audience is not set: only tokens without 'aud' are taken", where)
+    if settings.text("sasl.oauthbearer.expected.issuer", "OAUTHBEARER") is None:
+        log.warning("%s: sasl.oauthbearer.expected.issuer is not set: tokens of any issuer are taken", where)
+    if (settings.text(_JWKS_URL, "OAUTHBEARER") or "").lower().startswith("http:"):
+        log.warning("%s: %s is not https: whoever changes the keys on their way can be anybody", where, _JWKS_URL)
+
+
 def _plain(settings: SaslSettings) -> Callable[[], SaslServer]:
     from barnabas.security.sasl.plain import PlainServer, plain_users
 
@@ -223,7 +237,7 @@ def _scram(mechanism: str, credentials: CredentialStore, clock: Clock) -> Callab
     from barnabas.common.scram_mechanism import ScramMechanism
     from barnabas.security.sasl.scram import FakeCredentials, ScramServer
 
-    kind, fakes = ScramMechanism.from_name(mechanism), FakeCredentials()
+    kind, fakes = ScramMechanism.from_name(mechanism), FakeCredentials(credentials.disguise_key)
     return lambda: ScramServer(kind, credentials, fakes, clock)
 
 
@@ -238,6 +252,7 @@ def _oauthbearer(settings: SaslSettings, clock: Clock, closers: list[Callable[[]
     def text(name: str) -> str | None:
         return settings.text(f"sasl.oauthbearer.{name}", "OAUTHBEARER")
 
+    _warn_about_tokens(settings)
     keys = JsonWebKeys(
         text("jwks.endpoint.url") or "",
         RefreshPolicy(

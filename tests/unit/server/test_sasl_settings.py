@@ -156,5 +156,19 @@ def test_oauthbearer_takes_the_settings_of_the_mechanism(tmp_path_factory: pytes
         security.sasl.close()
 
 
+def test_tokens_of_anybody_are_warned_about(
+    tmp_path_factory: pytest.TempPathFactory, caplog: pytest.LogCaptureFixture
+) -> None:
+    issuer = TokenIssuer(tmp_path_factory.mktemp("keys"))
+    url = ("sasl.oauthbearer.jwks.endpoint.url", issuer.key_set.as_uri())
+    made = changed("sasl.enabled.mechanisms", "OAUTHBEARER", *OAUTH, url)
+    security = listener_security(made, made.broker_listeners[0], credentials=NoCredentials(), clock=Clock())
+    assert security is not None
+    assert security.sasl is not None
+    security.sasl.close()
+    assert "sasl.oauthbearer.expected.audience is not set" in caplog.text
+    assert "sasl.oauthbearer.expected.issuer is not set" in caplog.text
+
+
 def test_kerberos_settings_are_refused_by_name() -> None:
     assert "GSSAPI (Kerberos) is not there" in problems("sasl.kerberos.service.name", "kafka")

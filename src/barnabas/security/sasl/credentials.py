@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from barnabas.common.scram_mechanism import SCRAM_ITERATIONS_MIN
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -44,6 +46,18 @@ class TokenCredential:
 
 
 class CredentialStore(Protocol):
+    @property
+    def disguise_key(self) -> bytes:
+        """What the salts of users that do not exist are drawn with: of the cluster, so that every node says the same.
+
+        Empty where it may differ each time.
+        """
+        ...
+
+    def usual_iterations(self, mechanism: ScramMechanism) -> int:
+        """What most users of the mechanism have, for users that do not exist."""
+        ...
+
     def scram_credential(self, mechanism: ScramMechanism, user: str) -> ScramCredential | None:
         """The user's credential for this mechanism; none if there is no such user, or not for this mechanism."""
         ...
@@ -53,6 +67,11 @@ class CredentialStore(Protocol):
 
 class NoCredentials:
     """Nobody is known: a node that does not follow the metadata log."""
+
+    disguise_key = b""
+
+    def usual_iterations(self, mechanism: ScramMechanism) -> int:
+        return SCRAM_ITERATIONS_MIN
 
     def scram_credential(self, mechanism: ScramMechanism, user: str) -> ScramCredential | None:
         return None

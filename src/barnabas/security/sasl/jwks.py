@@ -36,6 +36,7 @@ ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES
 """Signatures that count: asymmetric ones."""
 
 _EARLY_REFRESH_S = 10.0
+_INTERVAL_MS_MIN = 1000
 _FETCH_TIMEOUT_S = 10.0
 _DOCUMENT_BYTES_MAX = 1024 * 1024
 _KEYS_MAX = 1000
@@ -191,6 +192,11 @@ class JsonWebKeys:
             level = logging.WARNING if self._failures == 1 else logging.DEBUG
             log.log(level, "the keys of sasl.oauthbearer.jwks.endpoint.url=%s can't be used: %s", self._url, error)
             return False
+        except Exception:
+            # Whatever it is, the thread has to go on: without it the keys would never change again.
+            self._failures += 1
+            log.exception("the keys of sasl.oauthbearer.jwks.endpoint.url=%s can't be fetched", self._url)
+            return False
         if self._failures:
             log.info("the keys of sasl.oauthbearer.jwks.endpoint.url=%s are there", self._url)
         self._failures = 0
@@ -201,7 +207,7 @@ class JsonWebKeys:
         """Until the next attempt, if nobody asks for one earlier."""
         policy = self._policy
         if not self._failures:
-            return max(policy.interval_ms, 1) / 1000
+            return max(policy.interval_ms, _INTERVAL_MS_MIN) / 1000
         backoff_ms: int = policy.backoff_ms << min(self._failures - 1, 30)
         return max(min(backoff_ms, policy.backoff_ms_max), 10) / 1000
 

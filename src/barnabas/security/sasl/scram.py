@@ -39,6 +39,7 @@ __all__ = [
     "signed_text",
 ]
 
+_MESSAGE_BYTES_MAX = 32 * 1024
 _RANDOM_BITS = 130
 RANDOM_BYTES = (_RANDOM_BITS + 7) // 8
 """So many random bytes make a nonce or a salt."""
@@ -47,22 +48,26 @@ _WRONG = "Authentication failed: Invalid user credentials"
 
 
 class FakeCredentials:
-    """Credentials that nobody can prove, for users that do not exist; they differ by node and by user.
+    """Credentials that nobody can prove, for users that do not exist; they differ by user.
 
-    They look like those that Kafka's tools make: a salt of letters and digits, and 4096 iterations.
+    They look like those that Kafka's tools make: a salt of letters and digits, and the iterations of most users. The
+    key must be the same wherever the same users are known: who is told two salts for a name knows that it is nobody's.
     """
 
     __slots__ = ("_key",)
 
-    def __init__(self, key: bytes | None = None) -> None:
-        self._key = os.urandom(32) if key is None else key
+    def __init__(self, key: bytes = b"") -> None:
+        """Without a key, one that is drawn now."""
+        self._key = key or os.urandom(32)
 
-    def credential(self, mechanism: ScramMechanism, user: str) -> ScramCredential:
+    def credential(
+        self, mechanism: ScramMechanism, user: str, iterations: int = SCRAM_ITERATIONS_MIN
+    ) -> ScramCredential:
         salt, stored_key, server_key = (
             hmac.digest(self._key, f"{purpose}\0{mechanism.mechanism_name}\0{user}".encode(), mechanism.digest)
             for purpose in ("salt", "stored key", "server key")
         )
-        return ScramCredential(random_text(salt).encode(), stored_key, server_key, SCRAM_ITERATIONS_MIN)
+        return ScramCredential(random_text(salt).encode(), stored_key, server_key, iterations)
 
 
 class ScramServer:
@@ -128,6 +133,8 @@ class ScramServer:
     def evaluate_response(self, response: bytes) -> bytes:
         if self.is_complete:
             raise SaslFailure("a message after a complete exchange")
+        if len(response) > _MESSAGE_BYTES_MAX:
+            raise SaslFailure(f"a SCRAM message longer than {_MESSAGE_BYTES_MAX} bytes")
         try:
             return self._challenge(response) if self._sent is None else self._check_proof(response)
         except ValueError as error:
@@ -137,7 +144,8 @@ class ScramServer:
         first = self._first = ClientFirst.read(response)
         self._user = user_name(first.name)
         credential = self._known_credential(first)
-        fake = self._fakes.credential(self._mechanism, self._user)
+        usual = SCRAM_ITERATIONS_MIN if first.is_token_authenticated else self._store.usual_iterations(self._mechanism)
+        fake = self._fakes.credential(self._mechanism, self._user, usual)
         self._is_known = credential is not None
         self._credential = credential = credential or fake
         if first.authorization_id and user_name(first.authorization_id) != self._user:

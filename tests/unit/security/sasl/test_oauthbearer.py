@@ -321,6 +321,22 @@ def test_while_fetching_fails_the_old_keys_stay_and_the_pause_grows(issuer: Toke
     assert keys.pause_s == 60
 
 
+def test_a_fault_of_ours_does_not_end_the_fetching(issuer: TokenIssuer, caplog: pytest.LogCaptureFixture) -> None:
+    def fail(url: str) -> bytes:
+        raise ZeroDivisionError
+
+    keys = JsonWebKeys(URL, RefreshPolicy(0, 100, 1000), fetch_document=fail)
+    assert not keys.refresh()
+    assert "can't be fetched" in caplog.text
+    assert keys.pause_s == 0.1
+
+
+def test_keys_are_fetched_once_a_second_at_most(issuer: TokenIssuer) -> None:
+    keys = JsonWebKeys(URL, RefreshPolicy(0, 100, 1000), fetch_document=Provider(issuer.description()))
+    assert keys.refresh()
+    assert keys.pause_s == 1
+
+
 def test_an_unknown_key_id_asks_for_new_keys_but_not_again_and_again(issuer: TokenIssuer) -> None:
     now = [0.0]
     keys = JsonWebKeys(URL, RefreshPolicy(), fetch_document=Provider(issuer.description()), now=lambda: now[0])

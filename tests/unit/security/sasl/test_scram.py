@@ -18,7 +18,7 @@ from barnabas.security.sasl.credentials import NoCredentials, ScramCredential, T
 from barnabas.security.sasl.sasl_client import ScramClient
 from barnabas.security.sasl.sasl_server import SaslFailure
 from barnabas.security.sasl.scram import FakeCredentials, ScramServer, new_nonce
-from barnabas.security.sasl.scram_messages import ServerFirst
+from barnabas.security.sasl.scram_messages import ClientFirst, ServerFirst
 from barnabas.security.scram_credentials import credential_of_password
 
 SHA_256, SHA_512 = ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512
@@ -107,6 +107,42 @@ def test_an_unknown_users_salt_is_always_the_same_and_only_its_own() -> None:
     assert len({salt("mallory", fakes), salt("mallet", fakes), salt("mallory", fakes, SHA_512)}) == 3
     assert salt("mallory", fakes) != salt("mallory", FakeCredentials())
     assert all(20 <= len(salt(f"user-{index}", fakes)) <= 26 for index in range(100))
+
+
+def test_user_enumeration_every_node_and_listener_has_the_same_salt_for_the_same_unknown_user() -> None:
+    """A real user's is the same wherever and whenever one asks: one that differs would give an unknown one away."""
+
+    class OfACluster(Store):
+        disguise_key = b"of the cluster"
+
+    def salt(user: str, of: Store) -> bytes:
+        to = ScramServer(SHA_256, of, FakeCredentials(of.disguise_key), Clock())
+        return ServerFirst.read(to.evaluate_response(ScramClient(SHA_256, user, "x").evaluate_challenge(b""))).salt
+
+    assert salt("mallory", OfACluster()) == salt("mallory", OfACluster()) != salt("mallory", Store())
+    assert salt("mallory", Store()) != salt("mallory", Store())
+
+
+def test_user_enumeration_an_unknown_user_has_as_many_iterations_as_others() -> None:
+    class Careful(Store):
+        def usual_iterations(self, mechanism: ScramMechanism) -> int:
+            return 16384
+
+    def iterations(extension: dict[str, str]) -> int:
+        to = ScramServer(SHA_256, Careful(), FakeCredentials(KEY), Clock())
+        return ServerFirst.read(
+            to.evaluate_response(ClientFirst.of("mallory", "n", extension).text().encode())
+        ).iterations
+
+    assert iterations({}) == 16384
+    assert iterations({"tokenauth": "true"}) == 4096
+
+
+def test_oversized_messages_are_refused_before_they_are_taken_apart() -> None:
+    """Taking half a megabyte of extensions apart would hold up everybody else for a tenth of a second."""
+    with pytest.raises(SaslFailure, match="longer than"):
+        server().evaluate_response(b"n,,n=alice,r=nonce" + b",a=b" * 10_000)
+    exchange(server(), ScramClient(SHA_256, "alice", "alice-secret", {"a": "b" * 10_000}))
 
 
 def test_nobody_can_log_in_as_an_unknown_user_even_who_knows_its_fake_keys() -> None:
