@@ -6,9 +6,10 @@ A change is in force when the image is: before the controller answers whoever as
 from __future__ import annotations
 
 from base64 import b64encode
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from typing import TYPE_CHECKING
 
+from barnabas.common.scram_mechanism import SCRAM_ITERATIONS_MIN
 from barnabas.security.delegation_tokens import (
     TokenHmacs,
     TokenScramCredentials,
@@ -35,8 +36,17 @@ _TOKENS_KEPT_MAX = 10_000
 class CredentialPublisher:
     """A MetadataPublisher, and the node's CredentialStore. Without ``hmacs`` no token is known."""
 
-    def __init__(self, *, clock: Clock, hmacs: TokenHmacs | None, tokens_kept_max: int = _TOKENS_KEPT_MAX) -> None:
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        hmacs: TokenHmacs | None,
+        cluster_id: str = "",
+        tokens_kept_max: int = _TOKENS_KEPT_MAX,
+    ) -> None:
         self._clock = clock
+        self._cluster_id = cluster_id
+        self._usual: tuple[object, dict[int, int]] = (None, {})
         self._hmacs = hmacs
         self._kept_max = tokens_kept_max
         self._image: MetadataImage | None = None
@@ -48,6 +58,25 @@ class CredentialPublisher:
         self._image = new_image
 
     # --- CredentialStore
+
+    @property
+    def disguise_key(self) -> bytes:
+        """From the cluster's id, which nobody is told who is not logged in, and which every node has."""
+        import hmac
+
+        return hmac.digest(self._cluster_id.encode(), b"salts of unknown users", "sha256") if self._cluster_id else b""
+
+    def usual_iterations(self, mechanism: ScramMechanism) -> int:
+        """Counted once for each change of the credentials."""
+        if self._image is None:
+            return SCRAM_ITERATIONS_MIN
+        scram = self._image.scram
+        if self._usual[0] is not scram:
+            counts: dict[int, Counter[int]] = {}
+            for record in scram.by_key.values():
+                counts.setdefault(record.mechanism, Counter())[record.iterations] += 1
+            self._usual = (scram, {key: max(each, key=lambda n: (each[n], -n)) for key, each in counts.items()})
+        return self._usual[1].get(int(mechanism), SCRAM_ITERATIONS_MIN)
 
     def scram_credential(self, mechanism: ScramMechanism, user: str) -> ScramCredential | None:
         record = None if self._image is None else self._image.scram.by_key.get((int(mechanism), user))

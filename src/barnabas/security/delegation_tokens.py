@@ -32,7 +32,6 @@ __all__ = [
 ]
 
 _MECHANISMS = (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512)
-_SALT_BYTES = 24
 
 
 def principal_of(text: str) -> Principal:
@@ -86,10 +85,16 @@ class TokenHmacs:
         return hmac.digest(self._secret, token_id.encode(), "sha512")
 
     def salt_of(self, token_id: str, mechanism: ScramMechanism) -> bytes:
-        """A salt that nobody without the secret foresees, and that is the same whenever it is asked for."""
+        """A salt that nobody without the secret foresees, and that is the same whenever it is asked for.
+
+        It looks like a user's: who guesses ids must not see from it whether there is such a token.
+        """
         import hmac
 
-        return hmac.digest(self._secret, f"{mechanism.mechanism_name} salt {token_id}".encode(), "sha512")[:_SALT_BYTES]
+        from barnabas.security.sasl.scram import random_text
+
+        data = hmac.digest(self._secret, f"{mechanism.mechanism_name} salt {token_id}".encode(), "sha512")
+        return random_text(data).encode()
 
     def find(self, wanted: bytes, tokens: PersistentMap[str, DelegationTokenRecord]) -> DelegationTokenRecord | None:
         """The token among ``tokens`` that has this HMAC."""

@@ -182,7 +182,7 @@ class Node:
             broker_id=config.node_id, static_configs=config.static, set_defaults=self.replicas.set_defaults
         )
         token_hmacs = token_hmacs_of(config.delegation_token_secret_key)
-        self.credentials = CredentialPublisher(clock=self.clock, hmacs=token_hmacs)
+        self.credentials = CredentialPublisher(clock=self.clock, hmacs=token_hmacs, cluster_id=self.identity.cluster_id)
         self.loader.install(self.encrypted_configs)
         for publisher in (self.metadata, self.credentials, defaults, self.replicas, self.groups):
             self.loader.install(publisher)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from base64 import b64decode
 from hashlib import pbkdf2_hmac
 
@@ -123,6 +124,28 @@ def test_keys_are_those_of_rfc_7677() -> None:
 
 
 # Tokens
+
+
+def test_user_enumeration_the_usual_iterations_are_those_of_most_users() -> None:
+    store = Store()
+    assert store.usual_iterations(SHA_256) == SCRAM_ITERATIONS_MIN
+    store.replay(credential("a", iterations=16384), credential("b", iterations=16384), credential("c", iterations=8192))
+    assert store.usual_iterations(SHA_256) == 16384
+    assert store.usual_iterations(SHA_512) == SCRAM_ITERATIONS_MIN
+    store.replay(credential("a", iterations=8192))
+    assert store.usual_iterations(SHA_256) == 8192
+
+
+def test_user_enumeration_nodes_of_a_cluster_disguise_alike() -> None:
+    def key(cluster_id: str) -> bytes:
+        return CredentialPublisher(clock=FixedClock(), hmacs=None, cluster_id=cluster_id).disguise_key
+
+    assert key("one") == key("one") != key("two")
+    assert b"one" not in key("one")
+
+
+def test_user_enumeration_salts_of_tokens_look_like_those_of_users_and_of_nobody() -> None:
+    assert re.fullmatch(b"[0-9a-z]{20,26}", TokenHmacs(SECRET).salt_of("t", SHA_256))
 
 
 def test_a_token_logs_in_with_its_id_and_hmac() -> None:

@@ -142,7 +142,7 @@ def test_oversized_messages_are_refused_before_they_are_taken_apart() -> None:
     """Taking half a megabyte of extensions apart would hold up everybody else for a tenth of a second."""
     with pytest.raises(SaslFailure, match="longer than"):
         server().evaluate_response(b"n,,n=alice,r=nonce" + b",a=b" * 10_000)
-    exchange(server(), ScramClient(SHA_256, "alice", "alice-secret", {"a": "b" * 10_000}))
+    assert server().evaluate_response(b"n,,n=alice,r=nonce" + b",a=b" * 5_000)
 
 
 def test_nobody_can_log_in_as_an_unknown_user_even_who_knows_its_fake_keys() -> None:
