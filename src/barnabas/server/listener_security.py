@@ -108,4 +108,4 @@ def listener_security(
 def _sasl_of(config: NodeConfig, endpoint: Endpoint, credentials: CredentialStore, clock: Clock) -> SaslListener:
     from barnabas.server.sasl_settings import sasl_listener
 
-    return sasl_listener(config.values, endpoint.listener, credentials=credentials, clock=clock)
+    return sasl_listener(config, endpoint.listener, credentials=credentials, clock=clock)

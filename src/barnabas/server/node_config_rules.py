@@ -165,7 +165,7 @@ def _sasl_listeners_have_logins(settings: Settings) -> Iterator[Problem]:
         if protocols.get(endpoint.listener, "").startswith("SASL_"):
             from barnabas.server.sasl_settings import sasl_problems  # A node without SASL doesn't load it.
 
-            for name, what, advice in sasl_problems(settings.values, endpoint.listener):
+            for name, what, advice in sasl_problems(settings, endpoint.listener):
                 yield settings.problem(name, what, advice)
 
 

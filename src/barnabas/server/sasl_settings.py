@@ -10,18 +10,19 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, NamedTuple
 
-from barnabas.common.broker_config import BROKER_CONFIG_DEF
 from barnabas.common.config_value import Password
 from barnabas.security.sasl.jaas import InvalidJaasConfig, JaasEntry, parse_jaas_entry
+from barnabas.server.listener_security import listener_setting_name, listener_value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
 
     from barnabas.common.clock import Clock
     from barnabas.common.config_def import ConfigValue
     from barnabas.security.sasl.credentials import CredentialStore
     from barnabas.security.sasl.sasl_listener import SaslListener, SaslMechanism
     from barnabas.security.sasl.sasl_server import SaslServer
+    from barnabas.server.listener_security import GivenSettings
 
 __all__ = ["MECHANISMS", "SaslSettings", "sasl_listener", "sasl_problems"]
 
@@ -58,21 +59,19 @@ MECHANISMS = {
 class SaslSettings:
     """Reads a listener's settings: the mechanism's form first, then the listener's, then the setting itself."""
 
-    def __init__(self, values: Mapping[str, ConfigValue], listener: str) -> None:
-        self._values = values
+    def __init__(self, given: GivenSettings, listener: str) -> None:
+        self._given = given
         self.listener = listener
-        self._prefix = f"listener.name.{listener.lower()}."
 
     def given_name(self, name: str, mechanism: str | None = None) -> str:
         """The name under which the value stands; the shortest when none was given."""
-        names = [f"{self._prefix}{name}"]
-        if mechanism is not None:
-            names.insert(0, f"{self._prefix}{mechanism.lower()}.{name}")
-        return next((each for each in names if each in self._values), name)
+        return listener_setting_name(self._given, self.listener, name, mechanism)
+
+    def is_given(self, name: str) -> bool:
+        return name in self._given.values
 
     def value(self, name: str, mechanism: str | None = None) -> ConfigValue:
-        given = self.given_name(name, mechanism)
-        return self._values[given] if given in self._values else BROKER_CONFIG_DEF[name].default
+        return listener_value(self._given, self.listener, name, mechanism)
 
     def text(self, name: str, mechanism: str | None = None) -> str | None:
         value = self.value(name, mechanism)
@@ -91,11 +90,11 @@ class SaslSettings:
         return self.texts("sasl.enabled.mechanisms")
 
     def jaas_name(self, mechanism: str) -> str:
-        return f"{self._prefix}{mechanism.lower()}.{_JAAS}"
+        return f"listener.name.{self.listener.lower()}.{mechanism.lower()}.{_JAAS}"
 
     def jaas_entry(self, mechanism: str) -> JaasEntry | None:
         """The mechanism's login module; none without a line. Raises InvalidJaasConfig."""
-        value = self._values.get(self.jaas_name(mechanism))
+        value = self._given.values.get(self.jaas_name(mechanism))
         return parse_jaas_entry(value.value) if isinstance(value, Password) else None
 
 
@@ -105,9 +104,9 @@ class SaslProblem(NamedTuple):
     advice: str
 
 
-def sasl_problems(values: Mapping[str, ConfigValue], listener: str) -> Iterator[SaslProblem]:
+def sasl_problems(given: GivenSettings, listener: str) -> Iterator[SaslProblem]:
     """What keeps a SASL listener from working."""
-    settings = SaslSettings(values, listener)
+    settings = SaslSettings(given, listener)
     name = settings.given_name("sasl.enabled.mechanisms")
     if not settings.mechanisms:
         yield SaslProblem(name, f"listener {listener} has no SASL mechanism", f"allowed are {', '.join(MECHANISMS)}")
@@ -116,7 +115,7 @@ def sasl_problems(values: Mapping[str, ConfigValue], listener: str) -> Iterator[
             yield from _mechanism_problems(settings, mechanism)
         else:
             what = f"{mechanism} is not there on listener {listener}"
-            if name not in values:
+            if not settings.is_given(name):
                 what += " (it is the default)"
             yield SaslProblem(name, what, f"set it to some of {', '.join(MECHANISMS)}")
 
@@ -170,13 +169,11 @@ def _oauthbearer_problems(settings: SaslSettings) -> Iterator[SaslProblem]:
         yield SaslProblem(name, str(error), "set it to the file: or https: URL of a JSON Web Key Set")
 
 
-def sasl_listener(
-    values: Mapping[str, ConfigValue], listener: str, *, credentials: CredentialStore, clock: Clock
-) -> SaslListener:
+def sasl_listener(given: GivenSettings, listener: str, *, credentials: CredentialStore, clock: Clock) -> SaslListener:
     """What a listener offers whose settings have no problems."""
     from barnabas.security.sasl.sasl_listener import SaslListener
 
-    settings = SaslSettings(values, listener)
+    settings = SaslSettings(given, listener)
     closers: list[Callable[[], None]] = []
 
     def close() -> None:
