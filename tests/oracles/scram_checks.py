@@ -13,7 +13,7 @@ import pytest
 
 from barnabas.common.scram_mechanism import ScramMechanism
 from barnabas.security.principal import Principal
-from barnabas.security.sasl.credentials import ScramCredential, TokenCredential
+from barnabas.security.sasl.credentials import NoCredentials, ScramCredential, TokenCredential
 from barnabas.security.sasl.sasl_client import ScramClient
 from barnabas.security.sasl.sasl_server import SaslFailure
 from barnabas.security.sasl.scram import FakeCredentials, ScramServer, credential_from_text, credential_to_text
@@ -34,7 +34,7 @@ class _Clock:
         return 0
 
 
-class _Store:
+class _Store(NoCredentials):
     """Knows one user, or one token of ``owner-of-token``."""
 
     def __init__(self, user: str, credential: ScramCredential, *, is_token: bool = False) -> None:

@@ -69,7 +69,7 @@ class JwtValidator:
     def _verified_claims(self, token: str) -> dict[str, Any]:
         try:
             header = jwt.get_unverified_header(token)
-        except jwt.PyJWTError:
+        except (jwt.PyJWTError, ValueError, TypeError, RecursionError):
             raise InvalidToken("it is no signed JSON Web Token") from None
         algorithm, key_id = header.get("alg"), header.get("kid")
         if algorithm not in ALGORITHMS:
@@ -90,7 +90,7 @@ class JwtValidator:
                 )
             except jwt.InvalidSignatureError:
                 continue
-            except (jwt.PyJWTError, ValueError, TypeError) as error:
+            except (jwt.PyJWTError, ValueError, TypeError, RecursionError) as error:
                 raise InvalidToken(_REASONS.get(type(error), "it is no JSON Web Token that can be used")) from None
             return claims
         raise InvalidToken(reason)

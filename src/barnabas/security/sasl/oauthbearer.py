@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["BearerToken", "InitialResponse", "InvalidToken", "OAuthBearerServer", "TokenValidator"]
 
+_MESSAGE_BYTES_MAX = 64 * 1024
 _SEPARATOR = "\x01"
 _SASL_NAME = r"(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]|=2C|=3D)+"
 _PAIRS = r"(?:[A-Za-z]+=[\x21-\x7e \t\r\n]+\x01)*"
@@ -52,6 +53,8 @@ class InitialResponse(NamedTuple):
     @classmethod
     def read(cls, data: bytes) -> InitialResponse:
         """Raises SaslFailure."""
+        if len(data) > _MESSAGE_BYTES_MAX:
+            raise SaslFailure(f"an OAUTHBEARER message longer than {_MESSAGE_BYTES_MAX} bytes")
         match = _INITIAL_RESPONSE.fullmatch(data.decode("utf-8", "replace"))
         if match is None:
             raise SaslFailure("Invalid OAUTHBEARER client first message")

@@ -256,7 +256,12 @@ class SaslAuthenticator:
         exchange = self._exchange
         if exchange is None:
             raise _Broken("no exchange has begun")
-        challenge = exchange.evaluate_response(token)
+        try:
+            challenge = exchange.evaluate_response(token)
+        except SaslFailure:
+            raise
+        except Exception as error:  # Nothing that a client sends may be more than a failed login.
+            raise SaslFailure(f"the mechanism can't judge it: {type(error).__name__}") from error
         if not exchange.is_complete:
             return challenge, None
         try:

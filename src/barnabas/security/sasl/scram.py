@@ -1,8 +1,8 @@
 """The server of SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 5802, RFC 7677), and the formulas that both sides need.
 
 Who guesses user names learns nothing: an unknown user is sent a salt all the same, always the same one for the same
-name while the node runs, and fails with the same words after the same work, when the proof arrives. A real Kafka
-refuses an unknown user at the first message, which tells whether a user exists.
+name wherever the cluster is asked, and fails with the same words after the same work, when the proof arrives. A real
+Kafka refuses an unknown user at the first message, which tells whether a user exists.
 
 With the extension ``tokenauth=true`` the user is the id of a delegation token and the password is its HMAC in base64.
 """
