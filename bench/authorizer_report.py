@@ -56,6 +56,7 @@ def _page(shapes: Shapes, wire: Wire) -> str:
         "",
         f"Written by `python -m bench --only authorizer` ({machine()['cores']} cores, Python {machine()['python']}). "
         "Both sides read the same rules and answer the same questions, and their answers were compared: all are equal. "
+        "Times are CPU time of the thread that asks; what else the machine does still costs it its caches. "
         "Kafka's is its own `StandardAuthorizer`, called directly; ours is the index that a node asks. "
         "What the rules look like: [bench/authorizer_shapes.py](../../bench/authorizer_shapes.py).",
         "",
