@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from barnabas.network.connection import CloseConnection
 from barnabas.protocol.api_keys import ApiKey
-from barnabas.security.principal_builder import AuthenticationContext, session_principal
+from barnabas.security.principal_builder import AuthenticationContext, check_principal, session_principal
 from barnabas.security.sasl.sasl_authenticator import SaslAuthenticator
 
 if TYPE_CHECKING:
@@ -133,6 +133,7 @@ class Authentication:
         )
         principal = session_principal(self._security.principal_builder, context)
         if token_owner is not None:
+            check_principal(token_owner)  # A builder of one's own may have made something else of the name.
             return token_owner._replace(token_authenticated=True)
         return principal
 

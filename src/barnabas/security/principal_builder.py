@@ -24,11 +24,15 @@ __all__ = [
     "DefaultPrincipalBuilder",
     "PrincipalBuilder",
     "PrincipalRefused",
+    "check_principal",
     "missing_methods",
     "session_principal",
 ]
 
 KAFKA_DEFAULT_BUILDER = "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"
+_PRINCIPAL_BYTES_MAX = 32767
+"""What a request, a rule or a record can hold of it."""
+
 _REQUIRED = ("build", "serialize", "deserialize")
 
 
@@ -142,9 +146,22 @@ def session_principal(builder: PrincipalBuilder, context: AuthenticationContext)
         raise PrincipalRefused(f"no principal could be built: {type(error).__name__}: {error}") from error
     if not isinstance(principal, Principal):
         raise PrincipalRefused(f"{type(builder).__name__}.build returned {type(principal).__name__}, not a Principal")
+    check_principal(principal)
+    return principal
+
+
+def check_principal(principal: Principal) -> None:
+    """Raises PrincipalRefused for what can't be the principal of a connection."""
     if principal.name == "*":
         raise PrincipalRefused(f"{principal} stands for everybody and can't be the principal of a connection")
-    return principal
+    try:
+        size = len(str(principal).encode())
+    except UnicodeEncodeError:
+        raise PrincipalRefused("a principal whose name is no text can't be the principal of a connection") from None
+    if size > _PRINCIPAL_BYTES_MAX:
+        raise PrincipalRefused(
+            f"a principal of {size} bytes can't be the principal of a connection; {_PRINCIPAL_BYTES_MAX} at most"
+        )
 
 
 def missing_methods(builder_class: type) -> list[str]:

@@ -3,15 +3,22 @@
 A rule is ``DEFAULT`` (the name itself) or ``RULE:expression/replacement/`` with an L or U behind it for lower or upper
 case. The first rule whose expression matches the whole name decides; when none does, nobody is let in. Expressions and
 replacements are Java's, with what Kafka makes of them: where a rule matches, *every* match in the name is replaced.
+
+Who chooses the name of a certificate also chooses how long such an expression looks at it, which may be longer than
+anybody lives, also with the rules that Kafka's documentation shows. So the rules have a tenth of a second for a name.
 """
 
 from __future__ import annotations
 
 import re
 
+from barnabas.security.cpu_limit import TooMuchWork, within_cpu_time
 from barnabas.security.java_regex import compile_java, has_boundary, replace_all
 
-__all__ = ["InvalidMappingRule", "NoMatchingRule", "SslPrincipalMapper"]
+__all__ = ["InvalidMappingRule", "NoMatchingRule", "SslPrincipalMapper", "TooLongToMatch"]
+
+_CPU_S_MAX = 0.1
+_REMEMBERED_MAX = 256
 
 _BLANK = " \t\n\x0b\f\r"
 _ANY = r"[^\n\r\x85\u2028\u2029]"
@@ -27,6 +34,10 @@ class InvalidMappingRule(ValueError):
 
 class NoMatchingRule(ValueError):
     """No rule says who the bearer of this name is."""
+
+
+class TooLongToMatch(ValueError):
+    """The rules were not done with this name in time."""
 
 
 class _Rule:
@@ -57,6 +68,7 @@ class SslPrincipalMapper:
     def __init__(self, rules: str | None = "DEFAULT") -> None:
         self._rules: list[_Rule | None] = []
         self._texts: list[str] = []
+        self._too_long: dict[bytes, None] = {}
         for text in _split("DEFAULT" if rules is None else rules):
             self._add(text)
 
@@ -76,7 +88,25 @@ class SslPrincipalMapper:
             self._texts.append(f"RULE:{match[2]}/{match[4]}" + (f"/{match[6]}" if match[6] else ""))
 
     def name_of(self, distinguished_name: str) -> str:
-        """Raises NoMatchingRule, or ValueError when the replacement of the rule that matches can't be followed."""
+        """Raises NoMatchingRule or TooLongToMatch, or ValueError when a replacement can't be followed."""
+        if self._rules == [None]:
+            return distinguished_name
+        import hashlib
+
+        key = hashlib.sha256(distinguished_name.encode("utf-8", "surrogatepass")).digest()
+        if key not in self._too_long:
+            try:
+                return within_cpu_time(_CPU_S_MAX, lambda: self._map(distinguished_name))
+            except TooMuchWork:
+                while len(self._too_long) >= _REMEMBERED_MAX:
+                    del self._too_long[next(iter(self._too_long))]
+                self._too_long[key] = None
+        raise TooLongToMatch(
+            f"ssl.principal.mapping.rules took more than {_CPU_S_MAX:g} s with the name {distinguished_name[:100]}; "
+            "write them so that they can match a name in few ways: [^,]* instead of .*, no repetition inside of another"
+        )
+
+    def _map(self, distinguished_name: str) -> str:
         for rule in self._rules:
             mapped = distinguished_name if rule is None else rule.apply(distinguished_name)
             if mapped is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+from time import process_time
 from typing import Any
 
 import pytest
@@ -20,7 +22,12 @@ from barnabas.security.principal_builder import (
     session_principal,
 )
 from barnabas.security.principal_serde import InvalidPrincipalBytes, deserialize_principal
-from barnabas.security.ssl_principal_mapper import InvalidMappingRule, NoMatchingRule, SslPrincipalMapper
+from barnabas.security.ssl_principal_mapper import (
+    InvalidMappingRule,
+    NoMatchingRule,
+    SslPrincipalMapper,
+    TooLongToMatch,
+)
 from tests.peers.certificates import Authority
 
 AUTHORITY = Authority()
@@ -55,6 +62,55 @@ def test_nobody_is_everybody() -> None:
     mapped = DefaultPrincipalBuilder(SslPrincipalMapper("RULE:^CN=(.*)$/$1/"))
     with pytest.raises(PrincipalRefused, match="everybody"):
         session_principal(mapped, context(peer_certificate_der=star))
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [(" *", None), ("*\0", None), ("\uff0a", None), ("a" * 32_762, None), ("", None), ("a:*", None),
+                       ("*", "everybody"), ("\ud800", "no text"), ("a" * 32_763, "32768 bytes")]
+)  # fmt: skip
+def test_principal_confusion_only_real_names_of_somebody_are_let_in(name: str, said: str | None) -> None:
+    """What merely looks like everybody is somebody of that name: no rule about somebody else is about them."""
+    if said is None:
+        assert session_principal(DefaultPrincipalBuilder(), context(authorization_id=name)).name == name
+    else:
+        with pytest.raises(PrincipalRefused, match=said):
+            session_principal(DefaultPrincipalBuilder(), context(authorization_id=name))
+
+
+_RULE_OF_KAFKAS_DOCUMENTATION = "RULE:^CN=(.*?),OU=(.*?),O=(.*?),L=(.*?),ST=(.*?),C=(.*?)$/$1@$2/L"
+
+
+@pytest.mark.parametrize(
+    ("rules", "name"),
+    [
+        ("RULE:^CN=((a+)+)$/$1/,DEFAULT", "CN=" + "a" * 60 + "!"),
+        ("RULE:^CN=(a|a)*$/x/,DEFAULT", "CN=" + "a" * 60 + "!"),
+        ("RULE:^CN=(?:.*,)*x$/y/,DEFAULT", "CN=" + "," * 60),
+        (_RULE_OF_KAFKAS_DOCUMENTATION, "CN=a" + ",OU=a,O=a,L=a,ST=a" * 60),
+    ],
+)
+def test_regex_backtracking_a_name_that_takes_the_rules_for_ever_is_refused_soon(rules: str, name: str) -> None:
+    mapper = SslPrincipalMapper(rules)
+    began = process_time()
+    with pytest.raises(TooLongToMatch, match="mapping.rules took more than"):
+        mapper.name_of(name)
+    took = process_time() - began
+    for _ in range(1000):
+        with pytest.raises(TooLongToMatch):
+            mapper.name_of(name)
+    assert took < 1
+    assert process_time() - began < took + 1
+    assert mapper.name_of("CN=a,OU=b,O=c,L=d,ST=e,C=f") in ("a@b", "CN=a,OU=b,O=c,L=d,ST=e,C=f")
+
+
+def test_regex_backtracking_what_is_remembered_is_bounded_and_no_timer_is_left() -> None:
+    mapper = SslPrincipalMapper("RULE:^CN=((a+)+)$/$1/")
+    mapper._too_long = {bytes([index, 0]): None for index in range(256)}
+    with pytest.raises(TooLongToMatch):
+        mapper.name_of("CN=" + "a" * 60 + "!")
+    assert len(mapper._too_long) == 256
+    assert signal.getitimer(signal.ITIMER_VIRTUAL) == (0.0, 0.0)
+    assert signal.getsignal(signal.SIGVTALRM) is signal.SIG_DFL
 
 
 def test_a_name_without_a_rule_is_refused() -> None:

@@ -231,6 +231,63 @@ def test_a_forged_token_is_refused(issuer: TokenIssuer, forge: Callable[[TokenIs
     assert "alice" not in str(caught.value)
 
 
+def _with_header(header: bytes, payload: bytes = b"{}", signature: bytes = b"x" * 256) -> str:
+    return ".".join(base64.urlsafe_b64encode(part).rstrip(b"=").decode() for part in (header, payload, signature))
+
+
+def _signed(issuer: TokenIssuer, payload: bytes, **header: object) -> str:
+    return jwt.api_jws.encode(payload, issuer.key, algorithm="RS256", headers={"kid": issuer.key_id, **header})
+
+
+JWT_ATTACKS: dict[str, Callable[[TokenIssuer], str]] = {
+    "no algorithm": lambda issuer: _with_header(b"{}"),
+    "an algorithm that is no text": lambda issuer: _with_header(b'{"alg": ["RS256"]}'),
+    "none in other letters": lambda issuer: _with_header(b'{"alg": "nOnE"}', signature=b""),
+    "a key of its own": lambda issuer: _with_header(
+        json.dumps({"alg": "RS256", "jwk": issuer.description(), "jku": "http://127.0.0.1:1/keys"}).encode()
+    ),
+    "a path as key id": lambda issuer: _with_header(b'{"alg": "RS256", "kid": "../../../../dev/null"}'),
+    "a query as key id": lambda issuer: _with_header(b'{"alg": "RS256", "kid": "\' OR 1=1 --"}'),
+    "a key id that is no text": lambda issuer: _with_header(b'{"alg": "RS256", "kid": {"a": 1}}'),
+    "a critical header that nobody knows": lambda issuer: _signed(
+        issuer, json.dumps({"sub": "alice", "iat": NOW_S, "exp": NOW_S + 600}).encode(), crit=["mine"], mine=1
+    ),
+    "a payload that is detached": lambda issuer: _with_header(b'{"alg": "RS256", "b64": false, "crit": ["b64"]}'),
+    "a header without end": lambda issuer: _with_header(b"[" * 40_000),
+    "a deep header": lambda issuer: _with_header(b'{"alg":"RS256","x":' + b"[" * 20_000 + b"]" * 20_000 + b"}"),
+    "a long number": lambda issuer: _with_header(b'{"alg": "RS256", "x": ' + b"9" * 40_000 + b"}"),
+    "half a character": lambda issuer: _with_header(b'{"alg": "RS256", "kid": "\\ud800"}'),
+    "dots": lambda issuer: "." * 60_000,
+    "a list of claims": lambda issuer: _signed(issuer, b"[]"),
+    "deep claims": lambda issuer: _signed(issuer, b'{"sub":"alice","x":' + b"[" * 20_000 + b"]" * 20_000 + b"}"),
+    "a subject that is no text": lambda issuer: _signed(issuer, b'{"sub":"\xff"}'),
+    "an end that is never": lambda issuer: _signed(issuer, b'{"sub":"alice","iat":1,"exp":Infinity}'),
+    "an end that is no number": lambda issuer: _signed(issuer, b'{"sub":"alice","iat":1,"exp":NaN}'),
+    "an end that is true": lambda issuer: _signed(issuer, b'{"sub":"alice","iat":1,"exp":true}'),
+}
+
+
+@pytest.mark.parametrize("attack", JWT_ATTACKS.values(), ids=list(JWT_ATTACKS))
+def test_jwt_attack_is_refused(issuer: TokenIssuer, attack: Callable[[TokenIssuer], str]) -> None:
+    with pytest.raises(InvalidToken):
+        validator(issuer).validate(attack(issuer))
+
+
+def test_jwt_attack_keys_with_the_same_id_are_all_tried_and_no_other(issuer: TokenIssuer, tmp_path: Path) -> None:
+    """A key that somebody got into the set under the same id neither hides the right one nor signs for another id."""
+    same, other = (TokenIssuer(tmp_path, key_id=key_id) for key_id in (issuer.key_id, "other"))
+    judge = JwtValidator(keys_of(same.description(), issuer.description(), other.description()), JwtRules(), Clock())
+    assert judge.validate(token(issuer)).subject == "alice"
+    with pytest.raises(InvalidToken, match="signature"):
+        judge.validate(token(issuer, key=other.key))
+
+
+def test_oversized_messages_are_refused_before_they_are_taken_apart() -> None:
+    with pytest.raises(SaslFailure, match="longer than"):
+        OAuthBearerServer(Accepting()).evaluate_response(b"n,,\x01" + b"a=b\x01" * 30_000 + b"auth=Bearer good\x01\x01")
+    OAuthBearerServer(Accepting()).evaluate_response(b"n,,\x01" + b"a=b\x01" * 15_000 + b"auth=Bearer good\x01\x01")
+
+
 @pytest.mark.parametrize(
     ("claims", "said"),
     [

@@ -373,3 +373,20 @@ def test_a_frame_cut_short_never_logs_in(frame: bytes, data: st.DataObject) -> N
     outcome = at.receive(cut)
     assert outcome.login is None
     assert at.state is SaslState.CLOSED
+
+
+class Broken(PlainServer):
+    """Of somebody who forgot that anything may be sent."""
+
+    def evaluate_response(self, response: bytes) -> bytes:
+        raise RecursionError("alice-secret")
+
+
+def test_fuzzing_what_a_mechanism_did_not_foresee_is_a_failed_login() -> None:
+    offered = SaslListener("EXTERNAL", {"PLAIN": SaslMechanism(lambda: Broken(USERS))}, Clock())
+    at = SaslAuthenticator(offered, Peer())
+    at.receive(handshake())
+    outcome = at.receive(authenticate(b"anything"))
+    assert outcome.failure == "the mechanism can't judge it: RecursionError"
+    assert said(outcome).error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+    assert at.state is SaslState.CLOSED

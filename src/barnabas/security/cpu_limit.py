@@ -1,0 +1,45 @@
+"""Ends a computation that takes too long: for expressions of an operator's that meet text of a stranger's.
+
+Python's regular expressions backtrack, some of them for years, and nothing else on the node runs meanwhile. They do
+look for signals, though: a timer of the process interrupts them. It counts processor time, so a machine that is busy
+with something else makes nobody fail.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from typing import TYPE_CHECKING, NoReturn, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["TooMuchWork", "within_cpu_time"]
+
+T = TypeVar("T")
+
+
+class TooMuchWork(Exception):
+    """The time was over."""
+
+
+def within_cpu_time(seconds: float, work: Callable[[], T]) -> T:
+    """``work()``, or TooMuchWork. Only the main thread gets signals, so there is no limit in any other.
+
+    ``work`` must be harmless to interrupt anywhere, and short: nothing is handled meanwhile.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return work()
+    before = signal.signal(signal.SIGVTALRM, _stop)
+    try:
+        try:
+            signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+            return work()
+        finally:
+            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+    finally:
+        signal.signal(signal.SIGVTALRM, before)
+
+
+def _stop(number: int, frame: object) -> NoReturn:
+    raise TooMuchWork
