@@ -34,12 +34,13 @@ NOT_SERVED_YET = {
     ApiKey.UNREGISTER_BROKER,
     ApiKey.LIST_CONFIG_RESOURCES,
 }
-"""Recorded for the issue that brings them."""
+"""Recorded for the issues that bring them: they are compared as soon as they are served."""
 
 NOT_SUPPORTED_YET = {
     "InitProducerId of a transaction",
     "FindCoordinator of a transaction",
-    *(f"IncrementalAlterConfigs of {what}" for what in ("several", "a group", "a broker", "the cluster", "a logger")),
+    *(f"IncrementalAlterConfigs of {what}" for what in ("several", "a group", "a broker", "the cluster")),
+    "IncrementalAlterConfigs of a logger",  # Ours has loggers of its own names.
 }
 """Served, but what an allowed client asks for here is refused with a text that says so."""
 
@@ -65,8 +66,8 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
 @pytest.mark.parametrize("row", dict.fromkeys(row.name for row in all_rows()))
 def test_a_row_of_the_table(row: str, stage: Stage) -> None:
     cases = [case for case in stage.cases if case.row.name == row]
-    if cases[0].row.api in NOT_SERVED_YET:
-        assert not stage.serves(cases[0]), "it is served now: compare it"
+    if not stage.serves(cases[0]):
+        assert cases[0].row.api in NOT_SERVED_YET
         return
     differences = [difference for case in cases for difference in differences_in(case, stage)]
     assert not differences, f"{len(differences)} in {len(cases)} cases\n" + "\n".join(differences[:8])
@@ -94,6 +95,8 @@ def is_unsupported(expected: Any, seen: Any) -> bool:
         return bool(expected == seen)
     if seen.get("errorCode") == ErrorCode.INVALID_REQUEST and expected.get("errorCode") not in DENIALS:
         return True
+    if seen.get("errorCode") == expected.get("errorCode") == ErrorCode.INVALID_CONFIG:
+        return True  # In words of our own.
     return expected.keys() == seen.keys() and all(is_unsupported(expected[key], seen[key]) for key in expected)
 
 

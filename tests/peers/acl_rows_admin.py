@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from barnabas.protocol.api_keys import ApiKey
 from tests.peers.acl_matrix import NOTHING, Fields, Row, Rows, variants
 
@@ -371,13 +373,33 @@ def _controller() -> Rows:
     ]
 
 
+ALSO_ON_CONTROLLERS = {
+    ApiKey.ALTER_CONFIGS,
+    ApiKey.CREATE_DELEGATION_TOKEN,
+    ApiKey.RENEW_DELEGATION_TOKEN,
+    ApiKey.EXPIRE_DELEGATION_TOKEN,
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
+    ApiKey.ALTER_CLIENT_QUOTAS,
+    ApiKey.ELECT_LEADERS,
+    ApiKey.UPDATE_FEATURES,
+    ApiKey.UNREGISTER_BROKER,
+}
+
+
+def _also_on_controllers(rows: Rows) -> Rows:
+    return [
+        replace(row, name=f"{row.name} of the controller", on_controller=True)
+        for row in rows
+        if row.api in ALSO_ON_CONTROLLERS
+    ]
+
+
 def rows() -> Rows:
+    on_both = [*_configs(), *_credentials(), *_tokens(), *_cluster()]
     return [
         *_topics(),
-        *_configs(),
         *_acls(on_controller=False),
-        *_credentials(),
-        *_tokens(),
-        *_cluster(),
+        *on_both,
         *_controller(),
+        *_also_on_controllers(on_both),
     ]
