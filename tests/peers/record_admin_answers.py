@@ -1,8 +1,9 @@
-"""Ask a real Kafka everything in ``admin_requests`` and write its answers down.
+"""Ask a real Kafka everything in ``admin_requests``, or in ``mutation_requests``, and write its answers down.
 
 ::
 
-    python -m tests.peers.record_admin_answers BROKER_PORT CONTROLLER_PORT > answers.jsonl
+    python -m tests.peers.record_admin_answers BROKER_PORT CONTROLLER_PORT > admin-answers-4.3.1.jsonl
+    python -m tests.peers.record_admin_answers BROKER_PORT > mutation-answers-4.3.1.jsonl
 
 The node must be a freshly formatted combined node with id 1 and default settings.
 """
@@ -18,6 +19,7 @@ from typing import Any
 
 from barnabas.protocol.api_keys import API_TABLE, ApiKey
 from tests.peers.admin_requests import requests_for_broker, requests_for_controller
+from tests.peers.mutation_requests import mutations
 
 _HEADER = Struct(">hhihx")
 _LENGTH = Struct(">i")
@@ -50,11 +52,14 @@ class Connection:
         return data
 
 
-def main(broker_port: int, controller_port: int) -> None:
-    for listener, port, cases in (
-        ("broker", broker_port, requests_for_broker()),
-        ("controller", controller_port, requests_for_controller()),
-    ):
+def main(broker_port: int, controller_port: int | None = None) -> None:
+    asked = [("broker", broker_port, mutations())]
+    if controller_port is not None:
+        asked = [
+            ("broker", broker_port, requests_for_broker()),
+            ("controller", controller_port, requests_for_controller()),
+        ]
+    for listener, port, cases in asked:
         connection = Connection(port)
         for name, request, version in cases:
             answer = connection.ask(request, version).to_json(version)
@@ -62,4 +67,4 @@ def main(broker_port: int, controller_port: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]))
+    main(*map(int, sys.argv[1:]))

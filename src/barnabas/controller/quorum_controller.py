@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from barnabas.common.clock import Clock
 from barnabas.common.errors import ApiException, ErrorCode, invariant
@@ -26,6 +26,7 @@ from barnabas.common.uuid import Uuid
 from barnabas.controller.acl_control_manager import AclControlManager
 from barnabas.controller.activation import activation_records
 from barnabas.controller.append_limits import check_limits
+from barnabas.controller.client_quota_control_manager import ClientQuotaControlManager
 from barnabas.controller.cluster_control_manager import ClusterControlManager
 from barnabas.controller.configuration_control_manager import ConfigurationControlManager
 from barnabas.controller.controller_config import ControllerConfig
@@ -42,9 +43,18 @@ from barnabas.metadata.image.record_writer import ApiMessageAndVersion
 from barnabas.metadata.loader import CommittedBatch
 from barnabas.protocol.records.no_op_record import NoOpRecord
 
+if TYPE_CHECKING:
+    from barnabas.protocol.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
+
 __all__ = ["Append", "QuorumController"]
 
 T = TypeVar("T")
+
+
+def _not_in_a_quorum(request: DescribeQuorumRequest, version: int) -> DescribeQuorumResponse:
+    raise ApiException(
+        ErrorCode.UNKNOWN_SERVER_ERROR, "This controller was built without a replica of the metadata log."
+    )
 
 
 class Append:
@@ -68,9 +78,11 @@ class QuorumController:
         bootstrap: Sequence[ApiMessageAndVersion] = (),
         on_appends: Callable[[], None] = lambda: None,
         on_fault: Callable[[BaseException], None] = lambda fault: None,
+        describe_quorum: Callable[[DescribeQuorumRequest, int], DescribeQuorumResponse] = _not_in_a_quorum,
     ) -> None:
         """``random_int(n)`` draws from 0..n-1. ``on_appends`` tells that ``take_appends`` has something now;
-        ``on_fault`` hears of errors of ours that a caller only sees as UNKNOWN_SERVER_ERROR."""
+        ``on_fault`` hears of errors of ours that a caller only sees as UNKNOWN_SERVER_ERROR. ``describe_quorum`` asks
+        this node's replica of the metadata log, in a version of the API."""
         self.config = config
         self.state = ControllerState()
         self.leader_id = -1
@@ -79,6 +91,7 @@ class QuorumController:
         self._bootstrap = bootstrap
         self._on_appends = on_appends
         self._on_fault = on_fault
+        self.describe_quorum = describe_quorum
         self._next_write_offset = 0
         self._last_write_ms = 0
         self._appends: list[Append] = []
@@ -92,6 +105,7 @@ class QuorumController:
         )
         self.producer_ids = ProducerIdsControlManager(self.state, self.cluster)
         self.scram = ScramControlManager(self.state)
+        self.client_quotas = ClientQuotaControlManager(self.state)
         self.delegation_tokens = DelegationTokenControlManager(self.state, config, new_uuid=new_uuid)
         self.acls = AclControlManager(self.state, new_uuid=new_uuid)
 

@@ -19,9 +19,11 @@ from barnabas.controller.configuration_control_manager import ConfigurationContr
 from barnabas.controller.controller_config import ControllerConfig
 from barnabas.controller.controller_result import ControllerResult
 from barnabas.controller.controller_state import ControllerState
+from barnabas.controller.leader_election import LeaderElection
 from barnabas.controller.partition_alteration import PartitionAlteration
 from barnabas.controller.partition_creation import PartitionCreation
 from barnabas.controller.partition_election import PartitionElection
+from barnabas.controller.partition_reassignment import PartitionReassignment
 from barnabas.controller.topic_creation import TopicCreation
 from barnabas.controller.topic_deletion import delete_topics
 from barnabas.metadata.image.cluster import BrokerRegistration
@@ -60,6 +62,8 @@ class ReplicationControlManager:
         self._cluster = cluster
         self.election = PartitionElection(state, cluster, configs)
         self.alteration = PartitionAlteration(state, cluster, self.election)
+        self.leader_election = LeaderElection(state, cluster, self.election)
+        self.reassignment = PartitionReassignment(state, cluster, configs, self.election)
         self._creation = TopicCreation(state, config, cluster, configs, new_uuid=new_uuid, random_int=random_int)
         self._growth = PartitionCreation(state, cluster, random_int=random_int)
 

@@ -33,6 +33,7 @@ from barnabas.raft.states.follower import FollowerState
 from barnabas.raft.states.leader import LeaderState
 
 if TYPE_CHECKING:
+    from barnabas.protocol.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
     from barnabas.raft.messages import Messages
 
 __all__ = ["RaftNode"]
@@ -74,6 +75,11 @@ class RaftNode:
     @property
     def state_name(self) -> str:
         return self._quorum.state.name
+
+    def describe_quorum(self, request: DescribeQuorumRequest, version: int, now_ms: int) -> DescribeQuorumResponse:
+        from barnabas.raft.describe_quorum import describe_quorum  # Only who asks for it pays for its messages.
+
+        return describe_quorum(self._replica, request, version, now_ms)
 
     @property
     def high_watermark(self) -> int | None:

@@ -142,6 +142,7 @@ class Node:
             bootstrap=self._bootstrap_records(),
             on_appends=self.controller_service.wake,
             on_fault=lambda fault: log.error("controller fault", exc_info=fault),
+            describe_quorum=lambda request, version: self.driver.describe_quorum(request, version),
         )
         self.driver = RaftDriver(
             config=self._raft_config(),

@@ -44,6 +44,7 @@ from barnabas.storage.quorum_state_file import QuorumStateFile
 from barnabas.storage.snapshot_file import SnapshotReader
 
 if TYPE_CHECKING:
+    from barnabas.protocol.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
     from barnabas.server.raft_exchange import RaftExchange
 
 __all__ = ["MetadataLogConfig", "PendingAppend", "RaftDriver", "RaftListener"]
@@ -141,6 +142,10 @@ class RaftDriver:
     def next_offset(self) -> int:
         """The offset that the next append will start at."""
         return self.node.next_offset
+
+    def describe_quorum(self, request: DescribeQuorumRequest, version: int) -> DescribeQuorumResponse:
+        """What this replica knows of the quorum; a replica that does not lead says so in the answer."""
+        return self.node.describe_quorum(request, version, self.clock.now_ms())
 
     # --- life
 

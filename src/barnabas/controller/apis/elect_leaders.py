@@ -1,0 +1,70 @@
+"""ElectLeaders: ALTER on the cluster; an answer for each partition that is named."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.common.acl import AclOperation
+from barnabas.common.errors import ApiError, ApiException
+from barnabas.common.resource import ResourceType
+from barnabas.controller.apis.answer import require_on_cluster
+from barnabas.controller.controller_result import ControllerResult
+from barnabas.controller.leader_election import ElectionType
+from barnabas.network.api_handler import AclRule
+from barnabas.protocol.messages.elect_leaders import (
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    PartitionResult,
+    ReplicaElectionResult,
+)
+
+if TYPE_CHECKING:
+    from barnabas.controller.quorum_controller import QuorumController
+    from barnabas.coordinator.deferred import Deferred
+    from barnabas.security.authorizer.authorizer import Authorizer
+    from barnabas.security.request_context import RequestContext
+
+__all__ = ["ACL", "error_response", "handle"]
+
+ACL = (AclRule(ResourceType.CLUSTER, AclOperation.ALTER),)
+
+
+def handle(
+    controller: QuorumController, context: RequestContext, request: ElectLeadersRequest, authorizer: Authorizer
+) -> Deferred[ElectLeadersResponse]:
+    def decide() -> ControllerResult[ElectLeadersResponse]:
+        require_on_cluster(authorizer, context, AclOperation.ALTER)
+        wanted = request.topic_partitions
+        pairs = None if wanted is None else [(each.topic, each.partitions) for each in wanted]
+        result = controller.replication.leader_election.elect_leaders(ElectionType.of(request.election_type), pairs)
+        results = [
+            ReplicaElectionResult(
+                topic=topic, partition_result=[_partition_result(index, error) for index, error in partitions]
+            )
+            for topic, partitions in result.response
+        ]
+        return result.with_response(ElectLeadersResponse(replica_election_results=results))
+
+    return controller.submit(decide, lambda error: _refusal(request, error, context.api_version))
+
+
+def _refusal(request: ElectLeadersRequest, error: ApiException, version: int) -> ElectLeadersResponse:
+    response = error_response(request, error)
+    if version == 0:
+        response.error_code = 0  # It has no error of the whole.
+    return response
+
+
+def error_response(request: ElectLeadersRequest, error: ApiException) -> ElectLeadersResponse:
+    same = ApiError.of(error)
+    results = [
+        ReplicaElectionResult(
+            topic=each.topic, partition_result=[_partition_result(index, same) for index in each.partitions]
+        )
+        for each in request.topic_partitions or ()
+    ]
+    return ElectLeadersResponse(error_code=int(error.code), replica_election_results=results)
+
+
+def _partition_result(index: int, error: ApiError) -> PartitionResult:
+    return PartitionResult(partition_id=index, error_code=int(error.code), error_message=error.message)

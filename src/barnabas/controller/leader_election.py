@@ -1,0 +1,96 @@
+"""ElectLeaders: somebody asks for the preferred leaders, or for any leader of partitions that have none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import IntEnum
+from typing import NamedTuple
+
+from barnabas.common.errors import ApiError, ApiException, ErrorCode
+from barnabas.controller.cluster_control_manager import ClusterControlManager
+from barnabas.controller.controller_result import ControllerResult
+from barnabas.controller.controller_state import ControllerState
+from barnabas.controller.partition_change_builder import Election
+from barnabas.controller.partition_election import PartitionElection
+from barnabas.metadata.image.partition_registration import NO_LEADER, PartitionRegistration
+from barnabas.metadata.image.record_writer import ApiMessageAndVersion
+
+__all__ = ["ElectionOutcome", "ElectionType", "LeaderElection"]
+
+_NOT_NEEDED = ApiError(ErrorCode.ELECTION_NOT_NEEDED, "Leader election not needed for topic partition.")
+_NO_PREFERRED = ApiError(ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, "The preferred leader was not available.")
+_NOBODY = ApiError(ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, "Eligible topic partition leaders are not available.")
+
+
+class ElectionType(IntEnum):
+    PREFERRED = 0
+    UNCLEAN = 1
+
+    @classmethod
+    def of(cls, code: int) -> ElectionType:
+        """Raises INVALID_REQUEST for a code that is none."""
+        if code not in cls._value2member_map_:
+            raise ApiException(ErrorCode.INVALID_REQUEST, f"Unknown election type {code}")
+        return cls(code)
+
+
+class ElectionOutcome(NamedTuple):
+    topic: str
+    partitions: list[tuple[int, ApiError]]
+
+
+class LeaderElection:
+    def __init__(self, state: ControllerState, cluster: ClusterControlManager, election: PartitionElection) -> None:
+        self._state = state
+        self._cluster = cluster
+        self._election = election
+
+    def elect_leaders(
+        self, kind: ElectionType, wanted: Iterable[tuple[str, Iterable[int]]] | None
+    ) -> ControllerResult[list[ElectionOutcome]]:
+        """Each partition on its own. Of all partitions (None) only those are named that an election was needed for."""
+        records: list[ApiMessageAndVersion] = []
+        outcomes: list[ElectionOutcome] = []
+        if wanted is None:
+            topics = self._state.image.topics
+            for name in sorted(topics.by_name):
+                indexes = sorted(topics.by_name[name].partitions)
+                results = [(index, self._elect(name, index, kind, records)) for index in indexes]
+                outcomes.append(ElectionOutcome(name, [result for result in results if result[1] != _NOT_NEEDED]))
+        else:
+            elected: set[tuple[str, int]] = set()
+            for name, partitions_wanted in wanted:
+                partitions = []
+                for index in partitions_wanted:
+                    if (name, index) in elected:
+                        partitions.append((index, _NOT_NEEDED))
+                        continue
+                    error = self._elect(name, index, kind, records)
+                    if error == ApiError.NONE:
+                        elected.add((name, index))
+                    partitions.append((index, error))
+                outcomes.append(ElectionOutcome(name, partitions))
+        return ControllerResult(records, outcomes, is_atomic=False)
+
+    def _elect(self, name: str, index: int, kind: ElectionType, records: list[ApiMessageAndVersion]) -> ApiError:
+        topic = self._state.image.topics.get(name)
+        if topic is None:
+            return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {name}")
+        partition = topic.partitions.get(index)
+        if partition is None:
+            return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such partition as {name}-{index}")
+        if _is_well_led(partition, kind):
+            return _NOT_NEEDED
+        builder = self._election.builder_for(topic, index, partition, self._cluster.is_active)
+        builder.election = Election.UNCLEAN if kind is ElectionType.UNCLEAN else Election.PREFERRED
+        record = builder.build()
+        if record is None:
+            return _NOBODY if kind is ElectionType.UNCLEAN else _NO_PREFERRED
+        records.append(record)
+        return ApiError.NONE
+
+
+def _is_well_led(partition: PartitionRegistration, kind: ElectionType) -> bool:
+    if kind is ElectionType.UNCLEAN:
+        return partition.leader != NO_LEADER
+    return bool(partition.replicas) and partition.leader == partition.replicas[0]

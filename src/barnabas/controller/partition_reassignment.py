@@ -1,0 +1,147 @@
+"""AlterPartitionReassignments: where replicas shall be, and going back on it (KIP-455, KIP-860).
+
+While a partition is reassigned its replicas are those of before and of after; those that come are "adding", those that
+shall go are "removing". It is done when all that come are in sync (``PartitionChangeBuilder``). Another target may be
+given meanwhile: then it is worked out anew against the replicas from before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from barnabas.common.errors import ApiError, ApiException, ErrorCode
+from barnabas.common.uuid import Uuid
+from barnabas.controller.cluster_control_manager import ClusterControlManager
+from barnabas.controller.configuration_control_manager import ConfigurationControlManager
+from barnabas.controller.controller_result import ControllerResult
+from barnabas.controller.controller_state import ControllerState
+from barnabas.controller.partition_assignment import validate_manual_assignment
+from barnabas.controller.partition_change_builder import Election
+from barnabas.controller.partition_election import PartitionElection
+from barnabas.metadata.image.partition_registration import PartitionRegistration
+from barnabas.metadata.image.record_writer import ApiMessageAndVersion
+from barnabas.metadata.image.topics import TopicImage
+
+__all__ = ["PartitionReassignment"]
+
+Targets = Sequence[tuple[str, Sequence[tuple[int, Sequence[int] | None]]]]
+"""By topic the partitions with the replicas that they shall have; None goes back to those from before."""
+
+
+class PartitionReassignment:
+    def __init__(
+        self,
+        state: ControllerState,
+        cluster: ClusterControlManager,
+        configs: ConfigurationControlManager,
+        election: PartitionElection,
+    ) -> None:
+        self._state = state
+        self._cluster = cluster
+        self._configs = configs
+        self._election = election
+
+    def alter(
+        self, topics: Targets, *, may_change_factor: bool
+    ) -> ControllerResult[list[tuple[str, list[tuple[int, ApiError]]]]]:
+        """Each partition succeeds or fails on its own."""
+        records: list[ApiMessageAndVersion] = []
+        changed: set[tuple[str, int]] = set()
+        outcomes = []
+        for name, partitions in topics:
+            results = []
+            for index, replicas in partitions:
+                error = ApiError.NONE
+                try:
+                    if (name, index) in changed:
+                        raise ApiException(ErrorCode.INVALID_REQUEST, "The partition is named more than once.")
+                    record = self._alter(name, index, replicas, may_change_factor=may_change_factor)
+                    if record is not None:
+                        changed.add((name, index))
+                        records.append(record)
+                except ApiException as exception:
+                    error = ApiError.of(exception)
+                results.append((index, error))
+            outcomes.append((name, results))
+        return ControllerResult(records, outcomes, is_atomic=False)
+
+    def ongoing(
+        self, wanted: Sequence[tuple[str, Sequence[int]]] | None
+    ) -> list[tuple[str, list[tuple[int, PartitionRegistration]]]]:
+        """The partitions that are being reassigned, of those that are asked for; None asks for all."""
+        topics = self._state.committed.topics
+        if wanted is None:
+            wanted = [(name, sorted(topics.by_name[name].partitions)) for name in sorted(topics.by_name)]
+        result = []
+        for name, indexes in wanted:
+            topic = topics.get(name)
+            if topic is None:
+                continue
+            found = [
+                (index, topic.partitions[index])
+                for index in indexes
+                if index in topic.partitions and _is_ongoing(topic.partitions[index])
+            ]
+            if found:
+                result.append((name, found))
+        return result
+
+    def _alter(
+        self, name: str, index: int, replicas: Sequence[int] | None, *, may_change_factor: bool
+    ) -> ApiMessageAndVersion | None:
+        topic = self._state.image.topics.get(name)
+        if topic is None:
+            raise ApiException(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find a topic named {name}.")
+        partition = topic.partitions.get(index)
+        if partition is None:
+            raise ApiException(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find partition {name}:{index}.")
+        if replicas is None:
+            return self._cancel(topic, index, partition)
+        validate_manual_assignment(replicas, None, self._cluster)
+        before = [replica for replica in partition.replicas if replica not in partition.adding_replicas]
+        if not may_change_factor and len(before) != len(replicas):
+            raise ApiException(
+                ErrorCode.INVALID_REPLICATION_FACTOR,
+                f"The replication factor is changed from {len(before)} to {len(replicas)}",
+            )
+        removing = [replica for replica in partition.replicas if replica not in replicas]
+        builder = self._election.builder_for(topic, index, partition, self._cluster.is_active)
+        builder.target_replicas = [*replicas, *removing]
+        builder.target_directories = self._directories(partition, builder.target_replicas)
+        builder.target_adding = sorted(set(replicas) - set(before))
+        builder.target_removing = sorted(removing)
+        return builder.build()
+
+    def _cancel(self, topic: TopicImage, index: int, partition: PartitionRegistration) -> ApiMessageAndVersion | None:
+        if not _is_ongoing(partition):
+            raise ApiException(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
+        replicas = [replica for replica in partition.replicas if replica not in partition.adding_replicas]
+        isr = [replica for replica in partition.isr if replica in replicas]
+        builder = self._election.builder_for(topic, index, partition, self._cluster.is_active)
+        if not isr:
+            # Only replicas that go again are in sync: what they alone have would be lost.
+            if not self._configs.election_settings(topic.name).is_unclean_enabled:
+                raise ApiException(
+                    ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                    f"Unable to revert partition assignment for {topic.name}:{index} because it would require an "
+                    "unclean leader election.",
+                )
+            builder.election = Election.UNCLEAN
+        builder.target_isr = isr
+        builder.target_replicas = replicas
+        builder.target_directories = self._directories(partition, replicas)
+        builder.target_adding = []
+        builder.target_removing = []
+        return builder.build()
+
+    def _directories(self, partition: PartitionRegistration, replicas: Sequence[int]) -> list[Uuid]:
+        return [
+            partition.directory_of(replica)
+            if replica in partition.replicas
+            else self._cluster.directory_for_new_replica(replica)
+            for replica in replicas
+        ]
+
+
+def _is_ongoing(partition: PartitionRegistration) -> bool:
+    return bool(partition.adding_replicas or partition.removing_replicas)
