@@ -1,6 +1,7 @@
 """``python -m bench``: compare a real Kafka 4.3.1 and barnabas on this machine.
 
-``--only authorizer`` compares the authorizers, called directly and over the wire, and writes their page.
+``--only authorizer`` compares the authorizers, called directly and over the wire, and writes their page; ``--only
+wire`` measures anew only the second part of it.
 
 Rounds alternate, so that a machine that changes its speed changes it for both. Everything stays on loopback and
 stops by itself; the folders are removed at the end.
@@ -15,7 +16,7 @@ from pathlib import Path
 
 from bench.authorized_wire import measure_wire
 from bench.authorizer import measure_authorizer
-from bench.authorizer_report import write_authorizer_report
+from bench.authorizer_report import read_shapes, write_authorizer_report
 from bench.codec import measure_codec
 from bench.measurements import Figures, folder_for, measure
 from bench.report import write_report
@@ -30,14 +31,15 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3, help="rounds of each side (default 3)")
     parser.add_argument("--records", type=int, default=500_000, help="records of 1 KB in each producer run")
     parser.add_argument("--topics", type=int, default=10_000, help="one-partition topics to create")
-    parser.add_argument("--only", choices=["nodes", "codec", "authorizer"], help="leave the other parts out")
+    parser.add_argument("--only", choices=["nodes", "codec", "authorizer", "wire"], help="leave the other parts out")
     parser.add_argument("--output", type=Path, default=PROJECT / "docs" / "benchmarks")
     options = parser.parse_args()
     require_peer()
-    if options.only in (None, "authorizer"):
-        shapes, wire = measure_authorizer(), measure_wire(min(options.rounds, 2))
+    if options.only in (None, "authorizer", "wire"):
+        shapes = read_shapes(options.output) if options.only == "wire" else measure_authorizer()
+        wire = measure_wire(min(options.rounds, 2))
         print(f"written: {write_authorizer_report(options.output, shapes, wire)}", flush=True)
-    if options.only == "authorizer":
+    if options.only in ("authorizer", "wire"):
         return
     codec = {} if options.only == "nodes" else measure_codec()
     for name, value in codec.items():

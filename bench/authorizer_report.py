@@ -10,7 +10,7 @@ from typing import NamedTuple
 from bench.authorized_wire import ACL_COUNTS, QUESTIONS
 from bench.report import machine
 
-__all__ = ["write_authorizer_report"]
+__all__ = ["read_shapes", "write_authorizer_report"]
 
 Shapes = Mapping[str, Mapping[str, Mapping[str, float]]]
 """By shape, by side, by name of the figure."""
@@ -48,6 +48,12 @@ def write_authorizer_report(folder: Path, shapes: Shapes, wire: Wire | None = No
     page.write_text(_page(shapes, wire or {}))
     _plot(folder / "authorizer.png", shapes)
     return page
+
+
+def read_shapes(folder: Path) -> Shapes:
+    """What a page that was written before says of the authorizers by themselves."""
+    shapes: Shapes = json.loads((folder / "authorizer.json").read_text())["shapes"]
+    return shapes
 
 
 def _page(shapes: Shapes, wire: Wire) -> str:
