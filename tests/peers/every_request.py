@@ -9,6 +9,9 @@ from typing import Any, NamedTuple
 from barnabas.common.uuid import Uuid
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.messages import (
+    alter_client_quotas,
+    alter_configs,
+    alter_partition_reassignments,
     alter_user_scram_credentials,
     api_versions,
     create_acls,
@@ -26,8 +29,10 @@ from barnabas.protocol.messages import (
     describe_delegation_token,
     describe_groups,
     describe_log_dirs,
+    describe_quorum,
     describe_topic_partitions,
     describe_user_scram_credentials,
+    elect_leaders,
     expire_delegation_token,
     fetch,
     find_coordinator,
@@ -36,8 +41,10 @@ from barnabas.protocol.messages import (
     init_producer_id,
     join_group,
     leave_group,
+    list_config_resources,
     list_groups,
     list_offsets,
+    list_partition_reassignments,
     metadata,
     offset_commit,
     offset_delete,
@@ -48,6 +55,8 @@ from barnabas.protocol.messages import (
     sasl_authenticate,
     sasl_handshake,
     sync_group,
+    unregister_broker,
+    update_features,
 )
 from barnabas.protocol.record_batch import Record
 from barnabas.protocol.record_batch_builder import build_batch
@@ -227,6 +236,17 @@ def _incremental_alter_configs(at: Target, version: int) -> Any:
     return incremental_alter_configs.IncrementalAlterConfigsRequest(resources=resources)
 
 
+def _alter_configs(at: Target, version: int) -> Any:
+    config = alter_configs.AlterableConfig(name="max.message.bytes", value="1000000")
+    resources = [alter_configs.AlterConfigsResource(resource_type=2, resource_name=at.topic, configs=[config])]
+    return alter_configs.AlterConfigsRequest(resources=resources)
+
+
+def _list_config_resources(at: Target, version: int) -> Any:
+    types = [2, 4, 8, 16, 32] if version > 0 else []
+    return list_config_resources.ListConfigResourcesRequest(resource_types=types)
+
+
 def _offset_delete(at: Target, version: int) -> Any:
     partitions = [offset_delete.OffsetDeleteRequestPartition(partition_index=0)]
     return offset_delete.OffsetDeleteRequest(
@@ -257,6 +277,36 @@ def _api_versions(at: Target, version: int) -> Any:
     if version < 3:
         return api_versions.ApiVersionsRequest()
     return api_versions.ApiVersionsRequest(client_software_name="every-request", client_software_version="1.0")
+
+
+def _alter_client_quotas(at: Target, version: int) -> Any:
+    entry = alter_client_quotas.AlterClientQuotasRequestEntryData(
+        entity=[alter_client_quotas.EntityData(entity_type="user", entity_name="nobody-yet")],
+        ops=[alter_client_quotas.OpData(key="consumer_byte_rate", value=1e9)],
+    )
+    return alter_client_quotas.AlterClientQuotasRequest(entries=[entry], validate_only=True)
+
+
+def _alter_partition_reassignments(at: Target, version: int) -> Any:
+    partition = alter_partition_reassignments.ReassignablePartition(partition_index=0, replicas=[1])
+    topic = alter_partition_reassignments.ReassignableTopic(name=at.topic, partitions=[partition])
+    return alter_partition_reassignments.AlterPartitionReassignmentsRequest(topics=[topic])
+
+
+def _elect_leaders(at: Target, version: int) -> Any:
+    wanted = elect_leaders.TopicPartitions(topic=at.topic, partitions=[0])
+    return elect_leaders.ElectLeadersRequest(topic_partitions=[wanted])
+
+
+def _describe_quorum(at: Target, version: int) -> Any:
+    partition = describe_quorum.DescribeQuorumRequestPartitionData(partition_index=0)
+    topic = describe_quorum.DescribeQuorumRequestTopicData(topic_name="__cluster_metadata", partitions=[partition])
+    return describe_quorum.DescribeQuorumRequest(topics=[topic])
+
+
+def _update_features(at: Target, version: int) -> Any:
+    level = update_features.FeatureUpdateKey(feature="metadata.version", max_version_level=30)
+    return update_features.UpdateFeaturesRequest(feature_updates=[level])
 
 
 _MAKERS: dict[ApiKey, Callable[[Target, int], Any]] = {
@@ -296,6 +346,8 @@ _MAKERS: dict[ApiKey, Callable[[Target, int], Any]] = {
         owners=None
     ),
     ApiKey.DELETE_GROUPS: lambda at, version: delete_groups.DeleteGroupsRequest(groups_names=["no-such-group"]),
+    ApiKey.ALTER_CONFIGS: _alter_configs,
+    ApiKey.LIST_CONFIG_RESOURCES: _list_config_resources,
     ApiKey.INCREMENTAL_ALTER_CONFIGS: _incremental_alter_configs,
     ApiKey.OFFSET_DELETE: _offset_delete,
     ApiKey.DESCRIBE_CLIENT_QUOTAS: lambda at, version: describe_client_quotas.DescribeClientQuotasRequest(),
@@ -303,6 +355,15 @@ _MAKERS: dict[ApiKey, Callable[[Target, int], Any]] = {
         describe_user_scram_credentials.DescribeUserScramCredentialsRequest(users=None)
     ),
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: _alter_user_scram_credentials,
+    ApiKey.ALTER_CLIENT_QUOTAS: _alter_client_quotas,
+    ApiKey.ELECT_LEADERS: _elect_leaders,
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: _alter_partition_reassignments,
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: lambda at, version: (
+        list_partition_reassignments.ListPartitionReassignmentsRequest(topics=None)
+    ),
+    ApiKey.DESCRIBE_QUORUM: _describe_quorum,
+    ApiKey.UPDATE_FEATURES: _update_features,
+    ApiKey.UNREGISTER_BROKER: lambda at, version: unregister_broker.UnregisterBrokerRequest(broker_id=77),
     ApiKey.DESCRIBE_CLUSTER: lambda at, version: describe_cluster.DescribeClusterRequest(),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: _describe_topic_partitions,
 }
