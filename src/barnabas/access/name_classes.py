@@ -1,0 +1,151 @@
+"""Splits the endless space of names into the finitely many classes that rules can tell apart.
+
+Rules name literals and prefixes. Two names that are in no rule as literals, and whose longest prefix in use is the
+same, are treated alike by every set of these rules. So there is one class for each literal, one for each prefix
+("starts with it, and with none of the longer ones, and is none of the literals") and one for all other names. Each has
+an example, for which the authorizer can be asked as for a real request: what it answers holds for the whole class.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from itertools import count
+from string import ascii_letters
+from typing import NamedTuple
+
+from barnabas.common.acl import WILDCARD_NAME
+from barnabas.common.resource import CLUSTER_NAME, PatternType, ResourceType
+
+__all__ = ["NameClass", "NameSpace", "Pattern", "PatternTable", "does_match"]
+
+Pattern = tuple[str, int]
+"""Name and pattern type of a rule."""
+
+_EXAMPLES = ("example", "x", "0")
+
+
+class NameClass(NamedTuple):
+    """Names of one resource type that the rules in question don't tell apart."""
+
+    resource_type: int
+    name: str
+    pattern_type: int
+    """LITERAL: this name. PREFIXED: the names that begin with ``name`` and are in no narrower class."""
+    example: str
+
+    @property
+    def is_rest(self) -> bool:
+        """Whether these are the names that no pattern but the wildcard matches."""
+        return self.pattern_type == PatternType.PREFIXED and not self.name
+
+
+class PatternTable:
+    """The literals and prefixes of some rules of one resource type; the wildcard tells no names apart."""
+
+    def __init__(self, patterns: Iterable[Pattern]) -> None:
+        self.literals: set[str] = set()
+        self.prefixes: set[str] = set()
+        self.has_wildcard = False
+        for name, pattern_type in patterns:
+            if pattern_type == PatternType.PREFIXED:
+                self.prefixes.add(name)
+            elif name == WILDCARD_NAME:
+                self.has_wildcard = True
+            else:
+                self.literals.add(name)
+        self._lengths = sorted(set(map(len, self.prefixes)), reverse=True)
+
+    @cached_property
+    def sorted_literals(self) -> list[str]:
+        return sorted(self.literals)
+
+    @cached_property
+    def sorted_prefixes(self) -> list[str]:
+        return sorted(self.prefixes)
+
+    def longest_prefix(self, name: str) -> int:
+        """How long the longest prefix of the name is, -1 without any."""
+        for length in self._lengths:
+            if length <= len(name) and name[:length] in self.prefixes:
+                return length
+        return -1
+
+    def matches(self, name: str) -> bool:
+        return self.has_wildcard or name in self.literals or self.longest_prefix(name) >= 0
+
+    def may_touch(self, name: str, pattern_type: int) -> bool:
+        """Whether some name matches this pattern and one of the table's."""
+        if pattern_type == PatternType.LITERAL and name != WILDCARD_NAME:
+            return self.matches(name)
+        if pattern_type == PatternType.LITERAL:
+            return self.has_wildcard or bool(self.literals or self.prefixes)
+        return (
+            self.matches(name)
+            or any(_starting(self.sorted_literals, name))
+            or any(True for _ in _starting(self.sorted_prefixes, name))
+        )
+
+
+class NameSpace:
+    """The classes that the patterns of all ``tables`` together make of the names of a resource type."""
+
+    def __init__(self, resource_type: int, tables: Sequence[PatternTable]) -> None:
+        self.resource_type = resource_type
+        self._tables = tables
+
+    def classes(self) -> Iterator[NameClass]:
+        return self.within(WILDCARD_NAME, PatternType.LITERAL)
+
+    def within(self, name: str, pattern_type: int) -> Iterator[NameClass]:
+        """The classes of the names that a pattern matches. The pattern is one of the tables', or the wildcard."""
+        if self.resource_type == ResourceType.CLUSTER:
+            if does_match(name, pattern_type, CLUSTER_NAME):
+                yield self._literal(CLUSTER_NAME)
+            return
+        if pattern_type == PatternType.LITERAL and name != WILDCARD_NAME:
+            if name:
+                yield self._literal(name)
+            return
+        start = name if pattern_type == PatternType.PREFIXED else ""
+        literals = {literal for table in self._tables for literal in _starting(table.sorted_literals, start)}
+        for literal in sorted(literals):
+            if literal:
+                yield self._literal(literal)
+        prefixes = {prefix for table in self._tables for prefix in _starting(table.sorted_prefixes, start)} | {start}
+        for prefix in sorted(prefixes):
+            yield NameClass(self.resource_type, prefix, PatternType.PREFIXED, self._example(prefix))
+
+    def _literal(self, name: str) -> NameClass:
+        return NameClass(self.resource_type, name, PatternType.LITERAL, name)
+
+    def _example(self, prefix: str) -> str:
+        for suffix in _EXAMPLES:
+            if self._is_in_class(prefix + suffix, prefix):
+                return prefix + suffix
+        for letter in ascii_letters:
+            for number in range(3):
+                candidate = f"{prefix}{letter}{number or ''}"
+                if self._is_in_class(candidate, prefix):
+                    return candidate
+        # Patterns are finite, characters nearly are not: one of them begins no longer pattern.
+        return next(name for code in count(0x10000) if self._is_in_class(name := prefix + chr(code), prefix))
+
+    def _is_in_class(self, name: str, prefix: str) -> bool:
+        return all(name not in table.literals and table.longest_prefix(name) <= len(prefix) for table in self._tables)
+
+
+def does_match(name: str, pattern_type: int, asked: str) -> bool:
+    """Whether a rule's pattern matches a resource's name (authorizer.md A-30)."""
+    if pattern_type == PatternType.PREFIXED:
+        return asked.startswith(name)
+    return pattern_type == PatternType.LITERAL and name in (asked, WILDCARD_NAME)
+
+
+def _starting(names: Sequence[str], start: str) -> Iterator[str]:
+    """Those of sorted names that begin with ``start``."""
+    for index in range(bisect_left(names, start), len(names)):
+        if not names[index].startswith(start):
+            return
+        yield names[index]

@@ -1,0 +1,231 @@
+"""In which order rules are created and deleted, so that no access is open, or closed, that should not be.
+
+The promise: at every moment what is allowed lies between what is allowed both before and after the change, and what is
+allowed before or after it. Moments are single rules, as a node applies the rules of a request one by one.
+
+Where the default is to deny, this order always keeps it: denials first, then what allows, then away with what allowed,
+and the old denials last. Proof for one access: with new denials it can only be less than before, and what it loses is
+denied after; with the new allowing rules on top it is allowed by the old or by the new ones, and denied by neither;
+without the old ones it is less than after; without the old denials it is as after. Within each of the four the access
+goes one way only, so the order does not matter there.
+
+Where the default is to allow, the first rule on a resource shuts it for all whom this rule does not allow, and deleting
+rules does that before the last is gone. The first rule then has to allow everything that is allowed after (and the last
+one everything that was before). Two demands are left, and both ask only that something was added already:
+
+- an allowing rule that would open what is allowed neither before nor after waits for a denial that prevents it;
+- the first rule on an open resource must allow all that is allowed there after.
+
+A rule that may be added stays one that may be added, whatever is added meanwhile. So adding whatever may be added finds
+an order whenever there is one, and if it gets stuck there is none: then the rest is added denials first (too little is
+open rather than too much), and the names concerned are reported. Deleting is adding backwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from barnabas.access.name_classes import NameClass, NameSpace, PatternTable
+from barnabas.access.policy import Rule, covers
+from barnabas.access.proof import AccessRules
+from barnabas.access.rule_lookup import RuleLookup
+from barnabas.common.acl import WILDCARD_HOST, WILDCARD_PRINCIPAL, AclBinding, AclOperation, AclPermissionType
+from barnabas.security.authorizer.authorized_operations import supported_mask
+from barnabas.security.principal import Principal
+
+__all__ = ["RuleOrder", "order_rules"]
+
+_OPERATION_BITS = sum(1 << code for code in AclOperation if code > AclOperation.ALL)
+
+
+class RuleOrder(NamedTuple):
+    """Rules of one batch may be applied in any order, or all at once."""
+
+    created: tuple[tuple[AclBinding, ...], ...]
+    deleted: tuple[tuple[AclBinding, ...], ...]
+    gaps: tuple[NameClass, ...]
+    """Where no order keeps what stays allowed open all the time: between two rules some of it is closed."""
+
+
+def order_rules(before: AccessRules, after: AccessRules) -> RuleOrder:
+    """``before`` and ``after`` have the same super users and the same default."""
+    added, removed = after.bindings - before.bindings, before.bindings - after.bindings
+    if not before.allow_everyone:
+        return RuleOrder(_phases(added, denials_first=True), _phases(removed, denials_first=False), ())
+    created, gaps = _Adding(before, after, added).order()
+    deleted, more_gaps = _Adding(after, before, removed).order()
+    return RuleOrder(created, deleted[::-1], tuple(sorted({*gaps, *more_gaps})))
+
+
+def _phases(rules: Iterable[AclBinding], *, denials_first: bool) -> tuple[tuple[AclBinding, ...], ...]:
+    in_order = sorted(rules)
+    denials = tuple(rule for rule in in_order if _is_deny(rule))
+    others = tuple(rule for rule in in_order if not _is_deny(rule))
+    return tuple(batch for batch in ((denials, others) if denials_first else (others, denials)) if batch)
+
+
+def _is_deny(binding: AclBinding) -> bool:
+    return binding.permission == AclPermissionType.DENY
+
+
+class _Point(NamedTuple):
+    """A part of the space: what may be done in it is told by a mask."""
+
+    principal: str
+    host: str
+    before: int
+    after: int
+
+
+class _Area:
+    """One class of names that new rules cover."""
+
+    __slots__ = ("first", "guards", "is_untouched", "name_class", "rules")
+
+    def __init__(self, name_class: NameClass, rules: frozenset[AclBinding]) -> None:
+        self.name_class = name_class
+        self.rules = rules
+        self.is_untouched = False
+        """No rule yet, and something has to stay allowed: only one of ``first`` may come next."""
+        self.first: frozenset[AclBinding] = frozenset()
+        self.guards: list[tuple[frozenset[AclBinding], frozenset[AclBinding]]] = []
+        """Allowing rules, and the denials of which one has to be there before any of them."""
+
+
+class _Adding:
+    """Adds rules to ``start``, while ``goal`` says what will be allowed in the end."""
+
+    def __init__(self, start: AccessRules, goal: AccessRules, rules: frozenset[AclBinding]) -> None:
+        self._start, self._goal = start, goal
+        self._rules = rules
+        self._indexes = start.to_index(), goal.to_index()
+        self._everything = start.bindings | goal.bindings
+
+    def order(self) -> tuple[tuple[tuple[AclBinding, ...], ...], list[NameClass]]:
+        areas = self._areas()
+        by_rule: dict[AclBinding, list[_Area]] = {rule: [] for rule in self._rules}
+        for area in areas:
+            for rule in area.rules:
+                by_rule[rule].append(area)
+        left = sorted(self._rules)
+        batches: list[tuple[AclBinding, ...]] = []
+        gaps: list[NameClass] = []
+        while left:
+            batch = _next_batch(left, by_rule)
+            if not batch:
+                gaps += [area.name_class for area in areas if area.is_untouched]
+                batches += _phases(left, denials_first=True)
+                break
+            batches.append(batch)
+            added = frozenset(batch)
+            left = [rule for rule in left if rule not in added]
+            for area in {id(area): area for rule in batch for area in by_rule[rule]}.values():
+                area.is_untouched = False
+                area.guards = [(allowing, denials) for allowing, denials in area.guards if not denials & added]
+        return tuple(batches), gaps
+
+    def _areas(self) -> list[_Area]:
+        by_type: dict[int, list[AclBinding]] = {}
+        for binding in self._rules:
+            by_type.setdefault(binding.resource_type, []).append(binding)
+        areas: list[_Area] = []
+        for resource_type, added in by_type.items():
+            here = [binding for binding in self._everything if binding.resource_type == resource_type]
+            space = NameSpace(resource_type, [PatternTable((binding.name, binding.pattern_type) for binding in here)])
+            lookup = RuleLookup(map(Rule, here))
+            patterns = {(binding.name, binding.pattern_type) for binding in added}
+            for name_class in sorted({found for pattern in patterns for found in space.within(*pattern)}):
+                matching = [rule.binding for rule in lookup.matching(name_class.example)]
+                area = self._area(name_class, matching)
+                if area is not None:
+                    areas.append(area)
+        return areas
+
+    def _area(self, name_class: NameClass, matching: Sequence[AclBinding]) -> _Area | None:
+        """None where nothing is demanded."""
+        area = _Area(name_class, frozenset(matching) & self._rules)
+        points = self._points(name_class, matching)
+        is_open = not any(binding in self._start.bindings for binding in matching)
+        if is_open and any(point.after for point in points):
+            area.is_untouched = True
+            area.first = frozenset(rule for rule in area.rules if all(_allows(rule, point) for point in points))
+        elif not is_open:
+            denied = [binding for binding in matching if _is_deny(binding) and binding in self._start.bindings]
+            area.guards = [guard for point in points for guard in _guards(point, area.rules, denied)]
+        return area if area.is_untouched or area.guards else None
+
+    def _points(self, name_class: NameClass, matching: Sequence[AclBinding]) -> list[_Point]:
+        among = supported_mask(name_class.resource_type) | sum(
+            1 << code for code in {binding.operation for binding in matching} if code > AclOperation.ALL
+        )
+        principals = {binding.principal for binding in matching} - {WILDCARD_PRINCIPAL} - self._start.super_users
+        hosts = {binding.host for binding in matching} - {WILDCARD_HOST}
+        points = []
+        for principal in (None, *sorted(principals)):
+            kind, _, name = (principal or f"User:{_unused(principals | self._start.super_users)}").partition(":")
+            for host in (None, *sorted(hosts)):
+                before, after = (
+                    index.mask(
+                        Principal(kind, name), host or _unused(hosts), name_class.resource_type, name_class.example
+                    )
+                    & among
+                    for index in self._indexes
+                )
+                points.append(_Point(principal or WILDCARD_PRINCIPAL, host or WILDCARD_HOST, before, after))
+        return points
+
+
+def _next_batch(left: Sequence[AclBinding], by_rule: dict[AclBinding, list[_Area]]) -> tuple[AclBinding, ...]:
+    """Denials that may be added now; if there are none, other rules that may."""
+    ready = [rule for rule in left if all(_may_be_added(rule, area) for area in by_rule[rule])]
+    return tuple(rule for rule in ready if _is_deny(rule)) or tuple(ready)
+
+
+def _may_be_added(rule: AclBinding, area: _Area) -> bool:
+    if area.is_untouched and rule not in area.first:
+        return False
+    return not any(rule in allowing for allowing, _ in area.guards)
+
+
+def _guards(
+    point: _Point, rules: frozenset[AclBinding], denied: Sequence[AclBinding]
+) -> list[tuple[frozenset[AclBinding], frozenset[AclBinding]]]:
+    """What is allowed neither before nor after although a new rule allows it has to be denied by a new rule.
+
+    Unless it is ``denied`` already, by rules that stay until all new ones are there.
+    """
+    found: dict[tuple[frozenset[AclBinding], frozenset[AclBinding]], None] = {}
+    speaking = [rule for rule in rules if _concerns(rule, point)]
+    standing = [rule for rule in denied if _concerns(rule, point)]
+    never = ~(point.before | point.after)
+    for operation in range(AclOperation.ALL + 1, _OPERATION_BITS.bit_length()):
+        if not never >> operation & 1 or any(covers(rule, operation) for rule in standing):
+            continue
+        about = [rule for rule in speaking if covers(rule, operation)]
+        denials = frozenset(rule for rule in about if _is_deny(rule))
+        allowing = frozenset(about) - denials
+        if allowing and denials:
+            found[allowing, denials] = None
+    return list(found)
+
+
+def _concerns(rule: AclBinding, point: _Point) -> bool:
+    return rule.principal in (point.principal, WILDCARD_PRINCIPAL) and rule.host in (point.host, WILDCARD_HOST)
+
+
+def _allows(rule: AclBinding, point: _Point) -> bool:
+    """Whether the rule alone allows all that will be allowed."""
+    if not point.after:
+        return True
+    if _is_deny(rule) or not _concerns(rule, point):
+        return False
+    return all(covers(rule, operation) for operation in range(point.after.bit_length()) if point.after >> operation & 1)
+
+
+def _unused(taken: Iterable[str]) -> str:
+    known = set(taken)
+    name = "(other)"
+    while name in known or f"User:{name}" in known:
+        name += "'"
+    return name
