@@ -127,6 +127,11 @@ class ClientConfig:
         return str(self.values["client.id"]) or "barnabas"
 
     @property
+    def asks_controllers(self) -> bool:
+        """Whether ``bootstrap`` names controllers: only where no brokers are named, as in Kafka's admin client."""
+        return not self.values["bootstrap.servers"] and bool(self.values["bootstrap.controllers"])
+
+    @property
     def request_timeout_s(self) -> float:
         return float(self.values["request.timeout.ms"]) / 1000
 
@@ -173,6 +178,8 @@ def client_config(
         elif not _NO_EFFECT.fullmatch(name):
             near = definition.nearest_name(name)
             warnings.append(f"{source}: {name} is not a client setting" + (f"; did you mean {near}?" if near else ""))
+    if bootstrap:
+        values["bootstrap.servers"] = [part.strip() for part in bootstrap.split(",")]
     servers = bootstrap or ",".join(values["bootstrap.servers"] or values["bootstrap.controllers"] or ())
     addresses: list[Address] = []
     try:

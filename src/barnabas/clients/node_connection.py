@@ -13,7 +13,7 @@ from collections import deque
 from functools import cache
 from importlib import import_module
 from struct import Struct
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 from barnabas.clients.errors import (
     AuthenticationFailed,
@@ -34,7 +34,10 @@ if TYPE_CHECKING:
     from barnabas.clients.client_config import Address
     from barnabas.protocol.schema import Message
 
-__all__ = ["NodeConnection", "SupportedVersions"]
+__all__ = ["NodeConnection", "ResponseReader", "SupportedVersions"]
+
+ResponseReader: TypeAlias = "Callable[[bytearray, int, int], Any]"
+"""What makes an answer of a frame, the version and the place where the body begins; it may keep the frame."""
 
 _SIZE = Struct(">i")
 _RESPONSE_BYTES_MAX = 256 * 1024 * 1024
@@ -49,20 +52,20 @@ class SupportedVersions(NamedTuple):
 class _Expected:
     """An answer that is to come: how to read it, and who waits for it (nobody, once he gave up)."""
 
-    __slots__ = ("api_key", "correlation_id", "future", "response_type", "version")
+    __slots__ = ("api_key", "correlation_id", "future", "read", "version")
 
     def __init__(
         self,
         correlation_id: int,
         api_key: ApiKey,
         version: int,
-        response_type: type[Message],
+        read: ResponseReader,
         future: asyncio.Future[Any],
     ) -> None:
         self.correlation_id = correlation_id
         self.api_key = api_key
         self.version = version
-        self.response_type = response_type
+        self.read = read
         self.future = future
 
 
@@ -121,21 +124,36 @@ class NodeConnection(asyncio.BufferedProtocol):
             )
         return version
 
-    async def request(self, message: Message, *, version: int | None = None, timeout_s: float | None = None) -> Any:
+    async def request(
+        self,
+        message: Message,
+        *,
+        version: int | None = None,
+        timeout_s: float | None = None,
+        read: ResponseReader | None = None,
+    ) -> Any:
         """Send a request and give its response, whatever error code is in it.
 
-        ``version`` is chosen unless given. Raises a ClientError when there is no response.
+        ``version`` is chosen unless given. ``read`` may put off the decoding of an answer that can be very large.
+        Raises a ClientError when there is no response.
         """
         if self._log_in_again is not None:
             await self._keep_session(self._log_in_again)
-        return await self.exchange(message, version=version, timeout_s=timeout_s)
+        return await self.exchange(message, version=version, timeout_s=timeout_s, read=read)
 
-    async def exchange(self, message: Message, *, version: int | None = None, timeout_s: float | None = None) -> Any:
+    async def exchange(
+        self,
+        message: Message,
+        *,
+        version: int | None = None,
+        timeout_s: float | None = None,
+        read: ResponseReader | None = None,
+    ) -> Any:
         """A request that does not wait for a session to be renewed: what logging in is made of."""
         if version is None:
             version = self.version_of(message.API_KEY)
         await self._can_write.wait()
-        expected = self._send(message, version)
+        expected = self._send(message, version, read)
         limit = self._request_timeout_s if timeout_s is None else timeout_s
         timer = self._loop.call_later(limit, self._time_out, expected, limit)
         try:
@@ -164,7 +182,7 @@ class NodeConnection(asyncio.BufferedProtocol):
             self._end(Disconnected(f"the connection to {self.address} was closed"))
             await asyncio.wait([self._lost], timeout=1)
 
-    def _send(self, message: Message, version: int) -> _Expected:
+    def _send(self, message: Message, version: int, read: ResponseReader | None) -> _Expected:
         transport = self._transport
         if self._ended is not None or transport is None:
             raise Disconnected(f"the connection to {self.address} is closed") from self._ended
@@ -178,7 +196,11 @@ class NodeConnection(asyncio.BufferedProtocol):
         )
         body = header.encode(request_header_version(key, version)) + message.encode(version)
         expected = _Expected(
-            self._correlation_id, key, version, _response_type(type(message)), self._loop.create_future()
+            self._correlation_id,
+            key,
+            version,
+            read or _response_type(type(message)).decode,
+            self._loop.create_future(),
         )
         self._expected.append(expected)
         transport.write(_SIZE.pack(len(body)) + body)
@@ -231,7 +253,7 @@ class NodeConnection(asyncio.BufferedProtocol):
             return
         if key is ApiKey.API_VERSIONS and _is_unsupported_version(frame, position):
             version = 0  # A node that does not know our version answers in the oldest, so that we can come down.
-        response = expected.response_type.decode(frame, version, position)
+        response = expected.read(frame, version, position)
         self._expected.popleft()
         self._answer_count += 1
         if not expected.future.done():

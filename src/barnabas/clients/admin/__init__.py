@@ -1,0 +1,115 @@
+"""The public admin client: topics, configs, access rules, groups, quotas, users and the cluster, of any Kafka."""
+
+from barnabas.clients.admin.client import AdminClient
+from barnabas.clients.admin.cluster import ClusterDescription, Node
+from barnabas.clients.admin.configs import (
+    AlterConfigOp,
+    AlterConfigOpType,
+    Config,
+    ConfigEntry,
+    ConfigResource,
+    ConfigResourceType,
+    ConfigSource,
+    ConfigSynonym,
+)
+from barnabas.clients.admin.errors import (
+    AdminError,
+    ClusterAuthorizationFailed,
+    DelegationTokenNotFound,
+    GroupAuthorizationFailed,
+    GroupIdNotFound,
+    GroupNotEmpty,
+    GroupSubscribedToTopic,
+    InvalidConfig,
+    InvalidPartitions,
+    InvalidReplicationFactor,
+    InvalidRequest,
+    InvalidTopic,
+    InvalidUpdateVersion,
+    NotVisible,
+    OperationTimedOut,
+    PolicyViolation,
+    ResourceNotFound,
+    SecurityDisabled,
+    TopicAlreadyExists,
+    TopicAuthorizationFailed,
+    UnknownTopicOrPartition,
+)
+from barnabas.clients.admin.quotas import ClientQuotaEntity, ClientQuotaFilter, QuotaMatch
+from barnabas.clients.admin.results import Results
+from barnabas.clients.admin.sync_client import SyncAdminClient
+from barnabas.clients.admin.topics import (
+    CreatedTopic,
+    NewPartitions,
+    NewTopic,
+    TopicDescription,
+    TopicListing,
+    TopicPartitionInfo,
+)
+from barnabas.clients.admin.users import ScramCredentialInfo, ScramDeletion, ScramUpsertion
+from barnabas.clients.errors import ClientError, UnsupportedVersion
+from barnabas.common.acl import AclBinding, AclBindingFilter, AclOperation, AclPermissionType
+from barnabas.common.resource import PatternType, ResourceType
+from barnabas.common.scram_mechanism import ScramMechanism
+from barnabas.common.topic_partition import TopicPartition
+from barnabas.common.uuid import Uuid
+
+__all__ = [
+    "AclBinding",
+    "AclBindingFilter",
+    "AclOperation",
+    "AclPermissionType",
+    "AdminClient",
+    "AdminError",
+    "AlterConfigOp",
+    "AlterConfigOpType",
+    "ClientError",
+    "ClientQuotaEntity",
+    "ClientQuotaFilter",
+    "ClusterAuthorizationFailed",
+    "ClusterDescription",
+    "Config",
+    "ConfigEntry",
+    "ConfigResource",
+    "ConfigResourceType",
+    "ConfigSource",
+    "ConfigSynonym",
+    "CreatedTopic",
+    "DelegationTokenNotFound",
+    "GroupAuthorizationFailed",
+    "GroupIdNotFound",
+    "GroupNotEmpty",
+    "GroupSubscribedToTopic",
+    "InvalidConfig",
+    "InvalidPartitions",
+    "InvalidReplicationFactor",
+    "InvalidRequest",
+    "InvalidTopic",
+    "InvalidUpdateVersion",
+    "NewPartitions",
+    "NewTopic",
+    "Node",
+    "NotVisible",
+    "OperationTimedOut",
+    "PatternType",
+    "PolicyViolation",
+    "QuotaMatch",
+    "ResourceNotFound",
+    "ResourceType",
+    "Results",
+    "ScramCredentialInfo",
+    "ScramDeletion",
+    "ScramMechanism",
+    "ScramUpsertion",
+    "SecurityDisabled",
+    "SyncAdminClient",
+    "TopicAlreadyExists",
+    "TopicAuthorizationFailed",
+    "TopicDescription",
+    "TopicListing",
+    "TopicPartition",
+    "TopicPartitionInfo",
+    "UnknownTopicOrPartition",
+    "UnsupportedVersion",
+    "Uuid",
+]

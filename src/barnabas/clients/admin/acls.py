@@ -1,0 +1,203 @@
+"""Access rules."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from typing import Any
+
+from barnabas.clients.admin.acl_answer import AclAnswer
+from barnabas.clients.admin.errors import AdminError, admin_error
+from barnabas.clients.admin.operations import Operations, refuse_unless
+from barnabas.clients.admin.results import Results
+from barnabas.clients.admin.retry import Deadline
+from barnabas.clients.admin.routing import ANY, Target
+from barnabas.clients.errors import RemoteProtocolError
+from barnabas.common.acl import AclBinding, AclBindingFilter, AclOperation, AclPermissionType
+from barnabas.common.resource import PatternType, ResourceType
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.errors import DecodeError
+from barnabas.protocol.messages.create_acls import AclCreation, CreateAclsRequest
+from barnabas.protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
+from barnabas.protocol.messages.describe_acls import DescribeAclsRequest
+
+__all__ = ["AclOperations"]
+
+_ACLS_PER_REQUEST = 2000
+_ASKED_ONE_BY_ONE = 50
+"""More rules than this are looked for in one listing of all."""
+_ACLS_PER_SLICE = 500
+"""Read without letting others have a turn: a millisecond or two."""
+
+
+class AclOperations(Operations):
+    async def describe_acls(
+        self, acl_filter: AclBindingFilter | None = None, *, timeout_s: float | None = None
+    ) -> AsyncGenerator[AclBinding]:
+        """The rules that a filter finds; without one, all. Listings of any length leave the event loop its turns."""
+        async for rule in self._rules(acl_filter or AclBindingFilter(), self._deadline(timeout_s), ANY):
+            yield rule
+
+    async def create_acls(
+        self, bindings: Iterable[AclBinding], *, wait: bool = False, timeout_s: float | None = None
+    ) -> Results[AclBinding, None]:
+        """Add rules. One that is there already is no error."""
+        wanted = list(dict.fromkeys(bindings))
+        for binding in wanted:
+            _refuse_bad_binding(binding)
+        deadline = self._deadline(timeout_s)
+
+        async def create(part: Sequence[AclBinding]) -> Results[AclBinding, None]:
+            asked: Sequence[AclBinding] = part
+
+            def build(left: Sequence[AclBinding]) -> CreateAclsRequest:
+                nonlocal asked
+                asked = left
+                return CreateAclsRequest(creations=[_creation(each) for each in left])
+
+            return await self._items(
+                part,
+                build,
+                lambda response: (
+                    (each, _done(result, each)) for each, result in zip(asked, response.results, strict=False)
+                ),
+                deadline,
+                api=ApiKey.CREATE_ACLS,
+            )
+
+        results = await self._in_chunks(wanted, _ACLS_PER_REQUEST, create)
+        if wait and results.values:
+            await self._until_acls_are(results.values, deadline, there=True)
+        return results
+
+    async def delete_acls(
+        self, filters: Iterable[AclBindingFilter], *, wait: bool = False, timeout_s: float | None = None
+    ) -> Results[AclBindingFilter, tuple[AclBinding, ...]]:
+        """Remove the rules that filters find. The value of each filter is what it removed."""
+        wanted = list(dict.fromkeys(filters))
+        deadline = self._deadline(timeout_s)
+
+        async def delete(part: Sequence[AclBindingFilter]) -> Results[AclBindingFilter, tuple[AclBinding, ...]]:
+            asked: Sequence[AclBindingFilter] = part
+
+            def build(left: Sequence[AclBindingFilter]) -> DeleteAclsRequest:
+                nonlocal asked
+                asked = left
+                return DeleteAclsRequest(filters=[_deletion(each) for each in left])
+
+            return await self._items(
+                part,
+                build,
+                lambda response: (
+                    (each, _deleted(result, each)) for each, result in zip(asked, response.filter_results, strict=False)
+                ),
+                deadline,
+                api=ApiKey.DELETE_ACLS,
+            )
+
+        results = await self._in_chunks(wanted, _ACLS_PER_REQUEST, delete)
+        gone = dict.fromkeys(each for removed in results.values.values() for each in removed)
+        if wait and gone:
+            await self._until_acls_are(gone, deadline, there=False)
+        return results
+
+    async def _rules(
+        self, acl_filter: AclBindingFilter, deadline: Deadline, target: Target
+    ) -> AsyncGenerator[AclBinding]:
+        answer: AclAnswer = await self._call(
+            DescribeAclsRequest(
+                resource_type_filter=acl_filter.resource_type,
+                resource_name_filter=acl_filter.name,
+                pattern_type_filter=acl_filter.pattern_type,
+                principal_filter=acl_filter.principal,
+                host_filter=acl_filter.host,
+                operation=acl_filter.operation,
+                permission_type=acl_filter.permission,
+            ),
+            deadline,
+            api=ApiKey.DESCRIBE_ACLS,
+            target=target,
+            read=AclAnswer,
+        )
+        try:
+            for count, rule in enumerate(answer.rules(), start=1):
+                yield rule
+                if count % _ACLS_PER_SLICE == 0:
+                    await asyncio.sleep(0)
+        except DecodeError as error:
+            raise RemoteProtocolError(f"the answer to DescribeAcls can't be read: {error}") from error
+
+    async def _until_acls_are(self, bindings: Iterable[AclBinding], deadline: Deadline, *, there: bool) -> None:
+        wanted = set(bindings)
+
+        async def shows(target: Target) -> bool:
+            held: set[AclBinding] = set()
+            filters = [AclBindingFilter(*each) for each in wanted] if len(wanted) <= _ASKED_ONE_BY_ONE else None
+            for each in filters or [AclBindingFilter()]:
+                held.update([rule async for rule in self._rules(each, deadline, target) if rule in wanted])
+            return held == wanted if there else not held
+
+        await self._until_each_broker(shows, deadline, "adding rules" if there else "removing rules")
+
+
+def _refuse_bad_binding(binding: AclBinding) -> None:
+    """Refuse what can't be a rule; whether it makes sense is for the cluster to say."""
+    refuse_unless(binding.name, f"{binding}: a rule needs the name of a resource")
+    refuse_unless(binding.host, f"{binding}: a rule needs a host; * is any")
+    refuse_unless(":" in binding.principal, f"{binding}: a principal is written Type:name, as in User:alice")
+    refuse_unless(binding.resource_type > ResourceType.ANY, f"{binding}: a rule needs one type of resource")
+    refuse_unless(
+        binding.pattern_type in (PatternType.LITERAL, PatternType.PREFIXED),
+        f"{binding}: a rule's pattern is LITERAL or PREFIXED",
+    )
+    refuse_unless(binding.operation > AclOperation.ANY, f"{binding}: a rule needs one operation, or ALL")
+    refuse_unless(
+        binding.permission in (AclPermissionType.ALLOW, AclPermissionType.DENY), f"{binding}: a rule allows or denies"
+    )
+
+
+def _creation(binding: AclBinding) -> AclCreation:
+    return AclCreation(
+        resource_type=binding.resource_type,
+        resource_name=binding.name,
+        resource_pattern_type=binding.pattern_type,
+        principal=binding.principal,
+        host=binding.host,
+        operation=binding.operation,
+        permission_type=binding.permission,
+    )
+
+
+def _deletion(acl_filter: AclBindingFilter) -> DeleteAclsFilter:
+    return DeleteAclsFilter(
+        resource_type_filter=acl_filter.resource_type,
+        resource_name_filter=acl_filter.name,
+        pattern_type_filter=acl_filter.pattern_type,
+        principal_filter=acl_filter.principal,
+        host_filter=acl_filter.host,
+        operation=acl_filter.operation,
+        permission_type=acl_filter.permission,
+    )
+
+
+def _done(result: Any, binding: AclBinding) -> AdminError | None:
+    return admin_error(result.error_code, result.error_message, binding) if result.error_code else None
+
+
+def _deleted(result: Any, acl_filter: AclBindingFilter) -> tuple[AclBinding, ...] | AdminError:
+    """One rule that could not be removed fails its filter."""
+    for each in (result, *result.matching_acls):
+        if each.error_code:
+            return admin_error(each.error_code, each.error_message, acl_filter)
+    return tuple(
+        AclBinding(
+            each.resource_type,
+            each.resource_name,
+            each.pattern_type,
+            each.principal,
+            each.host,
+            each.operation,
+            each.permission_type,
+        )
+        for each in result.matching_acls
+    )

@@ -1,0 +1,102 @@
+"""The cluster itself: its nodes, and brokers that are gone for good."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from barnabas.clients.admin.operations import Operations, refuse_unless
+from barnabas.clients.admin.words import authorized_operations
+from barnabas.clients.errors import UnsupportedVersion
+from barnabas.common.acl import AclOperation
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.messages.describe_cluster import DescribeClusterRequest
+from barnabas.protocol.messages.metadata import MetadataRequest
+from barnabas.protocol.messages.unregister_broker import UnregisterBrokerRequest
+
+__all__ = ["ClusterDescription", "ClusterOperations", "Node"]
+
+_BROKERS, _CONTROLLERS = 1, 2
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    id: int
+    host: str
+    port: int
+    rack: str | None = None
+    is_fenced: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.id} ({self.host}:{self.port})"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterDescription:
+    """``nodes`` are the brokers, or with ``bootstrap.controllers`` the controllers.
+
+    A broker names some live broker as ``controller``, only controllers the real one.
+    """
+
+    cluster_id: str | None
+    nodes: tuple[Node, ...]
+    controller: Node | None
+    authorized_operations: frozenset[AclOperation] | None = None
+
+
+class ClusterOperations(Operations):
+    async def describe_cluster(
+        self,
+        *,
+        include_authorized_operations: bool = False,
+        include_fenced_brokers: bool = False,
+        timeout_s: float | None = None,
+    ) -> ClusterDescription:
+        """Fenced brokers are told from Kafka 4.0 on."""
+        deadline = self._deadline(timeout_s)
+        endpoint = _CONTROLLERS if self._config.asks_controllers else _BROKERS
+        try:
+            response = await self._call(
+                lambda version: DescribeClusterRequest(
+                    include_cluster_authorized_operations=include_authorized_operations,
+                    endpoint_type=endpoint,
+                    include_fenced_brokers=include_fenced_brokers,
+                ),
+                deadline,
+                api=ApiKey.DESCRIBE_CLUSTER,
+                at_least=2 if include_fenced_brokers else 0,
+            )
+        except UnsupportedVersion:
+            if endpoint == _CONTROLLERS or include_fenced_brokers:
+                raise
+            response = await self._call(
+                MetadataRequest(topics=[], include_cluster_authorized_operations=include_authorized_operations),
+                deadline,
+                api=ApiKey.METADATA,
+                at_least=8,
+                at_most=10,
+            )
+        return _description(response, include_authorized_operations)
+
+    async def unregister_broker(self, broker_id: int, *, timeout_s: float | None = None) -> None:
+        """Forget a broker that will not come back. Raises AdminError."""
+        refuse_unless(broker_id >= 0, f"there is no broker {broker_id}")
+        await self._call(
+            UnregisterBrokerRequest(broker_id=broker_id), self._deadline(timeout_s), api=ApiKey.UNREGISTER_BROKER
+        )
+
+
+def _description(response: Any, with_operations: bool) -> ClusterDescription:
+    nodes = tuple(sorted((_node(each) for each in response.brokers), key=lambda node: node.id))
+    return ClusterDescription(
+        response.cluster_id,
+        nodes,
+        next((node for node in nodes if node.id == response.controller_id), None),
+        authorized_operations(response.cluster_authorized_operations) if with_operations else None,
+    )
+
+
+def _node(each: Any) -> Node:
+    """From an answer to DescribeCluster, or to Metadata."""
+    node_id = each.broker_id if hasattr(each, "broker_id") else each.node_id
+    return Node(node_id, each.host, each.port, each.rack, getattr(each, "is_fenced", False))

@@ -1,0 +1,319 @@
+"""What all admin operations are made of: one request, tried again where that is right, and requests about many items.
+
+A request goes out again when the node could not be reached or hung up, or says that it is not its turn (another
+coordinator, leader or controller), or that we are too fast; with pauses, until the deadline. A request that must not
+reach the cluster twice says so (``repeatable=False``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from barnabas.clients.admin.errors import AdminError, NotVisible, OperationTimedOut, admin_error
+from barnabas.clients.admin.results import Results
+from barnabas.clients.admin.retry import RETRIED, Backoff, Deadline
+from barnabas.clients.admin.routing import ANY, CONTROLLER, Connection, Router, Target, broker
+from barnabas.clients.errors import ClientError, UnsupportedVersion
+from barnabas.common.error_code import ErrorCode
+from barnabas.common.errors import Transient
+from barnabas.protocol.api_keys import API_TABLE, ApiKey
+from barnabas.protocol.errors import EncodeError
+from barnabas.protocol.schema import Message
+
+if TYPE_CHECKING:
+    from barnabas.clients.client_config import ClientConfig
+    from barnabas.clients.node_connection import ResponseReader
+
+__all__ = ["Operations", "chunks", "refuse_unless"]
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+Request = Message | Callable[[int], Message]
+"""A request, or what makes it for a version."""
+Found = Iterable[tuple[K, V | AdminError]]
+Placed = tuple[dict[K, int], dict[K, AdminError]]
+
+_LAG_PAUSE_MS = (10, 200)
+
+
+class Operations:
+    """The base of every area of ``AdminClient``."""
+
+    def __init__(self, config: ClientConfig, router: Router) -> None:
+        self._config = config
+        self._router = router
+
+    def _deadline(self, timeout_s: float | None) -> Deadline:
+        if timeout_s is not None and timeout_s < 0:
+            raise ValueError(f"timeout_s must not be negative: {timeout_s}")
+        return Deadline(self._config.values["default.api.timeout.ms"] / 1000 if timeout_s is None else timeout_s)
+
+    def _timeout_ms(self, deadline: Deadline) -> int:
+        """How long a node may take before it answers."""
+        return max(1, int(min(deadline.remaining_s, self._config.request_timeout_s) * 1000))
+
+    async def _call(
+        self,
+        request: Request,
+        deadline: Deadline,
+        *,
+        api: ApiKey,
+        target: Target = ANY,
+        at_least: int = 0,
+        at_most: int = 32767,
+        repeatable: bool = True,
+        read: ResponseReader | None = None,
+        settle: Callable[[Any], AdminError | None] | None = None,
+        retried: Collection[ErrorCode] = RETRIED,
+    ) -> Any:
+        """The response. Raises its error if it has one, or a ClientError.
+
+        ``settle`` looks into the response and gives the error because of which to ask again.
+        """
+        backoff = self._backoff()
+        problem: Exception
+        while True:
+            sent = False
+            throttled_s = 0.0
+            try:
+                async with asyncio.timeout_at(deadline.at):
+                    connection = await self._router.connection(target)
+                    version = version_for(connection, api, at_least, at_most)
+                    message = request if isinstance(request, Message) else request(version)
+                    sent = True
+                    response = await self._send(connection, message, version, deadline, read)
+                error = self._refusal(response) or (settle(response) if settle is not None else None)
+                if error is None:
+                    return response
+                if error.code not in retried:
+                    raise error
+                problem = error
+                target = self._moved(target, error)
+                if error.code == ErrorCode.THROTTLING_QUOTA_EXCEEDED:
+                    throttled_s = response.throttle_time_ms / 1000
+            except TimeoutError as timeout:
+                raise OperationTimedOut(self._too_late(api, deadline)) from timeout
+            except ClientError as failure:
+                if not isinstance(failure, Transient) or (sent and not repeatable):
+                    raise
+                problem = failure
+                self._router.is_stale()
+            if not await backoff.pause(deadline, throttled_s):
+                raise OperationTimedOut(f"{self._too_late(api, deadline)}: {problem}") from problem
+
+    async def _items(
+        self,
+        keys: Iterable[K],
+        build: Callable[[Sequence[K]], Request],
+        read: Callable[[Any], Found[K, V]],
+        deadline: Deadline,
+        *,
+        api: ApiKey,
+        target: Target = ANY,
+        at_least: int = 0,
+        at_most: int = 32767,
+        repeatable: bool = True,
+        retried: Collection[ErrorCode] = RETRIED,
+    ) -> Results[K, V]:
+        """One request about many items; those that fail for the moment are asked about again, alone."""
+        pending: dict[K, None] = dict.fromkeys(keys)
+        values: dict[K, V] = {}
+        errors: dict[K, AdminError] = {}
+        if not pending:
+            return Results(values, errors)
+
+        def settle(response: Any) -> AdminError | None:
+            again = None
+            for key, outcome in read(response):
+                if key not in pending:
+                    continue
+                if isinstance(outcome, AdminError):
+                    errors[key] = outcome
+                    if outcome.code in retried:
+                        again = outcome
+                        continue
+                else:
+                    errors.pop(key, None)
+                    values[key] = outcome
+                del pending[key]
+            return again
+
+        def request(version: int) -> Message:
+            made = build(tuple(pending))
+            return made if isinstance(made, Message) else made(version)
+
+        try:
+            await self._call(
+                request, deadline, api=api, target=target, at_least=at_least, at_most=at_most,
+                repeatable=repeatable, settle=settle, retried=retried,
+            )  # fmt: skip
+        except OperationTimedOut:
+            if not values and not errors:
+                raise
+        for key in pending:
+            errors.setdefault(key, AdminError(ErrorCode.UNKNOWN_SERVER_ERROR, "the answer does not mention it", key))
+        return Results(values, errors)
+
+    async def _in_chunks(
+        self, items: Sequence[K], size: int, ask: Callable[[Sequence[K]], Awaitable[Results[K, V]]]
+    ) -> Results[K, V]:
+        """One request after the other, none too large for a node."""
+        values: dict[K, V] = {}
+        errors: dict[K, AdminError] = {}
+        for chunk in chunks(items, size):
+            part = await ask(chunk)
+            values |= part.values
+            errors |= part.errors
+        return Results(values, errors)
+
+    async def _placed(
+        self,
+        keys: Iterable[K],
+        place: Callable[[list[K]], Awaitable[Placed[K]]],
+        ask: Callable[[Sequence[K], Target], Awaitable[Results[K, V]]],
+        deadline: Deadline,
+        *,
+        moved: Collection[ErrorCode],
+        forget: Callable[[list[K]], None] = lambda keys: None,
+    ) -> Results[K, V]:
+        """Items that live on different nodes: each node is asked about its own, all at once.
+
+        ``place`` finds the nodes; what has ``moved`` meanwhile is looked up and asked about again.
+        """
+        pending = list(dict.fromkeys(keys))
+        values: dict[K, V] = {}
+        errors: dict[K, AdminError] = {}
+        backoff = self._backoff()
+        while pending:
+            try:
+                async with asyncio.timeout_at(deadline.at):
+                    nodes, problems = await place(pending)
+            except (TimeoutError, ClientError) as error:
+                if isinstance(error, ClientError) and not isinstance(error, Transient):
+                    raise
+                if values or errors or not await backoff.pause(deadline):
+                    raise OperationTimedOut(f"nobody tells who is responsible: {error or 'no time left'}") from error
+                continue
+            errors |= problems
+            by_node: dict[int, list[K]] = {}
+            for key, node in nodes.items():
+                by_node.setdefault(node, []).append(key)
+            answers = await asyncio.gather(*(self._ask_node(ask, part, broker(node)) for node, part in by_node.items()))
+            for part in answers:
+                values |= part.values
+                errors |= part.errors
+            for key in values:
+                errors.pop(key, None)
+            pending = [key for key in pending if key in errors and errors[key].code in moved]
+            if pending:
+                forget(pending)
+                if not await backoff.pause(deadline):
+                    break
+        return Results(values, errors)
+
+    async def _ask_node(
+        self, ask: Callable[[Sequence[K], Target], Awaitable[Results[K, V]]], keys: Sequence[K], target: Target
+    ) -> Results[K, V]:
+        """A certain node that does not answer fails its own items only."""
+        if target == ANY:
+            return await ask(keys, target)
+        try:
+            return await ask(keys, target)
+        except AdminError as error:
+            return Results({}, {key: admin_error(error.code, error.message, key) for key in keys})
+        except OperationTimedOut as error:
+            return Results({}, {key: AdminError(ErrorCode.REQUEST_TIMED_OUT, str(error), key) for key in keys})
+
+    async def _until_each_broker(
+        self, shows: Callable[[Target], Awaitable[bool]], deadline: Deadline, what: str
+    ) -> None:
+        """Wait until every live broker shows a change. Raises NotVisible with the brokers that lag."""
+        lagging = set(await self._live_brokers(deadline))
+        backoff = Backoff(*_LAG_PAUSE_MS)
+        why = ""
+        while lagging:
+            for node in sorted(lagging):
+                try:
+                    async with asyncio.timeout_at(deadline.at):
+                        if await shows(broker(node)):
+                            lagging.discard(node)
+                except (TimeoutError, ClientError, AdminError) as error:
+                    why = str(error)
+            if lagging:
+                if not await backoff.pause(deadline):
+                    raise NotVisible(what, sorted(lagging), why)
+                if why:
+                    lagging &= set(await self._live_brokers(deadline))
+
+    async def _live_brokers(self, deadline: Deadline) -> list[int]:
+        backoff = self._backoff()
+        while True:
+            try:
+                async with asyncio.timeout_at(deadline.at):
+                    return await self._router.node_ids()
+            except (TimeoutError, ClientError) as error:
+                if isinstance(error, ClientError) and not isinstance(error, Transient):
+                    raise
+                if not await backoff.pause(deadline):
+                    raise OperationTimedOut(
+                        f"nobody tells which brokers are there: {error or 'no time left'}"
+                    ) from error
+
+    async def _send(
+        self, connection: Connection, message: Message, version: int, deadline: Deadline, read: ResponseReader | None
+    ) -> Any:
+        limit = min(self._config.request_timeout_s, deadline.remaining_s)
+        try:
+            return await connection.request(message, version=version, timeout_s=limit, read=read)
+        except EncodeError as error:
+            info = API_TABLE[ApiKey(message.API_KEY)]
+            if version == info.highest:
+                raise ValueError(str(error)) from error
+            offered = connection.versions[message.API_KEY]
+            raise UnsupportedVersion(
+                f"the node at {connection.address} speaks {info.name} in versions {offered.min} to {offered.max}, "
+                f"which can't express this: {error}"
+            ) from error
+
+    def _refusal(self, response: Any) -> AdminError | None:
+        """The error of the whole request."""
+        code = getattr(response, "error_code", 0)
+        return admin_error(code, getattr(response, "error_message", None)) if code else None
+
+    def _moved(self, target: Target, error: AdminError) -> Target:
+        if error.code != ErrorCode.NOT_CONTROLLER:
+            return target
+        self._router.is_stale()
+        return CONTROLLER
+
+    def _backoff(self) -> Backoff:
+        values = self._config.values
+        return Backoff(values["retry.backoff.ms"], values["retry.backoff.max.ms"])
+
+    def _too_late(self, api: ApiKey, deadline: Deadline) -> str:
+        return f"{API_TABLE[api].name} was not done in {deadline.limit_s:g} s"
+
+
+def version_for(connection: Connection, api: ApiKey, at_least: int, at_most: int) -> int:
+    """The version to speak. Raises UnsupportedVersion when the node's are too old for what is asked."""
+    version = min(connection.version_of(api), at_most)
+    if version < at_least:
+        offered = connection.versions[api]
+        raise UnsupportedVersion(
+            f"the node at {connection.address} speaks {API_TABLE[api].name} in versions {offered.min} to "
+            f"{offered.max}, and version {at_least} is needed"
+        )
+    return version
+
+
+def chunks(items: Sequence[V], size: int) -> Iterator[Sequence[V]]:
+    for start in range(0, len(items), size):
+        yield items[start : start + size]
+
+
+def refuse_unless(condition: object, problem: str) -> None:
+    """A bad argument, said before anything is sent."""
+    if not condition:
+        raise ValueError(problem)

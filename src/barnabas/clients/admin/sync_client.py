@@ -1,0 +1,143 @@
+"""The admin client for code without asyncio: the same operations, run by an event loop on a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from functools import wraps
+from types import TracebackType
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+
+from barnabas.clients.admin.client import AdminClient
+from barnabas.clients.client_config import ClientConfig, client_config, read_client_config
+
+__all__ = ["SyncAdminClient"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_BATCH = 1000
+"""Items of a stream that are handed from one thread to the other at a time."""
+
+
+def _blocking(
+    operation: Callable[Concatenate[AdminClient, P], Awaitable[R]],
+) -> Callable[Concatenate[SyncAdminClient, P], R]:
+    @wraps(operation)
+    def run(self: SyncAdminClient, /, *args: P.args, **options: P.kwargs) -> R:
+        async def done() -> R:
+            return await operation(self._admin, *args, **options)
+
+        return self._run(done())
+
+    return run
+
+
+def _streaming(
+    operation: Callable[Concatenate[AdminClient, P], AsyncGenerator[R]],
+) -> Callable[Concatenate[SyncAdminClient, P], Iterator[R]]:
+    @wraps(operation)
+    def run(self: SyncAdminClient, /, *args: P.args, **options: P.kwargs) -> Iterator[R]:
+        items = operation(self._admin, *args, **options)
+
+        async def next_batch() -> list[R]:
+            batch: list[R] = []
+            async for item in items:
+                batch.append(item)
+                if len(batch) == _BATCH:
+                    break
+            return batch
+
+        try:
+            while batch := self._run(next_batch()):
+                yield from batch
+        finally:
+            self._run(items.aclose())
+
+    return run
+
+
+class SyncAdminClient:
+    """Use it as ``with SyncAdminClient("host:9092") as admin``, or close it. Any thread may use it.
+
+    Each operation is the one of ``AdminClient``, with the same arguments and results; listings are ordinary iterators.
+    """
+
+    def __init__(
+        self,
+        bootstrap_servers: str | Sequence[str] | None = None,
+        properties: Mapping[str, str] | None = None,
+        *,
+        config: ClientConfig | None = None,
+    ) -> None:
+        if config is None:
+            servers = bootstrap_servers
+            joined = servers if servers is None or isinstance(servers, str) else ",".join(servers)
+            config = client_config(properties or {}, bootstrap=joined)
+        self._admin = AdminClient(config=config)
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="barnabas-admin", daemon=True)
+        self._thread.start()
+
+    @classmethod
+    def from_file(cls, path: str, *, bootstrap_servers: str | None = None) -> Self:
+        return cls(config=read_client_config(path, bootstrap=bootstrap_servers))
+
+    create_topics = _blocking(AdminClient.create_topics)
+    delete_topics = _blocking(AdminClient.delete_topics)
+    create_partitions = _blocking(AdminClient.create_partitions)
+    list_topics = _streaming(AdminClient.list_topics)
+    describe_topics = _blocking(AdminClient.describe_topics)
+
+    describe_configs = _blocking(AdminClient.describe_configs)
+    stream_configs = _streaming(AdminClient.stream_configs)
+    incremental_alter_configs = _blocking(AdminClient.incremental_alter_configs)
+    alter_configs = _blocking(AdminClient.alter_configs)
+    list_config_resources = _blocking(AdminClient.list_config_resources)
+
+    describe_acls = _streaming(AdminClient.describe_acls)
+    create_acls = _blocking(AdminClient.create_acls)
+    delete_acls = _blocking(AdminClient.delete_acls)
+
+    describe_cluster = _blocking(AdminClient.describe_cluster)
+    unregister_broker = _blocking(AdminClient.unregister_broker)
+
+    describe_client_quotas = _blocking(AdminClient.describe_client_quotas)
+    alter_client_quotas = _blocking(AdminClient.alter_client_quotas)
+
+    describe_user_scram_credentials = _blocking(AdminClient.describe_user_scram_credentials)
+    alter_user_scram_credentials = _blocking(AdminClient.alter_user_scram_credentials)
+
+    @property
+    def config(self) -> ClientConfig:
+        return self._admin.config
+
+    def close(self) -> None:
+        """Ends the thread. A second call does nothing."""
+        if self._loop.is_closed():
+            return
+        self._run(self._admin.close())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def _run(self, operation: Coroutine[Any, Any, R]) -> R:
+        """What the caller interrupts (Ctrl-C) is cancelled on the loop as well."""
+        if self._loop.is_closed():
+            operation.close()
+            raise RuntimeError("this admin client is closed")
+        future = asyncio.run_coroutine_threadsafe(operation, self._loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

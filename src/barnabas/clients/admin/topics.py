@@ -1,0 +1,452 @@
+"""Topics: created, grown, deleted, listed and described."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from barnabas.clients.admin.errors import AdminError, admin_error
+from barnabas.clients.admin.operations import Operations, chunks, refuse_unless
+from barnabas.clients.admin.results import Results
+from barnabas.clients.admin.retry import Deadline
+from barnabas.clients.admin.routing import ANY, Target
+from barnabas.clients.admin.words import authorized_operations
+from barnabas.clients.errors import UnsupportedVersion
+from barnabas.common.acl import AclOperation
+from barnabas.common.error_code import ErrorCode
+from barnabas.common.topic_name import topic_name_problem
+from barnabas.common.uuid import Uuid
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.messages.create_partitions import (
+    CreatePartitionsAssignment,
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+)
+from barnabas.protocol.messages.create_topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from barnabas.protocol.messages.describe_topic_partitions import (
+    Cursor,
+    DescribeTopicPartitionsRequest,
+    TopicRequest,
+)
+from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+
+__all__ = [
+    "CreatedTopic",
+    "NewPartitions",
+    "NewTopic",
+    "TopicDescription",
+    "TopicListing",
+    "TopicOperations",
+    "TopicPartitionInfo",
+]
+
+_TOPICS_PER_REQUEST = 500
+_PARTITIONS_PER_PAGE = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class NewTopic:
+    """A topic to be made. What is None is for the cluster to say (``num.partitions``, ``default.replication.factor``).
+
+    ``assignments`` are the brokers of each partition, the preferred leader first, instead of the two numbers.
+    """
+
+    name: str
+    partitions: int | None = None
+    replication_factor: int | None = None
+    configs: Mapping[str, str | None] = field(default_factory=dict)
+    assignments: Sequence[Sequence[int]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NewPartitions:
+    """A topic's new number of partitions, and the brokers of those that are added if they shall be chosen by hand."""
+
+    total: int
+    assignments: Sequence[Sequence[int]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CreatedTopic:
+    """What a topic became. Numbers and configs are None when we may not describe its configs, or the node is old."""
+
+    name: str
+    topic_id: Uuid
+    partitions: int | None
+    replication_factor: int | None
+    configs: Mapping[str, str | None] | None
+
+
+@dataclass(frozen=True, slots=True)
+class TopicListing:
+    name: str
+    topic_id: Uuid
+    is_internal: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPartitionInfo:
+    """``leader`` is None while there is none. The last two are None when the node does not tell them."""
+
+    partition: int
+    leader: int | None
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    offline_replicas: tuple[int, ...] = ()
+    leader_epoch: int | None = None
+    eligible_leader_replicas: tuple[int, ...] | None = None
+    last_known_elr: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TopicDescription:
+    name: str
+    topic_id: Uuid
+    is_internal: bool
+    partitions: tuple[TopicPartitionInfo, ...]
+    authorized_operations: frozenset[AclOperation] | None = None
+
+
+class TopicOperations(Operations):
+    async def create_topics(
+        self,
+        topics: Iterable[NewTopic],
+        *,
+        validate_only: bool = False,
+        wait: bool = False,
+        timeout_s: float | None = None,
+    ) -> Results[str, CreatedTopic]:
+        """Make topics. With ``wait`` every live broker knows them and their leaders when this returns."""
+        wanted = list(topics)
+        by_name = {topic.name: topic for topic in wanted}
+        refuse_unless(len(by_name) == len(wanted), "a topic is named twice")
+        for topic in wanted:
+            _refuse_bad_topic(topic)
+        deadline = self._deadline(timeout_s)
+
+        async def create(names: Sequence[str]) -> Results[str, CreatedTopic]:
+            return await self._items(
+                names,
+                lambda left: CreateTopicsRequest(
+                    topics=[_creatable(by_name[name]) for name in left],
+                    timeout_ms=self._timeout_ms(deadline),
+                    validate_only=validate_only,
+                ),
+                lambda response: ((each.name, _created(each)) for each in response.topics),
+                deadline,
+                api=ApiKey.CREATE_TOPICS,
+            )
+
+        results = await self._in_chunks(list(by_name), _TOPICS_PER_REQUEST, create)
+        if wait and not validate_only and results.values:
+            await self._until_topics_show(list(results.values), deadline, "creating topics")
+        return results
+
+    async def delete_topics(
+        self, topics: Iterable[str | Uuid], *, wait: bool = False, timeout_s: float | None = None
+    ) -> Results[str | Uuid, None]:
+        """Delete topics by name or id. With ``wait`` no live broker knows them any more when this returns."""
+        wanted = list(dict.fromkeys(topics))
+        refuse_unless(all(wanted), "a topic's name must not be empty")
+        deadline = self._deadline(timeout_s)
+
+        async def delete(part: Sequence[str | Uuid]) -> Results[str | Uuid, None]:
+            return await self._items(
+                part,
+                lambda left: lambda version: _deletion(left, version, self._timeout_ms(deadline)),
+                lambda response: (
+                    (_key_of(each, part), _done(each, each.name or each.topic_id)) for each in response.responses
+                ),
+                deadline,
+                api=ApiKey.DELETE_TOPICS,
+                at_least=6 if any(isinstance(each, Uuid) for each in part) else 0,
+            )
+
+        results = await self._in_chunks(wanted, _TOPICS_PER_REQUEST, delete)
+        if wait and results.values:
+            await self._until_topics_are_gone(list(results.values), deadline)
+        return results
+
+    async def create_partitions(
+        self,
+        topics: Mapping[str, NewPartitions | int],
+        *,
+        validate_only: bool = False,
+        wait: bool = False,
+        timeout_s: float | None = None,
+    ) -> Results[str, None]:
+        """Let topics grow to a number of partitions."""
+        wanted = {name: NewPartitions(new) if isinstance(new, int) else new for name, new in topics.items()}
+        for name, new in wanted.items():
+            refuse_unless(new.total > 0, f"{name}: a topic can't have {new.total} partitions")
+        deadline = self._deadline(timeout_s)
+
+        async def grow(names: Sequence[str]) -> Results[str, None]:
+            return await self._items(
+                names,
+                lambda left: CreatePartitionsRequest(
+                    topics=[_growth(name, wanted[name]) for name in left],
+                    timeout_ms=self._timeout_ms(deadline),
+                    validate_only=validate_only,
+                ),
+                lambda response: ((each.name, _done(each, each.name)) for each in response.results),
+                deadline,
+                api=ApiKey.CREATE_PARTITIONS,
+            )
+
+        results = await self._in_chunks(list(wanted), _TOPICS_PER_REQUEST, grow)
+        if wait and not validate_only and results.values:
+            counts = {name: wanted[name].total for name in results.values}
+            await self._until_topics_show(list(counts), deadline, "creating partitions", counts)
+        return results
+
+    async def list_topics(
+        self, *, include_internal: bool = False, timeout_s: float | None = None
+    ) -> AsyncGenerator[TopicListing]:
+        """All topics that we may see, by name."""
+        deadline = self._deadline(timeout_s)
+        response = await self._call(MetadataRequest(topics=None), deadline, api=ApiKey.METADATA, at_least=1)
+        for topic in sorted(response.topics, key=lambda each: each.name or ""):
+            if not topic.error_code and (include_internal or not topic.is_internal):
+                yield TopicListing(topic.name or "", topic.topic_id, topic.is_internal)
+
+    async def describe_topics(
+        self,
+        topics: Iterable[str | Uuid],
+        *,
+        include_authorized_operations: bool = False,
+        timeout_s: float | None = None,
+    ) -> Results[str | Uuid, TopicDescription]:
+        """Topics by name or id. Large ones come in pages, where the node can."""
+        wanted = list(dict.fromkeys(topics))
+        refuse_unless(all(wanted), "a topic's name must not be empty")
+        deadline = self._deadline(timeout_s)
+        names: list[str | Uuid] = [each for each in wanted if not isinstance(each, Uuid)]
+        ids: list[str | Uuid] = [each for each in wanted if isinstance(each, Uuid)]
+
+        async def by_pages(part: Sequence[str | Uuid]) -> Results[str | Uuid, TopicDescription]:
+            try:
+                return await self._describe_by_pages(
+                    [str(each) for each in part], deadline, include_authorized_operations
+                )
+            except UnsupportedVersion:
+                return await by_metadata(part)
+
+        async def by_metadata(part: Sequence[str | Uuid]) -> Results[str | Uuid, TopicDescription]:
+            return await self._describe_by_metadata(part, deadline, include_authorized_operations)
+
+        found = await self._in_chunks(names, _TOPICS_PER_REQUEST, by_pages)
+        more = await self._in_chunks(ids, _TOPICS_PER_REQUEST, by_metadata)
+        return Results(found.values | more.values, found.errors | more.errors)
+
+    async def _describe_by_pages(
+        self, names: list[str], deadline: Deadline, with_operations: bool
+    ) -> Results[str | Uuid, TopicDescription]:
+        values: dict[str | Uuid, TopicDescription] = {}
+        errors: dict[str | Uuid, AdminError] = {}
+        cursor: Any = None
+        while True:
+            response = await self._call(
+                DescribeTopicPartitionsRequest(
+                    topics=[TopicRequest(name=name) for name in sorted(names)],
+                    response_partition_limit=_PARTITIONS_PER_PAGE,
+                    cursor=cursor,
+                ),
+                deadline,
+                api=ApiKey.DESCRIBE_TOPIC_PARTITIONS,
+            )
+            for each in response.topics:
+                if each.error_code:
+                    errors[each.name] = admin_error(each.error_code, None, each.name)
+                    continue
+                page = _description(each, with_operations)
+                begun = values.get(page.name)
+                values[page.name] = page if begun is None else _joined(begun, page)
+            if response.next_cursor is None:
+                return Results(values, errors)
+            cursor = Cursor(
+                topic_name=response.next_cursor.topic_name, partition_index=response.next_cursor.partition_index
+            )
+
+    async def _describe_by_metadata(
+        self,
+        topics: Sequence[str | Uuid],
+        deadline: Deadline,
+        with_operations: bool,
+        target: Target = ANY,
+    ) -> Results[str | Uuid, TopicDescription]:
+        by_id = any(isinstance(each, Uuid) for each in topics)
+        return await self._items(
+            topics,
+            lambda left: MetadataRequest(
+                topics=[
+                    MetadataRequestTopic(topic_id=each, name=None)
+                    if isinstance(each, Uuid)
+                    else MetadataRequestTopic(name=each)
+                    for each in left
+                ],
+                allow_auto_topic_creation=False,
+                include_topic_authorized_operations=with_operations,
+            ),
+            lambda response: (
+                (
+                    topic.topic_id if by_id else topic.name,
+                    admin_error(topic.error_code, None, topic.name or topic.topic_id)
+                    if topic.error_code
+                    else _description(topic, with_operations),
+                )
+                for topic in response.topics
+            ),
+            deadline,
+            api=ApiKey.METADATA,
+            target=target,
+            at_least=12 if by_id else 4,
+            retried=(),
+        )
+
+    async def _until_topics_show(
+        self, names: Sequence[str], deadline: Deadline, what: str, counts: Mapping[str, int] | None = None
+    ) -> None:
+        async def shows(target: Target) -> bool:
+            for part in chunks(names, _TOPICS_PER_REQUEST):
+                found = await self._describe_by_metadata(part, deadline, False, target)
+                for name in part:
+                    topic = found.values.get(name)
+                    if topic is None or not topic.partitions or any(each.leader is None for each in topic.partitions):
+                        return False
+                    if counts is not None and len(topic.partitions) < counts[name]:
+                        return False
+            return True
+
+        await self._until_each_broker(shows, deadline, what)
+
+    async def _until_topics_are_gone(self, topics: Sequence[str | Uuid], deadline: Deadline) -> None:
+        gone = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
+
+        async def shows(target: Target) -> bool:
+            for part in chunks(topics, _TOPICS_PER_REQUEST):
+                for kind in (str, Uuid):
+                    some = [each for each in part if isinstance(each, kind)]
+                    if some:
+                        found = await self._describe_by_metadata(some, deadline, False, target)
+                        if any(each not in found.errors or found.errors[each].code not in gone for each in some):
+                            return False
+            return True
+
+        await self._until_each_broker(shows, deadline, "deleting topics")
+
+
+def _refuse_bad_topic(topic: NewTopic) -> None:
+    problem = topic_name_problem(topic.name)
+    refuse_unless(problem is None, f"{topic.name!r}: {problem}")
+    if topic.assignments is not None:
+        refuse_unless(
+            topic.partitions is None and topic.replication_factor is None,
+            f"{topic.name}: with assignments, numbers of partitions and replicas can't be given too",
+        )
+        refuse_unless(all(topic.assignments) and topic.assignments, f"{topic.name}: each partition needs a broker")
+    refuse_unless(topic.partitions is None or topic.partitions > 0, f"{topic.name}: partitions must be 1 or more")
+    refuse_unless(
+        topic.replication_factor is None or topic.replication_factor > 0,
+        f"{topic.name}: replication_factor must be 1 or more",
+    )
+
+
+def _creatable(topic: NewTopic) -> CreatableTopic:
+    return CreatableTopic(
+        name=topic.name,
+        num_partitions=-1 if topic.partitions is None else topic.partitions,
+        replication_factor=-1 if topic.replication_factor is None else topic.replication_factor,
+        assignments=[
+            CreatableReplicaAssignment(partition_index=index, broker_ids=list(brokers))
+            for index, brokers in enumerate(topic.assignments or ())
+        ],
+        configs=[CreatableTopicConfig(name=name, value=value) for name, value in topic.configs.items()],
+    )
+
+
+def _created(each: Any) -> CreatedTopic | AdminError:
+    if each.error_code:
+        return admin_error(each.error_code, each.error_message, each.name)
+    told = not each.topic_config_error_code and each.num_partitions >= 0
+    return CreatedTopic(
+        each.name,
+        each.topic_id,
+        each.num_partitions if told else None,
+        each.replication_factor if told else None,
+        {config.name: config.value for config in each.configs or ()} if told else None,
+    )
+
+
+def _deletion(topics: Sequence[str | Uuid], version: int, timeout_ms: int) -> DeleteTopicsRequest:
+    if version < 6:
+        return DeleteTopicsRequest(topic_names=[str(each) for each in topics], timeout_ms=timeout_ms)
+    states = [
+        DeleteTopicState(name=None, topic_id=each) if isinstance(each, Uuid) else DeleteTopicState(name=each)
+        for each in topics
+    ]
+    return DeleteTopicsRequest(topics=states, timeout_ms=timeout_ms)
+
+
+def _key_of(each: Any, asked: Sequence[str | Uuid]) -> str | Uuid:
+    """A node adds the name to an id, and the id to a name."""
+    return each.topic_id if each.topic_id in asked else each.name or ""
+
+
+def _growth(name: str, new: NewPartitions) -> CreatePartitionsTopic:
+    brokers = new.assignments
+    return CreatePartitionsTopic(
+        name=name,
+        count=new.total,
+        assignments=None
+        if brokers is None
+        else [CreatePartitionsAssignment(broker_ids=list(each)) for each in brokers],
+    )
+
+
+def _done(each: Any, item: object) -> AdminError | None:
+    return admin_error(each.error_code, each.error_message, item) if each.error_code else None
+
+
+def _description(topic: Any, with_operations: bool) -> TopicDescription:
+    return TopicDescription(
+        topic.name or "",
+        topic.topic_id,
+        topic.is_internal,
+        tuple(_partition(each) for each in sorted(topic.partitions, key=lambda each: each.partition_index)),
+        authorized_operations(topic.topic_authorized_operations) if with_operations else None,
+    )
+
+
+def _partition(each: Any) -> TopicPartitionInfo:
+    return TopicPartitionInfo(
+        each.partition_index,
+        each.leader_id if each.leader_id >= 0 else None,
+        tuple(each.replica_nodes),
+        tuple(each.isr_nodes),
+        tuple(each.offline_replicas),
+        each.leader_epoch if each.leader_epoch >= 0 else None,
+        _optional(getattr(each, "eligible_leader_replicas", None)),
+        _optional(getattr(each, "last_known_elr", None)),
+    )
+
+
+def _optional(ids: list[int] | None) -> tuple[int, ...] | None:
+    return None if ids is None else tuple(ids)
+
+
+def _joined(begun: TopicDescription, page: TopicDescription) -> TopicDescription:
+    return TopicDescription(
+        begun.name,
+        begun.topic_id,
+        begun.is_internal,
+        begun.partitions + page.partitions,
+        begun.authorized_operations,
+    )
