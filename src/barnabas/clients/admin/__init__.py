@@ -35,9 +35,23 @@ from barnabas.clients.admin.errors import (
     TopicAuthorizationFailed,
     UnknownTopicOrPartition,
 )
+from barnabas.clients.admin.features import FeatureMetadata, FeatureUpdate, UpgradeType, VersionRange
+from barnabas.clients.admin.group_member import MemberDescription
+from barnabas.clients.admin.group_offsets import OffsetAndMetadata
+from barnabas.clients.admin.groups import GroupDescription, GroupListing, GroupListings, MemberToRemove
+from barnabas.clients.admin.log_dirs import LogDirDescription, ReplicaInfo, TopicPartitionReplica
+from barnabas.clients.admin.partitions import (
+    ElectionType,
+    IsolationLevel,
+    ListedOffset,
+    OffsetSpec,
+    PartitionReassignment,
+)
+from barnabas.clients.admin.quorum import QuorumInfo, QuorumNode, RaftVoterEndpoint, ReplicaState
 from barnabas.clients.admin.quotas import ClientQuotaEntity, ClientQuotaFilter, QuotaMatch
 from barnabas.clients.admin.results import Results
 from barnabas.clients.admin.sync_client import SyncAdminClient
+from barnabas.clients.admin.tokens import DelegationToken
 from barnabas.clients.admin.topics import (
     CreatedTopic,
     NewPartitions,
@@ -45,6 +59,12 @@ from barnabas.clients.admin.topics import (
     TopicDescription,
     TopicListing,
     TopicPartitionInfo,
+)
+from barnabas.clients.admin.transactions import (
+    ProducerState,
+    TransactionDescription,
+    TransactionListing,
+    TransactionListings,
 )
 from barnabas.clients.admin.users import ScramCredentialInfo, ScramDeletion, ScramUpsertion
 from barnabas.clients.errors import ClientError, UnsupportedVersion
@@ -75,9 +95,16 @@ __all__ = [
     "ConfigSource",
     "ConfigSynonym",
     "CreatedTopic",
+    "DelegationToken",
     "DelegationTokenNotFound",
+    "ElectionType",
+    "FeatureMetadata",
+    "FeatureUpdate",
     "GroupAuthorizationFailed",
+    "GroupDescription",
     "GroupIdNotFound",
+    "GroupListing",
+    "GroupListings",
     "GroupNotEmpty",
     "GroupSubscribedToTopic",
     "InvalidConfig",
@@ -86,14 +113,28 @@ __all__ = [
     "InvalidRequest",
     "InvalidTopic",
     "InvalidUpdateVersion",
+    "IsolationLevel",
+    "ListedOffset",
+    "LogDirDescription",
+    "MemberDescription",
+    "MemberToRemove",
     "NewPartitions",
     "NewTopic",
     "Node",
     "NotVisible",
+    "OffsetAndMetadata",
+    "OffsetSpec",
     "OperationTimedOut",
+    "PartitionReassignment",
     "PatternType",
     "PolicyViolation",
+    "ProducerState",
+    "QuorumInfo",
+    "QuorumNode",
     "QuotaMatch",
+    "RaftVoterEndpoint",
+    "ReplicaInfo",
+    "ReplicaState",
     "ResourceNotFound",
     "ResourceType",
     "Results",
@@ -109,7 +150,13 @@ __all__ = [
     "TopicListing",
     "TopicPartition",
     "TopicPartitionInfo",
+    "TopicPartitionReplica",
+    "TransactionDescription",
+    "TransactionListing",
+    "TransactionListings",
     "UnknownTopicOrPartition",
     "UnsupportedVersion",
+    "UpgradeType",
     "Uuid",
+    "VersionRange",
 ]

@@ -9,9 +9,15 @@ from typing import TYPE_CHECKING, Self
 from barnabas.clients.admin.acls import AclOperations
 from barnabas.clients.admin.cluster import ClusterOperations
 from barnabas.clients.admin.configs import ConfigOperations
+from barnabas.clients.admin.features import FeatureOperations
+from barnabas.clients.admin.group_offsets import GroupOffsetOperations
+from barnabas.clients.admin.log_dirs import LogDirOperations
+from barnabas.clients.admin.quorum import QuorumOperations
 from barnabas.clients.admin.quotas import QuotaOperations
 from barnabas.clients.admin.routing import Network, Router
+from barnabas.clients.admin.tokens import TokenOperations
 from barnabas.clients.admin.topics import TopicOperations
+from barnabas.clients.admin.transactions import TransactionOperations
 from barnabas.clients.admin.users import UserOperations
 from barnabas.clients.client_config import ClientConfig, client_config, read_client_config
 
@@ -23,11 +29,17 @@ __all__ = ["AdminClient"]
 
 class AdminClient(
     TopicOperations,
+    TransactionOperations,
     ConfigOperations,
     AclOperations,
-    ClusterOperations,
+    GroupOffsetOperations,
     QuotaOperations,
     UserOperations,
+    TokenOperations,
+    ClusterOperations,
+    FeatureOperations,
+    QuorumOperations,
+    LogDirOperations,
 ):
     """Use it as ``async with AdminClient("host:9092") as admin``, or close it; it connects when it is first asked.
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from barnabas.clients.client_config import ClientConfig
     from barnabas.clients.node_connection import ResponseReader
 
-__all__ = ["Operations", "chunks", "refuse_unless"]
+__all__ = ["Operations", "Request", "chunks", "refuse_unless"]
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -206,7 +206,8 @@ class Operations:
                 errors |= part.errors
             for key in values:
                 errors.pop(key, None)
-            pending = [key for key in pending if key in errors and errors[key].code in moved]
+            again = {*moved, ErrorCode.BROKER_NOT_AVAILABLE}
+            pending = [key for key in pending if key in errors and errors[key].code in again]
             if pending:
                 forget(pending)
                 if not await backoff.pause(deadline):
@@ -225,6 +226,16 @@ class Operations:
             return Results({}, {key: admin_error(error.code, error.message, key) for key in keys})
         except OperationTimedOut as error:
             return Results({}, {key: AdminError(ErrorCode.REQUEST_TIMED_OUT, str(error), key) for key in keys})
+
+    async def _from_each(
+        self, nodes: Iterable[int], ask: Callable[[Sequence[int], Target], Awaitable[Results[int, V]]]
+    ) -> Results[int, V]:
+        """The same question for several nodes at once."""
+        answers = await asyncio.gather(*(self._ask_node(ask, [node], broker(node)) for node in nodes))
+        return Results(
+            {node: value for part in answers for node, value in part.values.items()},
+            {node: error for part in answers for node, error in part.errors.items()},
+        )
 
     async def _until_each_broker(
         self, shows: Callable[[Target], Awaitable[bool]], deadline: Deadline, what: str

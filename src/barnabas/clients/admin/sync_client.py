@@ -90,6 +90,17 @@ class SyncAdminClient:
     list_topics = _streaming(AdminClient.list_topics)
     describe_topics = _blocking(AdminClient.describe_topics)
 
+    list_offsets = _blocking(AdminClient.list_offsets)
+    delete_records = _blocking(AdminClient.delete_records)
+    elect_leaders = _blocking(AdminClient.elect_leaders)
+    alter_partition_reassignments = _blocking(AdminClient.alter_partition_reassignments)
+    list_partition_reassignments = _blocking(AdminClient.list_partition_reassignments)
+
+    describe_producers = _blocking(AdminClient.describe_producers)
+    list_transactions = _blocking(AdminClient.list_transactions)
+    describe_transactions = _blocking(AdminClient.describe_transactions)
+    abort_transaction = _blocking(AdminClient.abort_transaction)
+
     describe_configs = _blocking(AdminClient.describe_configs)
     stream_configs = _streaming(AdminClient.stream_configs)
     incremental_alter_configs = _blocking(AdminClient.incremental_alter_configs)
@@ -100,6 +111,14 @@ class SyncAdminClient:
     create_acls = _blocking(AdminClient.create_acls)
     delete_acls = _blocking(AdminClient.delete_acls)
 
+    list_groups = _blocking(AdminClient.list_groups)
+    describe_groups = _blocking(AdminClient.describe_groups)
+    delete_groups = _blocking(AdminClient.delete_groups)
+    remove_members = _blocking(AdminClient.remove_members)
+    list_group_offsets = _blocking(AdminClient.list_group_offsets)
+    alter_group_offsets = _blocking(AdminClient.alter_group_offsets)
+    delete_group_offsets = _blocking(AdminClient.delete_group_offsets)
+
     describe_cluster = _blocking(AdminClient.describe_cluster)
     unregister_broker = _blocking(AdminClient.unregister_broker)
 
@@ -108,6 +127,21 @@ class SyncAdminClient:
 
     describe_user_scram_credentials = _blocking(AdminClient.describe_user_scram_credentials)
     alter_user_scram_credentials = _blocking(AdminClient.alter_user_scram_credentials)
+
+    create_delegation_token = _blocking(AdminClient.create_delegation_token)
+    renew_delegation_token = _blocking(AdminClient.renew_delegation_token)
+    expire_delegation_token = _blocking(AdminClient.expire_delegation_token)
+    describe_delegation_tokens = _blocking(AdminClient.describe_delegation_tokens)
+
+    describe_features = _blocking(AdminClient.describe_features)
+    update_features = _blocking(AdminClient.update_features)
+
+    describe_quorum = _blocking(AdminClient.describe_quorum)
+    add_raft_voter = _blocking(AdminClient.add_raft_voter)
+    remove_raft_voter = _blocking(AdminClient.remove_raft_voter)
+
+    describe_log_dirs = _blocking(AdminClient.describe_log_dirs)
+    alter_replica_log_dirs = _blocking(AdminClient.alter_replica_log_dirs)
 
     @property
     def config(self) -> ClientConfig:

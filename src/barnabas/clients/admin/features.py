@@ -1,0 +1,118 @@
+"""Features of the cluster and the levels that are in use (``metadata.version`` ...)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+from barnabas.clients.admin.errors import AdminError, admin_error
+from barnabas.clients.admin.operations import Operations, refuse_unless
+from barnabas.clients.admin.results import Results
+from barnabas.clients.admin.retry import RETRIED
+from barnabas.common.error_code import ErrorCode
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.messages.api_versions import ApiVersionsRequest
+from barnabas.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
+
+__all__ = ["FeatureMetadata", "FeatureOperations", "FeatureUpdate", "UpgradeType", "VersionRange"]
+
+
+class UpgradeType(IntEnum):
+    UPGRADE = 1
+    SAFE_DOWNGRADE = 2
+    UNSAFE_DOWNGRADE = 3
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureUpdate:
+    """A feature's new level; 0 switches it off, which is a downgrade."""
+
+    max_version_level: int
+    upgrade_type: UpgradeType = UpgradeType.UPGRADE
+
+
+@dataclass(frozen=True, slots=True)
+class VersionRange:
+    min: int
+    max: int
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureMetadata:
+    """``finalized`` is what the cluster uses, ``supported`` what a node can. The epoch is None where it is not told."""
+
+    finalized: Mapping[str, VersionRange]
+    finalized_epoch: int | None
+    supported: Mapping[str, VersionRange]
+
+
+class FeatureOperations(Operations):
+    async def describe_features(self, *, timeout_s: float | None = None) -> FeatureMetadata:
+        response = await self._call(
+            lambda version: _versions_request(),
+            self._deadline(timeout_s),
+            api=ApiKey.API_VERSIONS,
+            at_least=3,
+        )
+        epoch = response.finalized_features_epoch
+        return FeatureMetadata(
+            {
+                each.name: VersionRange(each.min_version_level, each.max_version_level)
+                for each in response.finalized_features
+            },
+            epoch if epoch >= 0 else None,
+            {each.name: VersionRange(each.min_version, each.max_version) for each in response.supported_features},
+        )
+
+    async def update_features(
+        self,
+        updates: Mapping[str, FeatureUpdate],
+        *,
+        validate_only: bool = False,
+        timeout_s: float | None = None,
+    ) -> Results[str, None]:
+        """Change levels: all of them, or none. The error of the whole is the error of each."""
+        for name, update in updates.items():
+            refuse_unless(name, "a feature needs a name")
+            refuse_unless(
+                update.max_version_level > 0 or update.upgrade_type != UpgradeType.UPGRADE,
+                f"{name}: level {update.max_version_level} is no upgrade",
+            )
+        deadline = self._deadline(timeout_s)
+        try:
+            response = await self._call(
+                lambda version: UpdateFeaturesRequest(
+                    timeout_ms=self._timeout_ms(deadline),
+                    feature_updates=[_update(name, update, version) for name, update in updates.items()],
+                    validate_only=validate_only,
+                ),
+                deadline,
+                api=ApiKey.UPDATE_FEATURES,
+            )
+        except AdminError as error:
+            if error.code in RETRIED or error.code == ErrorCode.UNKNOWN_SERVER_ERROR:
+                raise
+            return Results({}, {name: admin_error(error.code, error.message, name) for name in updates})
+        errors = {each.feature: _error(each) for each in response.results if each.error_code}
+        return Results(dict.fromkeys(name for name in updates if name not in errors), errors)
+
+
+def _versions_request() -> ApiVersionsRequest:
+    from barnabas import __version__
+
+    return ApiVersionsRequest(client_software_name="barnabas", client_software_version=__version__)
+
+
+def _update(name: str, update: FeatureUpdate, version: int) -> FeatureUpdateKey:
+    key = FeatureUpdateKey(feature=name, max_version_level=update.max_version_level)
+    if version == 0:
+        key.allow_downgrade = update.upgrade_type != UpgradeType.UPGRADE
+    else:
+        key.upgrade_type = update.upgrade_type
+    return key
+
+
+def _error(each: Any) -> AdminError:
+    return admin_error(each.error_code, each.error_message, each.feature)

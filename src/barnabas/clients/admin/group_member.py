@@ -1,0 +1,79 @@
+"""A member of a group, as both protocols tell it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from barnabas.common.topic_partition import TopicPartition
+from barnabas.protocol.errors import DecodeError
+from barnabas.protocol.records.consumer_protocol_assignment import ConsumerProtocolAssignment
+
+__all__ = ["MemberDescription", "classic_member", "consumer_member"]
+
+_CONSUMER = "consumer"
+
+
+@dataclass(frozen=True, slots=True)
+class MemberDescription:
+    """``assignment`` is None where the group's protocol is not that of consumers, and we can't read it.
+
+    The last three are told of groups of the new protocol only.
+    """
+
+    member_id: str
+    group_instance_id: str | None
+    client_id: str
+    host: str
+    assignment: tuple[TopicPartition, ...] | None
+    target_assignment: tuple[TopicPartition, ...] | None = None
+    member_epoch: int | None = None
+    rack_id: str | None = None
+
+
+def classic_member(member: Any, protocol_type: str) -> MemberDescription:
+    return MemberDescription(
+        member.member_id,
+        member.group_instance_id,
+        member.client_id,
+        member.client_host,
+        _assignment(member.member_assignment) if protocol_type == _CONSUMER else None,
+    )
+
+
+def consumer_member(member: Any) -> MemberDescription:
+    return MemberDescription(
+        member.member_id,
+        member.instance_id,
+        member.client_id,
+        member.client_host,
+        _partitions(member.assignment),
+        _partitions(member.target_assignment),
+        member.member_epoch,
+        member.rack_id,
+    )
+
+
+def _assignment(data: bytes) -> tuple[TopicPartition, ...] | None:
+    if not data:
+        return ()  # Before the leader has assigned anything.
+    try:
+        # After the version; what later ones have is at the end and may be left unread.
+        read = ConsumerProtocolAssignment.decode(data, 0, 2)
+    except DecodeError:
+        return None
+    return tuple(
+        sorted(
+            TopicPartition(each.topic, partition) for each in read.assigned_partitions for partition in each.partitions
+        )
+    )
+
+
+def _partitions(assignment: Any) -> tuple[TopicPartition, ...]:
+    return tuple(
+        sorted(
+            TopicPartition(each.topic_name, partition)
+            for each in assignment.topic_partitions
+            for partition in each.partitions
+        )
+    )

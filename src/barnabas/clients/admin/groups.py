@@ -1,0 +1,314 @@
+"""Groups of consumers, of the classic protocol and of the one of KIP-848: listed, described, deleted, left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from barnabas.clients.admin.errors import AdminError, admin_error
+from barnabas.clients.admin.group_member import MemberDescription, classic_member, consumer_member
+from barnabas.clients.admin.operations import Operations, Request, refuse_unless
+from barnabas.clients.admin.results import Results
+from barnabas.clients.admin.retry import COORDINATOR_MOVED, RETRIED, Deadline
+from barnabas.clients.admin.routing import Target
+from barnabas.clients.admin.words import authorized_operations
+from barnabas.clients.errors import UnsupportedVersion
+from barnabas.common.acl import AclOperation
+from barnabas.common.error_code import ErrorCode
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from barnabas.protocol.messages.delete_groups import DeleteGroupsRequest
+from barnabas.protocol.messages.describe_groups import DescribeGroupsRequest
+from barnabas.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from barnabas.protocol.messages.list_groups import ListGroupsRequest
+
+__all__ = ["GROUP", "GroupDescription", "GroupListing", "GroupListings", "GroupOperations", "MemberToRemove"]
+
+GROUP = 0
+"""The kind of coordinator."""
+_NO_SUCH_GROUP = (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION)
+_DEAD = "Dead"
+V = TypeVar("V")
+
+
+@dataclass(frozen=True, slots=True)
+class GroupListing:
+    """State and type (``classic``, ``consumer``, ``share``, ``streams``) are None on nodes that don't tell them."""
+
+    group_id: str
+    protocol_type: str
+    state: str | None
+    type: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupListings:
+    """The groups by id, and the brokers that could not be asked for theirs."""
+
+    groups: tuple[GroupListing, ...]
+    errors: Mapping[int, AdminError]
+
+    def raise_for_errors(self) -> tuple[GroupListing, ...]:
+        Results({}, self.errors).raise_for_errors()
+        return self.groups
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDescription:
+    """``type`` is ``classic`` or ``consumer``; the epochs are those of a consumer group."""
+
+    group_id: str
+    type: str
+    protocol_type: str
+    state: str
+    assignor: str
+    members: tuple[MemberDescription, ...]
+    authorized_operations: frozenset[AclOperation] | None = None
+    group_epoch: int | None = None
+    assignment_epoch: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MemberToRemove:
+    """A static member by its instance, or any member by its id."""
+
+    group_instance_id: str | None = None
+    member_id: str | None = None
+
+    def __str__(self) -> str:
+        return (
+            f"instance {self.group_instance_id}" if self.group_instance_id is not None else f"member {self.member_id}"
+        )
+
+
+class GroupOperations(Operations):
+    async def list_groups(
+        self, *, states: Iterable[str] = (), types: Iterable[str] = (), timeout_s: float | None = None
+    ) -> GroupListings:
+        """The groups of every broker, or those in these states or of these types."""
+        deadline = self._deadline(timeout_s)
+        request = ListGroupsRequest(states_filter=list(states), types_filter=list(types))
+
+        async def ask(part: Sequence[int], target: Target) -> Results[int, list[GroupListing]]:
+            response = await self._call(request, deadline, api=ApiKey.LIST_GROUPS, target=target)
+            return Results({part[0]: [_listing(each) for each in response.groups]}, {})
+
+        found = await self._from_each(await self._live_brokers(deadline), ask)
+        groups = {each.group_id: each for listed in found.values.values() for each in listed}
+        return GroupListings(tuple(groups[name] for name in sorted(groups)), found.errors)
+
+    async def describe_groups(
+        self, groups: Iterable[str], *, include_authorized_operations: bool = False, timeout_s: float | None = None
+    ) -> Results[str, GroupDescription]:
+        """Groups by id. What is no consumer group of the new protocol is asked for as a classic one."""
+        deadline = self._deadline(timeout_s)
+
+        async def ask(part: Sequence[str], target: Target) -> Results[str, GroupDescription]:
+            try:
+                found = await self._consumer_groups(part, target, include_authorized_operations, deadline)
+            except UnsupportedVersion:
+                return await self._classic_groups(part, target, include_authorized_operations, deadline)
+            left = [name for name, error in found.errors.items() if error.code in _NO_SUCH_GROUP]
+            classic = await self._classic_groups(left, target, include_authorized_operations, deadline)
+            errors = {name: error for name, error in found.errors.items() if name not in left}
+            return Results(found.values | classic.values, errors | classic.errors)
+
+        return await self._at_coordinators(groups, ask, deadline)
+
+    async def delete_groups(self, groups: Iterable[str], *, timeout_s: float | None = None) -> Results[str, None]:
+        """Delete groups that have no members, and their offsets."""
+        deadline = self._deadline(timeout_s)
+
+        async def ask(part: Sequence[str], target: Target) -> Results[str, None]:
+            return await self._groups(
+                part,
+                lambda left: DeleteGroupsRequest(groups_names=list(left)),
+                lambda response: ((each.group_id, _done(each)) for each in response.results),
+                target,
+                deadline,
+                api=ApiKey.DELETE_GROUPS,
+            )
+
+        return await self._at_coordinators(groups, ask, deadline)
+
+    async def remove_members(
+        self,
+        group: str,
+        members: Iterable[MemberToRemove] | None = None,
+        *,
+        reason: str | None = None,
+        timeout_s: float | None = None,
+    ) -> Results[MemberToRemove, None]:
+        """Put members out of a classic group; without a list, all of them."""
+        deadline = self._deadline(timeout_s)
+        if members is None:
+            described = (await self.describe_groups([group], timeout_s=deadline.remaining_s))[group]
+            wanted = [MemberToRemove(each.group_instance_id, each.member_id) for each in described.members]
+        else:
+            wanted = list(dict.fromkeys(members))
+        for each in wanted:
+            refuse_unless(
+                each.group_instance_id is not None or each.member_id, f"{group}: a member needs an instance or an id"
+            )
+
+        async def ask(part: Sequence[MemberToRemove], target: Target) -> Results[MemberToRemove, None]:
+            return await self._groups(
+                part,
+                lambda left: LeaveGroupRequest(group_id=group, members=[_identity(each, reason) for each in left]),
+                lambda response: (
+                    (member, admin_error(each.error_code, None, member) if each.error_code else None)
+                    for each in response.members
+                    for member in _meant(each, part)
+                ),
+                target,
+                deadline,
+                api=ApiKey.LEAVE_GROUP,
+                at_least=3,
+            )
+
+        return await self._at_coordinator(group, wanted, ask, deadline)
+
+    async def _consumer_groups(
+        self, part: Sequence[str], target: Target, with_operations: bool, deadline: Deadline
+    ) -> Results[str, GroupDescription]:
+        return await self._groups(
+            part,
+            lambda left: ConsumerGroupDescribeRequest(
+                group_ids=list(left), include_authorized_operations=with_operations
+            ),
+            lambda response: ((each.group_id, _consumer_group(each, with_operations)) for each in response.groups),
+            target,
+            deadline,
+            api=ApiKey.CONSUMER_GROUP_DESCRIBE,
+        )
+
+    async def _classic_groups(
+        self, part: Sequence[str], target: Target, with_operations: bool, deadline: Deadline
+    ) -> Results[str, GroupDescription]:
+        return await self._groups(
+            part,
+            lambda left: DescribeGroupsRequest(groups=list(left), include_authorized_operations=with_operations),
+            lambda response: ((each.group_id, _classic_group(each, with_operations)) for each in response.groups),
+            target,
+            deadline,
+            api=ApiKey.DESCRIBE_GROUPS,
+        )
+
+    async def _groups(
+        self,
+        part: Sequence[Any],
+        build: Callable[[Sequence[Any]], Request],
+        read: Callable[[Any], Iterable[tuple[Any, V | AdminError]]],
+        target: Target,
+        deadline: Deadline,
+        *,
+        api: ApiKey,
+        at_least: int = 0,
+        at_most: int = 32767,
+    ) -> Results[Any, V]:
+        """A request to a coordinator. That it has moved is for the caller to see to."""
+        return await self._items(
+            part, build, read, deadline, api=api, target=target, at_least=at_least, at_most=at_most,
+            retried=RETRIED - COORDINATOR_MOVED,
+        )  # fmt: skip
+
+    async def _at_coordinators(
+        self, groups: Iterable[str], ask: Callable[[Sequence[str], Target], Any], deadline: Deadline
+    ) -> Results[str, Any]:
+        """Each group at its coordinator."""
+        wanted = list(dict.fromkeys(groups))
+        refuse_unless(all(wanted), "a group's id must not be empty")
+        return await self._placed(
+            wanted,
+            lambda left: self._router.coordinators(GROUP, left),
+            ask,
+            deadline,
+            moved=COORDINATOR_MOVED,
+            forget=lambda left: self._router.forget_coordinators(GROUP, left),
+        )
+
+    async def _at_coordinator(
+        self, group: str, items: Iterable[Any], ask: Callable[[Sequence[Any], Target], Any], deadline: Deadline
+    ) -> Results[Any, Any]:
+        """Items of one group at its coordinator."""
+        refuse_unless(group, "a group's id must not be empty")
+
+        async def place(left: list[Any]) -> tuple[dict[Any, int], dict[Any, AdminError]]:
+            found, errors = await self._router.coordinators(GROUP, [group])
+            if group in errors:
+                return {}, dict.fromkeys(left, errors[group])
+            return dict.fromkeys(left, found[group]), {}
+
+        return await self._placed(
+            items,
+            place,
+            ask,
+            deadline,
+            moved=COORDINATOR_MOVED,
+            forget=lambda left: self._router.forget_coordinators(GROUP, [group]),
+        )
+
+
+def _listing(each: Any) -> GroupListing:
+    return GroupListing(
+        each.group_id,
+        each.protocol_type,
+        each.group_state or None,
+        each.group_type.lower() if each.group_type else None,
+    )
+
+
+def _consumer_group(each: Any, with_operations: bool) -> GroupDescription | AdminError:
+    if each.error_code:
+        return admin_error(each.error_code, each.error_message, each.group_id)
+    return GroupDescription(
+        each.group_id,
+        "consumer",
+        "consumer",
+        each.group_state,
+        each.assignor_name,
+        tuple(consumer_member(member) for member in each.members),
+        authorized_operations(each.authorized_operations) if with_operations else None,
+        each.group_epoch,
+        each.assignment_epoch,
+    )
+
+
+def _classic_group(each: Any, with_operations: bool) -> GroupDescription | AdminError:
+    if each.error_code:
+        return admin_error(each.error_code, each.error_message, each.group_id)
+    if each.group_state == _DEAD and not each.members:
+        return admin_error(ErrorCode.GROUP_ID_NOT_FOUND, "there is no such group", each.group_id)
+    return GroupDescription(
+        each.group_id,
+        "classic",
+        each.protocol_type,
+        each.group_state,
+        each.protocol_data,
+        tuple(classic_member(member, each.protocol_type) for member in each.members),
+        authorized_operations(each.authorized_operations) if with_operations else None,
+    )
+
+
+def _identity(member: MemberToRemove, reason: str | None) -> MemberIdentity:
+    """A static member is put out by its instance, whatever id it has by now."""
+    by_instance = member.group_instance_id is not None
+    return MemberIdentity(
+        member_id="" if by_instance else member.member_id or "",
+        group_instance_id=member.group_instance_id,
+        reason=reason or "removed by an operator",
+    )
+
+
+def _meant(each: Any, members: Sequence[MemberToRemove]) -> list[MemberToRemove]:
+    return [
+        member
+        for member in members
+        if (member.group_instance_id is not None and member.group_instance_id == each.group_instance_id)
+        or (member.group_instance_id is None and member.member_id == each.member_id)
+    ]
+
+
+def _done(each: Any) -> AdminError | None:
+    return admin_error(each.error_code, None, each.group_id) if each.error_code else None

@@ -1,0 +1,153 @@
+"""The log directories of brokers, and replicas that move between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from barnabas.clients.admin.errors import AdminError, admin_error
+from barnabas.clients.admin.operations import Operations, Request, refuse_unless
+from barnabas.clients.admin.partitions import by_topic
+from barnabas.clients.admin.results import Results
+from barnabas.clients.admin.routing import Target, broker
+from barnabas.common.topic_partition import TopicPartition
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirTopic,
+)
+from barnabas.protocol.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
+
+__all__ = ["LogDirDescription", "LogDirOperations", "ReplicaInfo", "TopicPartitionReplica"]
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaInfo:
+    """A future replica is one that is on its way to this directory."""
+
+    size: int
+    offset_lag: int
+    is_future: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LogDirDescription:
+    """``error`` says why a directory is out of use. Bytes are None where they are not told (before Kafka 3.3)."""
+
+    replicas: Mapping[TopicPartition, ReplicaInfo]
+    total_bytes: int | None = None
+    usable_bytes: int | None = None
+    is_cordoned: bool = False
+    error: AdminError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPartitionReplica:
+    topic: str
+    partition: int
+    broker_id: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition} on broker {self.broker_id}"
+
+
+class LogDirOperations(Operations):
+    async def describe_log_dirs(
+        self,
+        brokers: Iterable[int] | None = None,
+        *,
+        partitions: Iterable[TopicPartition] | None = None,
+        timeout_s: float | None = None,
+    ) -> Results[int, dict[str, LogDirDescription]]:
+        """For each broker (without a list: for all) its directories by path, with the replicas that are asked for."""
+        deadline = self._deadline(timeout_s)
+        ids = await self._live_brokers(deadline) if brokers is None else list(dict.fromkeys(brokers))
+        topics = (
+            None
+            if partitions is None
+            else [
+                DescribableLogDirTopic(topic=topic, partitions=[each.partition for each in group])
+                for topic, group in by_topic(dict.fromkeys(partitions))
+            ]
+        )
+
+        async def ask(part: Sequence[int], target: Target) -> Results[int, dict[str, LogDirDescription]]:
+            response = await self._call(
+                DescribeLogDirsRequest(topics=topics), deadline, api=ApiKey.DESCRIBE_LOG_DIRS, target=target
+            )
+            return Results({part[0]: {each.log_dir: _description(each) for each in response.results}}, {})
+
+        return await self._from_each(ids, ask)
+
+    async def alter_replica_log_dirs(
+        self, moves: Mapping[TopicPartitionReplica, str], *, timeout_s: float | None = None
+    ) -> Results[TopicPartitionReplica, None]:
+        """Move replicas to another directory of their broker, or say where they go when they are made."""
+        for replica, path in moves.items():
+            refuse_unless(path.startswith("/"), f"{replica}: the path of a directory is absolute, not {path!r}")
+        deadline = self._deadline(timeout_s)
+
+        async def ask(part: Sequence[TopicPartitionReplica], target: Target) -> Results[TopicPartitionReplica, None]:
+            broker_id = part[0].broker_id
+            return await self._items(
+                part,
+                lambda left: _moves(left, moves),
+                lambda response: (
+                    (replica, _done(each, replica))
+                    for topic in response.results
+                    for each in topic.partitions
+                    for replica in [TopicPartitionReplica(topic.topic_name, each.partition_index, broker_id)]
+                ),
+                deadline,
+                api=ApiKey.ALTER_REPLICA_LOG_DIRS,
+                target=target,
+            )
+
+        values: dict[TopicPartitionReplica, None] = {}
+        errors: dict[TopicPartitionReplica, AdminError] = {}
+        for broker_id in dict.fromkeys(each.broker_id for each in moves):
+            part = [each for each in moves if each.broker_id == broker_id]
+            results = await self._ask_node(ask, part, broker(broker_id))
+            values |= results.values
+            errors |= results.errors
+        return Results(values, errors)
+
+
+def _description(each: Any) -> LogDirDescription:
+    return LogDirDescription(
+        {
+            TopicPartition(topic.name, partition.partition_index): ReplicaInfo(
+                partition.partition_size, partition.offset_lag, partition.is_future_key
+            )
+            for topic in each.topics
+            for partition in topic.partitions
+        },
+        each.total_bytes if each.total_bytes >= 0 else None,
+        each.usable_bytes if each.usable_bytes >= 0 else None,
+        each.is_cordoned,
+        admin_error(each.error_code, None, each.log_dir) if each.error_code else None,
+    )
+
+
+def _moves(replicas: Sequence[TopicPartitionReplica], moves: Mapping[TopicPartitionReplica, str]) -> Request:
+    by_path: dict[str, list[TopicPartition]] = {}
+    for each in replicas:
+        by_path.setdefault(moves[each], []).append(TopicPartition(each.topic, each.partition))
+    return AlterReplicaLogDirsRequest(
+        dirs=[
+            AlterReplicaLogDir(
+                path=path,
+                topics=[
+                    AlterReplicaLogDirTopic(name=topic, partitions=[each.partition for each in group])
+                    for topic, group in by_topic(partitions)
+                ],
+            )
+            for path, partitions in by_path.items()
+        ]
+    )
+
+
+def _done(each: Any, replica: TopicPartitionReplica) -> AdminError | None:
+    return admin_error(each.error_code, None, replica) if each.error_code else None

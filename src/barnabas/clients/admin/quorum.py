@@ -1,0 +1,141 @@
+"""The controllers' quorum: who leads, who follows how closely, and voters that come and go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from barnabas.clients.admin.errors import AdminError, admin_error
+from barnabas.clients.admin.operations import Operations, refuse_unless
+from barnabas.common.error_code import ErrorCode
+from barnabas.common.uuid import Uuid
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.messages.add_raft_voter import AddRaftVoterRequest, Listener
+from barnabas.protocol.messages.describe_quorum import (
+    DescribeQuorumRequest,
+    DescribeQuorumRequestPartitionData,
+    DescribeQuorumRequestTopicData,
+)
+from barnabas.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest
+
+__all__ = ["QuorumInfo", "QuorumNode", "QuorumOperations", "RaftVoterEndpoint", "ReplicaState"]
+
+_TOPIC = "__cluster_metadata"
+
+
+@dataclass(frozen=True, slots=True)
+class RaftVoterEndpoint:
+    listener: str
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaState:
+    """A voter or observer. Times are milliseconds since 1970, None where they are not known."""
+
+    replica_id: int
+    directory_id: Uuid
+    log_end_offset: int
+    last_fetch_timestamp_ms: int | None = None
+    last_caught_up_timestamp_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumNode:
+    id: int
+    endpoints: tuple[RaftVoterEndpoint, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumInfo:
+    leader_id: int
+    leader_epoch: int
+    high_watermark: int
+    voters: tuple[ReplicaState, ...]
+    observers: tuple[ReplicaState, ...]
+    nodes: tuple[QuorumNode, ...]
+
+
+class QuorumOperations(Operations):
+    async def describe_quorum(self, *, timeout_s: float | None = None) -> QuorumInfo:
+        partition = DescribeQuorumRequestPartitionData(partition_index=0)
+        response = await self._call(
+            DescribeQuorumRequest(topics=[DescribeQuorumRequestTopicData(topic_name=_TOPIC, partitions=[partition])]),
+            self._deadline(timeout_s),
+            api=ApiKey.DESCRIBE_QUORUM,
+            settle=_partition_error,
+        )
+        data = _partition(response)
+        return QuorumInfo(
+            data.leader_id,
+            data.leader_epoch,
+            data.high_watermark,
+            tuple(_replica(each) for each in data.current_voters),
+            tuple(_replica(each) for each in data.observers),
+            tuple(
+                QuorumNode(
+                    node.node_id, tuple(RaftVoterEndpoint(each.name, each.host, each.port) for each in node.listeners)
+                )
+                for node in response.nodes
+            ),
+        )
+
+    async def add_raft_voter(
+        self,
+        voter_id: int,
+        directory_id: Uuid,
+        endpoints: Iterable[RaftVoterEndpoint],
+        *,
+        cluster_id: str | None = None,
+        timeout_s: float | None = None,
+    ) -> None:
+        """Make an observer a voter. Raises AdminError."""
+        listeners = [Listener(name=each.listener, host=each.host, port=each.port) for each in endpoints]
+        refuse_unless(voter_id >= 0, f"there is no voter {voter_id}")
+        refuse_unless(listeners, "a voter needs an endpoint")
+        deadline = self._deadline(timeout_s)
+        await self._call(
+            AddRaftVoterRequest(
+                cluster_id=cluster_id,
+                timeout_ms=self._timeout_ms(deadline),
+                voter_id=voter_id,
+                voter_directory_id=directory_id,
+                listeners=listeners,
+            ),
+            deadline,
+            api=ApiKey.ADD_RAFT_VOTER,
+        )
+
+    async def remove_raft_voter(
+        self, voter_id: int, directory_id: Uuid, *, cluster_id: str | None = None, timeout_s: float | None = None
+    ) -> None:
+        """Raises AdminError."""
+        refuse_unless(voter_id >= 0, f"there is no voter {voter_id}")
+        await self._call(
+            RemoveRaftVoterRequest(cluster_id=cluster_id, voter_id=voter_id, voter_directory_id=directory_id),
+            self._deadline(timeout_s),
+            api=ApiKey.REMOVE_RAFT_VOTER,
+        )
+
+
+def _partition(response: Any) -> Any:
+    return next((each for topic in response.topics for each in topic.partitions), None)
+
+
+def _partition_error(response: Any) -> AdminError | None:
+    data = _partition(response)
+    if data is None:
+        return AdminError(ErrorCode.UNKNOWN_SERVER_ERROR, "the answer does not mention the metadata log")
+    return admin_error(data.error_code, data.error_message, _TOPIC) if data.error_code else None
+
+
+def _replica(each: Any) -> ReplicaState:
+    return ReplicaState(
+        each.replica_id,
+        each.replica_directory_id,
+        each.log_end_offset,
+        each.last_fetch_timestamp if each.last_fetch_timestamp >= 0 else None,
+        each.last_caught_up_timestamp if each.last_caught_up_timestamp >= 0 else None,
+    )
