@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from barnabas.broker.fetch_session import FetchSessionCache
     from barnabas.broker.group_service import GroupService
     from barnabas.broker.metadata_cache import MetadataCache
-    from barnabas.broker.ports import ControllerChannel
+    from barnabas.broker.ports import ControllerChannel, DynamicSettings
     from barnabas.broker.producer_ids import ProducerIdAllocator
     from barnabas.broker.replica_manager import ReplicaManager
     from barnabas.common.clock import Clock
@@ -39,6 +39,7 @@ class Broker:
         replicas: ReplicaManager,
         fetch_sessions: FetchSessionCache,
         controller: ControllerChannel,
+        dynamic_settings: DynamicSettings,
         producer_ids: ProducerIdAllocator,
         topic_creation: AutoTopicCreation,
         groups: GroupService,
@@ -56,6 +57,7 @@ class Broker:
         self.replicas = replicas
         self.fetch_sessions = fetch_sessions
         self.controller = controller
+        self.dynamic_settings = dynamic_settings
         self.producer_ids = producer_ids
         self.topic_creation = topic_creation
         self.groups = groups

@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from barnabas.metadata.image.configs import ConfigResource
     from barnabas.protocol.schema import Message
     from barnabas.security.request_context import RequestContext
 
-__all__ = ["ControllerChannel"]
+__all__ = ["ControllerChannel", "DynamicSettings"]
 
 
 class ControllerChannel(Protocol):
@@ -23,4 +26,18 @@ class ControllerChannel(Protocol):
 
     async def send(self, request: Message) -> Message:
         """A request of the broker's own (heartbeats, producer ids)."""
+        ...
+
+
+class DynamicSettings(Protocol):
+    """The settings of this broker, and of all, that may change while it runs."""
+
+    def current(self, resource: ConfigResource) -> Mapping[str, str]:
+        """What is set on the resource, in clear. Raises ApiException."""
+        ...
+
+    async def check(
+        self, resource: ConfigResource, changed: Mapping[str, str | None], after: Mapping[str, str]
+    ) -> None:
+        """Raise ApiException unless this node could run with ``after`` set on the resource."""
         ...

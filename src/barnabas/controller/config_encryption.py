@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.controller.controller_config import ControllerConfig
 from barnabas.controller.controller_state import ControllerState
+from barnabas.metadata.config_operations import MAX_VALUE_LENGTH
 from barnabas.metadata.features import CONFIG_ENCRYPTION
 from barnabas.metadata.image.configs import ConfigResource, ConfigResourceType, ConfigsImage
 from barnabas.metadata.image.record_writer import ApiMessageAndVersion
@@ -23,15 +24,11 @@ from barnabas.security.config_encryption import (
 )
 
 __all__ = [
-    "MAX_VALUE_LENGTH",
     "ConfigEncryption",
     "check_can_read_configs",
     "config_record",
     "reencryption_records",
 ]
-
-MAX_VALUE_LENGTH = 32_767
-"""The longest text that a record may have."""
 
 
 def config_record(resource: ConfigResource, name: str, value: str | None) -> ApiMessageAndVersion:

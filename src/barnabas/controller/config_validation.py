@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from barnabas.common.broker_config import broker_config_key
-from barnabas.common.config_def import ConfigException, ConfigType
+from barnabas.common.config_def import ConfigException
 from barnabas.common.errors import ApiException, ErrorCode
-from barnabas.common.group_config import CLIENT_METRICS_CONFIG_DEF, GROUP_CONFIG_DEF, validate_group_config
-from barnabas.common.topic_config import TOPIC_CONFIG_DEF, validate_topic_config
+from barnabas.common.group_config import CLIENT_METRICS_CONFIG_DEF, validate_group_config
+from barnabas.common.topic_config import validate_topic_config
 from barnabas.controller.controller_config import ControllerConfig
 from barnabas.controller.topic_names import validate_topic_name
 from barnabas.metadata.image.configs import ConfigResource, ConfigResourceType
@@ -18,7 +18,7 @@ from barnabas.metadata.image.configs import ConfigResource, ConfigResourceType
 if TYPE_CHECKING:
     from barnabas.controller.topic_config_resolver import TopicConfigResolver
 
-__all__ = ["is_list", "validate_configs"]
+__all__ = ["validate_configs"]
 
 _METRICS_INTERVAL_MS_MIN = 100
 _METRICS_INTERVAL_MS_MAX = 3_600_000
@@ -32,22 +32,6 @@ _METRICS_MATCH_KEYS = frozenset(
         "client_source_port",
     }
 )
-
-
-def is_list(resource_type: int, name: str) -> str | None:
-    """The built-in default text of a setting that APPEND and SUBTRACT work on; None for any other setting.
-
-    The lists of client metrics are not among them, in Kafka neither.
-    """
-    if resource_type == ConfigResourceType.TOPIC:
-        key = TOPIC_CONFIG_DEF.get(name)
-    elif resource_type == ConfigResourceType.BROKER:
-        key = broker_config_key(name)
-    else:
-        key = GROUP_CONFIG_DEF.get(name)
-    if key is None or key.type != ConfigType.LIST:
-        return None
-    return key.default_text or ""
 
 
 def validate_configs(

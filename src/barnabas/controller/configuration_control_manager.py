@@ -10,40 +10,23 @@ An unchanged value writes no record, except on brokers, where it makes them relo
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from enum import IntEnum
-from typing import NamedTuple
 
 from barnabas.common.errors import ApiError, ApiException, ErrorCode
-from barnabas.controller.config_encryption import MAX_VALUE_LENGTH, ConfigEncryption, config_record
-from barnabas.controller.config_validation import is_list, validate_configs
+from barnabas.controller.config_encryption import ConfigEncryption, config_record
+from barnabas.controller.config_validation import validate_configs
 from barnabas.controller.controller_config import ControllerConfig
 from barnabas.controller.controller_result import ControllerResult
 from barnabas.controller.controller_state import ControllerState
 from barnabas.controller.topic_config_resolver import ElectionSettings, TopicConfigResolver
+from barnabas.metadata.config_operations import ConfigOperation, changes_of, check_operations
 from barnabas.metadata.image.configs import DEFAULT_BROKER, ConfigResource, ConfigResourceType
 from barnabas.metadata.image.record_writer import ApiMessageAndVersion
 from barnabas.protocol.messages.create_topics import CreatableTopicConfig, CreatableTopicConfigs
 from barnabas.protocol.records.clear_elr_record import ClearElrRecord
 
-__all__ = ["ConfigOperation", "ConfigurationControlManager", "OpType"]
+__all__ = ["ConfigurationControlManager"]
 
 _MIN_ISR = "min.insync.replicas"
-
-
-class OpType(IntEnum):
-    SET = 0
-    DELETE = 1
-    APPEND = 2
-    SUBTRACT = 3
-
-
-class ConfigOperation(NamedTuple):
-    name: str
-    op: int
-    value: str | None
-
-    def __repr__(self) -> str:
-        return f"ConfigOperation({self.name}, {self.op})"
 
 
 class ConfigurationControlManager:
@@ -115,19 +98,9 @@ class ConfigurationControlManager:
     def _alter_incrementally(
         self, resource: ConfigResource, operations: Sequence[ConfigOperation]
     ) -> list[ApiMessageAndVersion]:
-        _validate_operations(resource, operations)
-        current = self._encryption.current(resource)
-        changed: dict[str, str | None] = {}
-        for operation in operations:
-            before = current.get(operation.name)
-            after = _applied(resource, operation, before)
-            if after is not None and len(after) > MAX_VALUE_LENGTH:
-                raise ApiException(
-                    ErrorCode.INVALID_CONFIG,
-                    f"The configuration value cannot be added because it exceeds the maximum value size of "
-                    f"{MAX_VALUE_LENGTH} bytes.",
-                )
-            changed[operation.name] = after
+        _check_type(resource)
+        check_operations(operations)
+        changed = changes_of(resource.type, operations, self._encryption.current(resource))
         return self._decide(resource, changed, policy_view=changed)
 
     def _replace(self, resource: ConfigResource, wanted: Mapping[str, str | None]) -> list[ApiMessageAndVersion]:
@@ -209,48 +182,10 @@ class ConfigurationControlManager:
         return []
 
 
-def _validate_operations(resource: ConfigResource, operations: Sequence[ConfigOperation]) -> None:
+def _check_type(resource: ConfigResource) -> None:
     """What a broker checks before it forwards; who calls the controller directly has skipped that."""
     if _known_type(resource.type) == ConfigResourceType.UNKNOWN or resource.type == ConfigResourceType.BROKER_LOGGER:
         raise ApiException(ErrorCode.INVALID_REQUEST, f"Unexpected resource type {_type_name(resource.type)}.")
-    names = [operation.name for operation in operations]
-    if len(set(names)) != len(names):
-        raise ApiException(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
-    nulls = [o.name for o in operations if o.value is None and o.op != OpType.DELETE]
-    if nulls:
-        raise ApiException(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {', '.join(nulls)}")
-    for operation in operations:
-        if operation.op not in OpType._value2member_map_:
-            raise ApiException(ErrorCode.INVALID_REQUEST, f"Unknown operations type {operation.op}")
-
-
-def _applied(resource: ConfigResource, operation: ConfigOperation, before: str | None) -> str | None:
-    if operation.op == OpType.SET:
-        return operation.value
-    if operation.op == OpType.DELETE:
-        return None
-    default = is_list(resource.type, operation.name)
-    if default is None:
-        raise ApiException(
-            ErrorCode.INVALID_CONFIG,
-            f"Can't {OpType(operation.op).name} to key {operation.name} because its type is not LIST.",
-        )
-    text = default if before is None else before
-    parts = text.split(",") if text else []
-    for part in _java_split(operation.value or ""):
-        if operation.op == OpType.APPEND and part not in parts:
-            parts.append(part)
-        elif operation.op == OpType.SUBTRACT and part in parts:
-            parts.remove(part)
-    return ",".join(parts)
-
-
-def _java_split(text: str) -> list[str]:
-    """Split on commas as Java does: empty parts at the end are dropped."""
-    parts = text.split(",")
-    while len(parts) > 1 and not parts[-1]:
-        parts.pop()
-    return parts
 
 
 def _known_type(code: int) -> ConfigResourceType:

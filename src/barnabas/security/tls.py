@@ -274,15 +274,24 @@ class ServerTls:
 
     def reload(self, settings: TlsSettings | None = None) -> None:
         """Read everything again, with other settings if given. Raises TlsError; then nothing has changed."""
+        self.prepared(settings)()
+
+    def prepared(self, settings: TlsSettings | None = None) -> Callable[[], None]:
+        """What of ``reload`` can fail, or take long; calling what it gives does the rest. Raises TlsError."""
         chosen = settings or self.settings
         seen = _fingerprint(chosen)
         material = _server_key(chosen)
         self._check_names(material)
         trusted = _server_trust(chosen)
-        self.context = _server_context(chosen, material, trusted)
-        self.settings, self._material, self._seen = chosen, material, seen
-        self.warnings = self._notes(trusted)
-        self.reload_count += 1
+        context = _server_context(chosen, material, trusted)
+
+        def take() -> None:
+            self.context = context
+            self.settings, self._material, self._seen = chosen, material, seen
+            self.warnings = self._notes(trusted)
+            self.reload_count += 1
+
+        return take
 
     def has_changed(self) -> bool:
         return _fingerprint(self.settings) != self._seen

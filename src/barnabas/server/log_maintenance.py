@@ -41,6 +41,7 @@ class LogMaintenance:
         self._clock = clock
         self._tasks: list[asyncio.Task[None]] = []
         self._cleaner: CleanerThread | None = None
+        self._changing: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         config = self._config
@@ -83,7 +84,17 @@ class LogMaintenance:
             on_cleaned=lambda stats: log.info("cleaned %s", stats),
         )
 
+    def follow(self, config: NodeConfig) -> None:
+        """Go on with changed settings of the cleaner: it begins anew with what it was cleaning."""
+        self._config = config
+        if self._cleaner is None:
+            return
+        old, self._cleaner = self._cleaner, self._make_cleaner()
+        self._changing = asyncio.get_running_loop().create_task(_replace(old, self._cleaner, self._changing))
+
     async def stop(self) -> None:
+        if self._changing is not None:
+            await self._changing
         if self._cleaner is not None:
             await asyncio.get_running_loop().run_in_executor(None, self._cleaner.stop)
         for task in self._tasks:
@@ -104,6 +115,13 @@ class LogMaintenance:
         """Directories of new partitions, one in each turn of the loop, so that answering goes first."""
         if self._replicas.without_log and self._replicas.open_some(_NEW_LOGS_AT_ONCE):
             asyncio.get_running_loop().call_soon(self._open_new)
+
+
+async def _replace(old: CleanerThread, new: CleanerThread, before: asyncio.Task[None] | None) -> None:
+    if before is not None:
+        await before
+    await asyncio.get_running_loop().run_in_executor(None, old.stop)
+    new.start()
 
 
 async def _repeat(interval_s: float, work: Callable[[], object], first: float | None) -> None:

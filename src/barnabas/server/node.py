@@ -54,6 +54,8 @@ from barnabas.server.controller_handlers import (
 from barnabas.server.controller_registration import register_controller
 from barnabas.server.controller_service import ControllerService
 from barnabas.server.descriptor_budget import descriptor_budget, raise_descriptor_limit
+from barnabas.server.dynamic_effects import CleanerEffect, ListenerEffect, ProducerIdEffect
+from barnabas.server.dynamic_settings import DynamicSettings
 from barnabas.server.in_process_channel import InProcessChannel
 from barnabas.server.listener_security import listener_security
 from barnabas.server.log_maintenance import LogMaintenance
@@ -207,6 +209,14 @@ class Node:
             metadata_offset=lambda: self.metadata.image.offset,
             controller=self.channel,
         )
+        self.maintenance = LogMaintenance(config, self.logs, self.replicas, self.clock)
+        self.dynamic_settings = DynamicSettings(
+            config,
+            configs=lambda: self.metadata.image.configs,
+            cipher=self.config_cipher,
+            effects=(CleanerEffect(self.maintenance), ProducerIdEffect(self.logs, settings)),
+        )
+        self.loader.install(self.dynamic_settings)
         self.broker = Broker(
             broker_id=config.node_id,
             cluster_id=self.identity.cluster_id,
@@ -223,6 +233,7 @@ class Node:
                 new_session_id=lambda: random.randint(1, 2**31 - 1),
             ),
             controller=self.channel,
+            dynamic_settings=self.dynamic_settings,
             producer_ids=ProducerIdAllocator(
                 broker_id=config.node_id,
                 broker_epoch=lambda: self.lifecycle.broker_epoch,
@@ -233,7 +244,6 @@ class Node:
             clock=self.clock,
             token_hmacs=token_hmacs,
         )
-        self.maintenance = LogMaintenance(config, self.logs, self.replicas, self.clock)
         self.metrics = MetricsEndpoint(self)
 
     def _build_audit(self) -> AccessAuditService | None:
@@ -411,6 +421,8 @@ class Node:
             await listener.bind(endpoint.host, endpoint.port, self.config.socket_listen_backlog_size)
         except OSError as error:
             raise OSError(error.errno, f"{endpoint}: {error.strerror or error}") from error
+        if security is not None and endpoint in self.config.broker_listeners:
+            self.dynamic_settings.add_effect(ListenerEffect(security))
         self.authorization.guard(listener, dispatcher)
         self.listeners[endpoint.listener] = listener
 

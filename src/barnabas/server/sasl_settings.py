@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from barnabas.security.sasl.sasl_server import SaslServer
     from barnabas.server.listener_security import GivenSettings
 
-__all__ = ["MECHANISMS", "SaslSettings", "sasl_listener", "sasl_problems"]
+__all__ = ["MECHANISMS", "SaslSettings", "plain_mechanism", "sasl_listener", "sasl_problems"]
 
 log = logging.getLogger(__name__)
 
@@ -209,6 +209,14 @@ def _mechanism(
     else:
         make_server = _scram(mechanism, credentials, clock)
     return SaslMechanism(make_server, settings.number("connections.max.reauth.ms", mechanism))
+
+
+def plain_mechanism(given: GivenSettings, listener: str) -> SaslMechanism:
+    """PLAIN with the users of its JAAS line, which has no problems."""
+    from barnabas.security.sasl.sasl_listener import SaslMechanism
+
+    settings = SaslSettings(given, listener)
+    return SaslMechanism(_plain(settings), settings.number("connections.max.reauth.ms", "PLAIN"))
 
 
 def _warn_about_tokens(settings: SaslSettings) -> None:

@@ -12,14 +12,23 @@ from enum import Enum
 from functools import cache
 from typing import NamedTuple
 
-from barnabas.common.broker_config import BROKER_CONFIG_DEF, listener_base_name
+from barnabas.common.broker_config import (
+    BROKER_CONFIG_DEF,
+    DYNAMIC_QUOTA_CONFIG_DEF,
+    broker_config_key,
+    listener_base_name,
+)
+from barnabas.common.config_def import READ_ONLY
 from barnabas.common.topic_config import TOPIC_SYNONYMS
+from barnabas.security.tls_settings import TLS_SETTINGS
 
 __all__ = [
     "REMOVED_SETTINGS",
     "TOPIC_SETTINGS_WITHOUT_EFFECT",
+    "DynamicSupport",
     "Support",
     "SupportState",
+    "dynamic_support_of",
     "removed_setting",
     "support_of",
 ]
@@ -350,6 +359,47 @@ def support_of(name: str) -> Support:
             return Support(SupportState.REFUSED, reason, also_allowed)
     # A setting that nobody has thought about is not one that works.
     return Support(SupportState.REFUSED, "It is not there yet.")
+
+
+class DynamicSupport(NamedTuple):
+    """What a changed value of a setting does in a running node."""
+
+    state: SupportState
+    reason: str = ""
+    is_for_listeners_only: bool = False
+    """Nothing follows it unless it is given for a listener."""
+
+
+# Settings of a broker, beside the defaults of topics, that are followed while the node runs.
+_FOLLOWED = frozenset(
+    (
+        "log.cleaner.backoff.ms",
+        "log.cleaner.dedupe.buffer.size",
+        "log.cleaner.io.buffer.load.factor",
+        "log.cleaner.io.max.bytes.per.second",
+        "producer.id.expiration.ms",
+    )
+)
+_FOLLOWED_PER_LISTENER = frozenset((*TLS_SETTINGS, "sasl.jaas.config"))
+_NOT_REPLICATED = "A cluster is one node in this release: nothing is replicated."
+
+
+def dynamic_support_of(name: str) -> DynamicSupport | None:
+    """The state of a known setting as one of a running node; None for one that needs a restart."""
+    key = broker_config_key(name)
+    if key is None or key.update_mode == READ_ONLY:
+        return None
+    if name in DYNAMIC_QUOTA_CONFIG_DEF:
+        return DynamicSupport(SupportState.NO_EFFECT, _NOT_REPLICATED)
+    support, base = support_of(name), listener_base_name(name)
+    if support.state is not SupportState.WORKS:
+        return DynamicSupport(support.state, support.reason)
+    if base is None and name in TLS_SETTINGS:
+        return DynamicSupport(SupportState.WORKS, is_for_listeners_only=True)
+    defaults = {broker_name for group in TOPIC_SYNONYMS.values() for broker_name, _ in group}
+    if name in _FOLLOWED or name in defaults or base in _FOLLOWED_PER_LISTENER:
+        return DynamicSupport(SupportState.WORKS)
+    return None
 
 
 def removed_setting(name: str) -> str | None:

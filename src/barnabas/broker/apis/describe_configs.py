@@ -1,6 +1,6 @@
 """DescribeConfigs: the settings of resources with the levels that they come from (KIP-133, KIP-226).
 
-Topics, groups, client metrics, this broker and the default of all brokers. A broker answers for itself only.
+Topics, groups, client metrics, this broker, its log levels, the default of all brokers; no broker for another.
 
 - A resource that is named twice is answered once, with the keys of both.
 - What the caller may not see comes last, and looks the same whether it exists or not.
@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from barnabas.broker.config_alteration import own_broker_problem
+from barnabas.broker.log_levels import log_levels
 from barnabas.common.acl import AclOperation
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.resource import CLUSTER_NAME, ResourceType
@@ -20,6 +22,7 @@ from barnabas.common.topic_name import topic_name_problem
 from barnabas.metadata.config_resolution import (
     BrokerLevels,
     ConfigEntry,
+    ConfigSource,
     TopicDescriber,
     describe_broker_configs,
     describe_client_metrics_configs,
@@ -39,7 +42,7 @@ from barnabas.protocol.messages.describe_configs import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from barnabas.broker.broker import Broker
 
@@ -128,7 +131,7 @@ class _ResourceDescriber:
         if resource.resource_type == ConfigResourceType.BROKER:
             return self._broker_itself(name, names)
         if resource.resource_type == ConfigResourceType.BROKER_LOGGER:
-            raise ApiException(ErrorCode.INVALID_REQUEST, "Log levels are not served as configs by this broker yet.")
+            return self._loggers(name, names)
         if not name:
             kind = "Group name" if resource.resource_type == ConfigResourceType.GROUP else "Subscription name"
             raise ApiException(ErrorCode.INVALID_REQUEST, f"{kind} must not be empty")
@@ -150,17 +153,17 @@ class _ResourceDescriber:
     def _broker_itself(self, name: str, names: Iterable[str] | None) -> list[ConfigEntry]:
         if not name:
             return describe_default_broker_configs(self._levels, names=names)
-        try:
-            broker_id = int(name)
-        except ValueError:
-            raise ApiException(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}") from None
-        own = self._broker.broker_id
-        if broker_id != own:
-            raise ApiException(
-                ErrorCode.INVALID_REQUEST,
-                f"Unexpected broker id, expected {own} or empty string, but received {name}",
-            )
+        problem = own_broker_problem(self._broker, ConfigResource(int(ConfigResourceType.BROKER), name))
+        if problem is not None:
+            raise problem
         return describe_broker_configs(self._levels, names=names)
+
+    def _loggers(self, name: str, names: Iterable[str] | None) -> list[ConfigEntry]:
+        problem = own_broker_problem(self._broker, ConfigResource(int(ConfigResourceType.BROKER_LOGGER), name))
+        if problem is not None:
+            raise problem
+        source = ConfigSource.DYNAMIC_BROKER_LOGGER_CONFIG
+        return [ConfigEntry(logger, level, source, 0, False, False, []) for logger, level in log_levels(names)]
 
 
 def _described(entry: ConfigEntry, *, with_synonyms: bool) -> DescribeConfigsResourceResult:
@@ -184,11 +187,15 @@ def _document(result: DescribeConfigsResult) -> None:
     from barnabas.common.broker_config_docs import broker_config_doc
     from barnabas.common.topic_config_docs import CLIENT_METRICS_CONFIG_DOCS, GROUP_CONFIG_DOCS, TOPIC_CONFIG_DOCS
 
-    doc_of = {
+    by_type: dict[int, Callable[[str], str | None]] = {
         ConfigResourceType.TOPIC: TOPIC_CONFIG_DOCS.get,
         ConfigResourceType.GROUP: GROUP_CONFIG_DOCS.get,
         ConfigResourceType.CLIENT_METRICS: CLIENT_METRICS_CONFIG_DOCS.get,
-    }.get(ConfigResourceType(result.resource_type), broker_config_doc)
+        ConfigResourceType.BROKER: broker_config_doc,
+    }
+    doc_of = by_type.get(result.resource_type)
+    if doc_of is None:
+        return
     for config in result.configs:
         config.documentation = doc_of(config.name)
 

@@ -1,18 +1,15 @@
-"""IncrementalAlterConfigs: configs of topics, decided by the controller (KIP-133, KIP-339).
-
-Resources of other types are refused by name here until changing them takes effect in a running node. Who may not
-alter them is told just that.
-"""
+"""IncrementalAlterConfigs: sets, deletes, appends to and subtracts from single configs (KIP-133, KIP-339)."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-from barnabas.broker.forwarding import forward_to_controller
+from barnabas.broker.config_alteration import ConfigChange, alter_configs
 from barnabas.common.acl import AclOperation
-from barnabas.common.errors import ApiException, ErrorCode
-from barnabas.common.resource import CLUSTER_NAME, ResourceType
-from barnabas.metadata.image.configs import ConfigResourceType
+from barnabas.common.errors import ApiError
+from barnabas.common.resource import ResourceType
+from barnabas.metadata.config_operations import ConfigOperation
+from barnabas.metadata.image.configs import ConfigResource
 from barnabas.network.api_handler import Access, AclRule, handles
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.messages.incremental_alter_configs import (
@@ -23,67 +20,43 @@ from barnabas.protocol.messages.incremental_alter_configs import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Iterable
+    from collections.abc import Iterable
 
     from barnabas.broker.broker import Broker
-
-_NAMES = {
-    ConfigResourceType.BROKER: "brokers",
-    ConfigResourceType.BROKER_LOGGER: "broker loggers",
-    ConfigResourceType.CLIENT_METRICS: "client metrics",
-    ConfigResourceType.GROUP: "groups",
-}
+    from barnabas.common.errors import ApiException
 
 
 def _error_response(request: IncrementalAlterConfigsRequest, error: ApiException) -> IncrementalAlterConfigsResponse:
-    return IncrementalAlterConfigsResponse(responses=[_failed(resource, error) for resource in request.resources])
+    failure = ApiError.of(error)
+    return _response((ConfigResource(each.resource_type, each.resource_name), failure) for each in request.resources)
 
 
 @handles(
     ApiKey.INCREMENTAL_ALTER_CONFIGS,
-    acl=(
-        AclRule(ResourceType.GROUP, AclOperation.ALTER_CONFIGS),
-        AclRule(ResourceType.CLUSTER, AclOperation.ALTER_CONFIGS),
-    ),
+    acl=(AclRule(ResourceType.CLUSTER, AclOperation.ALTER_CONFIGS),),
     on_error=_error_response,
 )
-def handle_incremental_alter_configs(
+async def handle_incremental_alter_configs(
     broker: Broker, request: IncrementalAlterConfigsRequest, access: Access
-) -> IncrementalAlterConfigsResponse | Awaitable[IncrementalAlterConfigsResponse]:
-    refused = [resource for resource in request.resources if resource.resource_type in _NAMES]
-    if not refused:
-        return cast("Awaitable[IncrementalAlterConfigsResponse]", forward_to_controller(broker, request, access))
-    request.resources = [resource for resource in request.resources if resource.resource_type not in _NAMES]
-    return _forward_rest(broker, request, refused, access)
-
-
-async def _forward_rest(
-    broker: Broker, request: IncrementalAlterConfigsRequest, refused: Iterable[AlterConfigsResource], access: Access
 ) -> IncrementalAlterConfigsResponse:
-    response = IncrementalAlterConfigsResponse()
-    if request.resources:
-        response = cast("IncrementalAlterConfigsResponse", await forward_to_controller(broker, request, access))
-    response.responses += [_failed(resource, _refusal(resource, access)) for resource in refused]
-    return response
+    changes = [_change(resource) for resource in request.resources]
+    return _response(await alter_configs(broker, request, changes, access))
 
 
-def _refusal(resource: AlterConfigsResource, access: Access) -> ApiException:
-    kind = ConfigResourceType(resource.resource_type)
-    protected, name = ResourceType.CLUSTER, CLUSTER_NAME
-    if kind is ConfigResourceType.GROUP:
-        protected, name = ResourceType.GROUP, resource.resource_name
-    if not access.allows(protected, AclOperation.ALTER_CONFIGS, name):
-        return access.denied(AclOperation.ALTER_CONFIGS, protected, name)
-    return ApiException(
-        ErrorCode.INVALID_REQUEST,
-        f"Configs of {_NAMES[kind]} cannot be changed on this broker yet; configs of topics can.",
-    )
+def _change(resource: AlterConfigsResource) -> ConfigChange:
+    operations = [ConfigOperation(each.name, each.config_operation, each.value) for each in resource.configs]
+    return ConfigChange(ConfigResource(resource.resource_type, resource.resource_name), operations, replaces=False)
 
 
-def _failed(resource: AlterConfigsResource, error: ApiException) -> AlterConfigsResourceResponse:
-    return AlterConfigsResourceResponse(
-        error_code=error.code,
-        error_message=error.message,
-        resource_type=resource.resource_type,
-        resource_name=resource.resource_name,
+def _response(answers: Iterable[tuple[ConfigResource, ApiError]]) -> IncrementalAlterConfigsResponse:
+    return IncrementalAlterConfigsResponse(
+        responses=[
+            AlterConfigsResourceResponse(
+                error_code=int(error.code),
+                error_message=error.message,
+                resource_type=resource.type,
+                resource_name=resource.name,
+            )
+            for resource, error in answers
+        ]
     )

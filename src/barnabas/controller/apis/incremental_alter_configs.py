@@ -9,8 +9,8 @@ from barnabas.common.acl import AclOperation
 from barnabas.common.errors import ApiError, ApiException
 from barnabas.common.resource import ResourceType
 from barnabas.controller.apis.alter_configs_checks import DUPLICATE_RESOURCE, denial
-from barnabas.controller.configuration_control_manager import ConfigOperation
 from barnabas.controller.controller_result import ControllerResult
+from barnabas.metadata.config_operations import ConfigOperation
 from barnabas.metadata.image.configs import ConfigResource
 from barnabas.network.api_handler import AclRule
 from barnabas.protocol.messages.incremental_alter_configs import (

@@ -1,5 +1,6 @@
 """What a broker answers about settings."""
 
+import logging
 from types import SimpleNamespace
 from typing import Any
 
@@ -135,7 +136,8 @@ def test_brokers_and_metrics_are_protected_by_the_cluster(type_: ConfigResourceT
         (BROKER, "x", ErrorCode.INVALID_REQUEST, "must be an integer"),
         (GROUP, "", ErrorCode.INVALID_REQUEST, "Group name must not be empty"),
         (METRICS, "", ErrorCode.INVALID_REQUEST, "Subscription name must not be empty"),
-        (LOGGER, "1", ErrorCode.INVALID_REQUEST, "Log levels"),
+        (LOGGER, "2", ErrorCode.INVALID_REQUEST, "expected 1, but received 2"),
+        (LOGGER, "", ErrorCode.INVALID_REQUEST, "Broker id must not be empty"),
         (77, "x", ErrorCode.INVALID_REQUEST, "Unexpected resource type 77"),
     ],
 )
@@ -156,3 +158,19 @@ def test_a_broker_describes_itself_and_the_default_of_all(broker: Any) -> None:
 def test_groups_and_metrics_need_not_exist(broker: Any) -> None:
     group, metrics = _ask(broker, (GROUP, "new", None), (METRICS, "new", None))
     assert (len(group.configs), len(metrics.configs)) == (17, 3)
+
+
+def test_log_levels_are_described_by_the_names_of_our_loggers(broker: Any) -> None:
+    logger = logging.getLogger("barnabas.described.once")
+    logger.setLevel(logging.ERROR)
+    try:
+        (asked,) = _ask(broker, (LOGGER, "1", ["root", logger.name, "barnabas.described", "no.such.logger"]))
+        (everything,) = _ask(broker, (LOGGER, "1", None), include_documentation=True)
+    finally:
+        logger.setLevel(logging.NOTSET)
+    values = {config.name: config.value for config in asked.configs}
+    assert values == {"root": values["barnabas.described"], "barnabas.described": "WARN", logger.name: "ERROR"}
+    assert {(c.config_source, c.read_only, c.is_sensitive, c.config_type) for c in everything.configs} == {
+        (6, False, False, 0)
+    }
+    assert set(values) < {config.name for config in everything.configs}

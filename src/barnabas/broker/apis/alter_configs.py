@@ -1,0 +1,60 @@
+"""AlterConfigs (legacy): replaces all that is set on a resource (KIP-133); IncrementalAlterConfigs is the safe form."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.broker.config_alteration import ConfigChange, alter_configs
+from barnabas.common.acl import AclOperation
+from barnabas.common.errors import ApiError
+from barnabas.common.resource import ResourceType
+from barnabas.metadata.config_operations import ConfigOperation, OpType
+from barnabas.metadata.image.configs import ConfigResource
+from barnabas.network.api_handler import Access, AclRule, handles
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.messages.alter_configs import (
+    AlterConfigsRequest,
+    AlterConfigsResource,
+    AlterConfigsResourceResponse,
+    AlterConfigsResponse,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from barnabas.broker.broker import Broker
+    from barnabas.common.errors import ApiException
+
+
+def _error_response(request: AlterConfigsRequest, error: ApiException) -> AlterConfigsResponse:
+    failure = ApiError.of(error)
+    return _response((ConfigResource(each.resource_type, each.resource_name), failure) for each in request.resources)
+
+
+@handles(
+    ApiKey.ALTER_CONFIGS,
+    acl=(AclRule(ResourceType.CLUSTER, AclOperation.ALTER_CONFIGS),),
+    on_error=_error_response,
+)
+async def handle_alter_configs(broker: Broker, request: AlterConfigsRequest, access: Access) -> AlterConfigsResponse:
+    changes = [_change(resource) for resource in request.resources]
+    return _response(await alter_configs(broker, request, changes, access))
+
+
+def _change(resource: AlterConfigsResource) -> ConfigChange:
+    operations = [ConfigOperation(each.name, OpType.SET, each.value) for each in resource.configs]
+    return ConfigChange(ConfigResource(resource.resource_type, resource.resource_name), operations, replaces=True)
+
+
+def _response(answers: Iterable[tuple[ConfigResource, ApiError]]) -> AlterConfigsResponse:
+    return AlterConfigsResponse(
+        responses=[
+            AlterConfigsResourceResponse(
+                error_code=int(error.code),
+                error_message=error.message,
+                resource_type=resource.type,
+                resource_name=resource.name,
+            )
+            for resource, error in answers
+        ]
+    )

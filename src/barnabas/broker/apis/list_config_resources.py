@@ -1,0 +1,60 @@
+"""ListConfigResources: the resources that configs can be asked for (KIP-714, KIP-1142).
+
+Groups and client-metrics subscriptions that have configs of their own, all topics, and all registered brokers, fenced
+ones too, once for their settings and once for their loggers. Version 0 knows client-metrics subscriptions only.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.common.acl import AclOperation
+from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.common.resource import ResourceType
+from barnabas.metadata.image.configs import ConfigResourceType
+from barnabas.network.api_handler import Access, AclRule, handles
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.messages.list_config_resources import (
+    ConfigResource,
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from barnabas.broker.broker import Broker
+
+_TYPES = tuple(int(each) for each in ConfigResourceType if each is not ConfigResourceType.UNKNOWN)
+_OF_BROKERS = (ConfigResourceType.BROKER, ConfigResourceType.BROKER_LOGGER)
+
+
+@handles(
+    ApiKey.LIST_CONFIG_RESOURCES,
+    acl=(AclRule(ResourceType.CLUSTER, AclOperation.DESCRIBE_CONFIGS),),
+)
+def handle_list_config_resources(
+    broker: Broker, request: ListConfigResourcesRequest, access: Access
+) -> ListConfigResourcesResponse:
+    access.require_on_cluster(AclOperation.DESCRIBE_CONFIGS)
+    if access.context.api_version == 0:
+        types: Iterable[int] = (int(ConfigResourceType.CLIENT_METRICS),)
+    else:
+        types = dict.fromkeys(request.resource_types or _TYPES)
+    unknown = [each for each in types if each not in _TYPES]
+    if unknown:
+        raise ApiException(ErrorCode.UNSUPPORTED_VERSION)
+    return ListConfigResourcesResponse(
+        config_resources=[
+            ConfigResource(resource_name=name, resource_type=each) for each in types for name in _names(broker, each)
+        ]
+    )
+
+
+def _names(broker: Broker, resource_type: int) -> Sequence[str]:
+    if resource_type == ConfigResourceType.TOPIC:
+        return broker.metadata.sorted_topic_names
+    image = broker.metadata.image
+    if resource_type in _OF_BROKERS:
+        return [str(broker_id) for broker_id in sorted(image.cluster.brokers)]
+    return sorted(image.configs.names(resource_type))

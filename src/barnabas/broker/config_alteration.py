@@ -1,0 +1,153 @@
+"""What a broker does with (Incremental)AlterConfigs before and after the controller decides (KIP-133, KIP-412).
+
+- Log levels are changed here, and nowhere else.
+- Settings of this broker, or of all, are checked here: only this node knows its own file. Who may not alter them is
+  told just that, and nothing about ids, names or values.
+- A resource that is named twice fails, each time, and one of an unknown type. The rest goes to the controller as it is.
+- Answers stand in the order of the request.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from barnabas.broker.forwarding import forward_to_controller
+from barnabas.broker.log_levels import alter_log_levels
+from barnabas.common.acl import AclOperation
+from barnabas.common.errors import ApiError, ApiException, ErrorCode
+from barnabas.common.resource import ResourceType
+from barnabas.metadata.config_operations import ConfigOperation, OpType, changes_of, check_operations
+from barnabas.metadata.image.configs import ConfigResource, ConfigResourceType
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from barnabas.broker.broker import Broker
+    from barnabas.network.api_handler import Access
+    from barnabas.protocol.messages.alter_configs import AlterConfigsRequest
+    from barnabas.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+
+__all__ = ["ConfigChange", "alter_configs", "own_broker_problem"]
+
+log = logging.getLogger(__name__)
+
+_FORWARDED = (ConfigResourceType.TOPIC, ConfigResourceType.GROUP, ConfigResourceType.CLIENT_METRICS)
+_DUPLICATE = ApiError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+_UNANSWERED = ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "The controller did not answer for this resource.")
+
+
+class ConfigChange(NamedTuple):
+    """One resource of a request. ``replaces`` is set in the legacy form: what is not named is removed."""
+
+    resource: ConfigResource
+    operations: Sequence[ConfigOperation]
+    replaces: bool
+
+
+async def alter_configs(
+    broker: Broker,
+    request: AlterConfigsRequest | IncrementalAlterConfigsRequest,
+    changes: Sequence[ConfigChange],
+    access: Access,
+) -> list[tuple[ConfigResource, ApiError]]:
+    """The answer for each of ``changes``, which are the resources of ``request`` in its order."""
+    counts = Counter(change.resource for change in changes)
+    answers: dict[ConfigResource, ApiError] = {}
+    for change in changes:
+        if counts[change.resource] > 1:
+            answers[change.resource] = _DUPLICATE
+            continue
+        try:
+            if await _is_done_here(broker, change, access, validate_only=request.validate_only):
+                answers[change.resource] = ApiError.NONE
+        except ApiException as error:
+            answers[change.resource] = ApiError.of(error)
+    answers.update(await _decided_by_controller(broker, request, changes, answers, access))
+    return [(change.resource, answers.get(change.resource, _UNANSWERED)) for change in changes]
+
+
+async def _decided_by_controller(
+    broker: Broker,
+    request: AlterConfigsRequest | IncrementalAlterConfigsRequest,
+    changes: Sequence[ConfigChange],
+    answered: dict[ConfigResource, ApiError],
+    access: Access,
+) -> dict[ConfigResource, ApiError]:
+    remaining: list[Any] = [
+        resource for resource, change in zip(request.resources, changes, strict=True) if change.resource not in answered
+    ]
+    if not remaining:
+        return {}
+    forwarded = request
+    if len(remaining) < len(request.resources):
+        forwarded = cast("Any", type(request))(resources=remaining, validate_only=request.validate_only)
+    try:
+        response: Any = await forward_to_controller(broker, forwarded, access)
+    except ApiException as error:
+        failure = ApiError.of(error)
+        return {ConfigResource(each.resource_type, each.resource_name): failure for each in remaining}
+    return {
+        ConfigResource(each.resource_type, each.resource_name): ApiError(ErrorCode(each.error_code), each.error_message)
+        for each in response.responses
+    }
+
+
+async def _is_done_here(broker: Broker, change: ConfigChange, access: Access, *, validate_only: bool) -> bool:
+    """Whether the controller need not be asked. Raises ApiException for what it must not be asked."""
+    kind = change.resource.type
+    if kind in _FORWARDED:
+        return False
+    if kind not in (ConfigResourceType.BROKER, ConfigResourceType.BROKER_LOGGER):
+        raise ApiException(ErrorCode.INVALID_REQUEST, f"Unknown resource type {kind}")
+    is_logger = kind == ConfigResourceType.BROKER_LOGGER
+    # What is forwarded is told to the audit by the controller, unless it does not get there.
+    if not access.allows_on_cluster(AclOperation.ALTER_CONFIGS, log_if_allowed=is_logger):
+        raise access.denied(AclOperation.ALTER_CONFIGS, ResourceType.CLUSTER)
+    if is_logger:
+        _alter_loggers(broker, change, access, validate_only=validate_only)
+        return True
+    await _check_broker(broker, change)
+    return False
+
+
+def _alter_loggers(broker: Broker, change: ConfigChange, access: Access, *, validate_only: bool) -> None:
+    if change.replaces:
+        raise ApiException(ErrorCode.INVALID_REQUEST, f"Unknown resource type {change.resource.type}")
+    problem = own_broker_problem(broker, change.resource)
+    if problem is not None:
+        raise problem
+    alter_log_levels(change.operations, validate_only=validate_only)
+    if not validate_only and change.operations:
+        levels = ", ".join(f"{each.name}={each.value if each.op == OpType.SET else ''}" for each in change.operations)
+        log.warning("%s changed log levels: %s", access.context.principal, levels)
+
+
+async def _check_broker(broker: Broker, change: ConfigChange) -> None:
+    check_operations(change.operations)
+    problem = own_broker_problem(broker, change.resource)
+    if problem is not None:
+        raise problem
+    settings = broker.dynamic_settings
+    current = settings.current(change.resource)
+    changed = changes_of(change.resource.type, change.operations, current)
+    merged = changed if change.replaces else {**current, **changed}
+    after = {name: value for name, value in merged.items() if value is not None}
+    await settings.check(change.resource, changed, after)
+
+
+def own_broker_problem(broker: Broker, resource: ConfigResource) -> ApiException | None:
+    """A broker answers for itself and, but for its loggers, for the default of all brokers (the empty name)."""
+    name, own = resource.name, broker.broker_id
+    is_logger = resource.type == ConfigResourceType.BROKER_LOGGER
+    if not name:
+        return ApiException(ErrorCode.INVALID_REQUEST, "Broker id must not be empty") if is_logger else None
+    try:
+        broker_id = int(name)
+    except ValueError:
+        return ApiException(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}")
+    if broker_id == own:
+        return None
+    expected = f"{own}" if is_logger else f"{own} or empty string"
+    return ApiException(ErrorCode.INVALID_REQUEST, f"Unexpected broker id, expected {expected}, but received {name}")

@@ -1,0 +1,87 @@
+"""The levels of this process's loggers, as the config resource BROKER_LOGGER shows and changes them (KIP-412).
+
+Loggers have the names that log lines end with (``barnabas.network.listener``); any name above one works for all below
+it, and ``root`` stands for all. Levels are Kafka's words. A change holds until the node stops: nothing is stored.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.metadata.config_operations import ConfigOperation, OpType, check_operations
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+__all__ = ["LEVELS", "ROOT", "alter_log_levels", "log_levels"]
+
+ROOT = "root"
+LEVELS = {
+    "TRACE": 5,
+    "DEBUG": logging.DEBUG,
+    "INFO": logging.INFO,
+    "WARN": logging.WARNING,
+    "ERROR": logging.ERROR,
+    "FATAL": logging.CRITICAL,
+}
+
+
+def log_levels(names: Iterable[str] | None = None) -> list[tuple[str, str]]:
+    """The level in force of every logger, sorted by name. ``names`` of None or nothing means all."""
+    wanted = set(names or ())
+    known = _known()
+    return [(name, _level_of(name)) for name in sorted(known & wanted if wanted else known)]
+
+
+def alter_log_levels(operations: Sequence[ConfigOperation], *, validate_only: bool) -> None:
+    """Change all of them or, raising ApiException with everything that is wrong, none."""
+    check_operations(operations)
+    known = _known()
+    problems = [problem for operation in operations if (problem := _problem(operation, known)) is not None]
+    if problems:
+        raise ApiException(problems[0].code, "; ".join(map(str, problems)))
+    if validate_only:
+        return
+    for operation in operations:
+        logger = logging.getLogger(None if operation.name == ROOT else operation.name)
+        logger.setLevel(LEVELS[operation.value or ""] if operation.op == OpType.SET else logging.NOTSET)
+
+
+def _known() -> set[str]:
+    """Loggers, and the names between them that nothing has been logged under yet."""
+    return {ROOT, *logging.root.manager.loggerDict}
+
+
+def _level_of(name: str) -> str:
+    logger = logging.root if name == ROOT else logging.root.manager.loggerDict[name]
+    if isinstance(logger, logging.PlaceHolder):
+        logger = logging.root.getChild(name)
+    number = logger.getEffectiveLevel()
+    return next((level for level, limit in LEVELS.items() if number <= limit), "FATAL")
+
+
+def _problem(operation: ConfigOperation, known: set[str]) -> ApiException | None:
+    if operation.op not in (OpType.SET, OpType.DELETE):
+        kind = OpType(operation.op).name
+        return ApiException(ErrorCode.INVALID_REQUEST, f"{kind} is not for log levels ({operation.name})")
+    if operation.name not in known:
+        return ApiException(
+            ErrorCode.INVALID_CONFIG, f"Logger {operation.name} does not exist!{_hint(operation, known)}"
+        )
+    if operation.op == OpType.DELETE and operation.name == ROOT:
+        return ApiException(ErrorCode.INVALID_REQUEST, "The level of the root logger can't be removed, only set")
+    if operation.op == OpType.SET and operation.value not in LEVELS:
+        return ApiException(
+            ErrorCode.INVALID_CONFIG,
+            f"{operation.value!r} is no level for {operation.name}; there are {', '.join(LEVELS)}",
+        )
+    return None
+
+
+def _hint(operation: ConfigOperation, known: set[str]) -> str:
+    from difflib import get_close_matches  # Only a mistake needs it.
+
+    close = get_close_matches(operation.name, known, n=1, cutoff=0.8)
+    return f" Did you mean {close[0]}?" if close else ""

@@ -1,0 +1,256 @@
+"""What a broker does with alterations of configs itself, and how answers come back in order."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Iterator, Mapping
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from barnabas.broker.apis import SERVED_BY_BROKER
+from barnabas.broker.metadata_cache import MetadataCache
+from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.metadata.image.configs import ConfigResource
+from barnabas.network.api_handler import HandlerTable
+from barnabas.network.request_dispatcher import RequestDispatcher
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.messages.list_config_resources import ListConfigResourcesRequest
+from barnabas.security.request_context import RequestContext
+from barnabas.server.controller_handlers import SERVED_TO_OWN_BROKER, ControllerHandlers
+from barnabas.server.in_process_channel import InProcessChannel
+from tests.peers.admin_requests import (
+    APPEND,
+    BROKER,
+    BROKER_LOGGER,
+    CLIENT_METRICS,
+    DELETE,
+    GROUP,
+    SET,
+    TOPIC,
+    alter,
+    replace,
+    requests_for_broker,
+)
+from tests.unit.broker.apis.test_denials import Denying
+from tests.unit.controller.controller_harness import ControllerHarness, topic
+from tests.unit.controller.test_recorded_answers import BETTER, comparable, recorded
+
+TABLE = HandlerTable("barnabas.broker.apis", SERVED_BY_BROKER)
+RIGHTS = [
+    f"{kind}:{operation}_CONFIGS" for kind in ("TOPIC", "GROUP", "CLUSTER") for operation in ("ALTER", "DESCRIBE")
+]
+
+
+class Settings:
+    """Takes every change but those of ``num.io.threads``; remembers what would hold."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.checked: list[Mapping[str, str]] = []
+
+    def current(self, resource: ConfigResource) -> Mapping[str, str]:
+        return self._world.metadata.image.configs.of(resource)
+
+    async def check(self, resource: ConfigResource, changed: Mapping[str, Any], after: Mapping[str, str]) -> None:
+        self.checked.append(after)
+        if "num.io.threads" in changed:
+            raise ApiException(ErrorCode.INVALID_REQUEST, "not with this file")
+
+
+class World:
+    def __init__(self, *rights: str) -> None:
+        self.authorizer = Denying(*rights)
+        self.harness = ControllerHarness().activate()
+        self.harness.controller.features.kraft_version = 1
+        self.harness.start_broker(1)
+        self.metadata = MetadataCache()
+        self.settings = Settings(self)
+        channel = InProcessChannel(
+            controller=self.harness.controller,
+            handlers=ControllerHandlers(SERVED_TO_OWN_BROKER),
+            authorizer=self.authorizer,
+            own_context=lambda key, version: RequestContext(api_key=key, api_version=version),
+        )
+        self.broker = SimpleNamespace(
+            broker_id=1,
+            static_configs={},
+            metadata=self.metadata,
+            controller=channel,
+            dynamic_settings=self.settings,
+        )
+        self.refresh()
+
+    def refresh(self) -> None:
+        self.metadata.image = self.harness.controller.committed_image
+
+    def ask(self, request: Any, version: int | None = None) -> Any:
+        key = ApiKey(request.API_KEY)
+        version = SERVED_BY_BROKER[key][1] if version is None else version
+        handler = TABLE.handler(key)
+        dispatcher = RequestDispatcher(server=self.broker, handlers=TABLE, authorizer=self.authorizer, stats={})
+        context = RequestContext(api_key=key, api_version=version, listener_name="PLAINTEXT")
+
+        async def answer() -> Any:
+            response = dispatcher.call(handler, request, context)
+            if isinstance(response, Awaitable):
+                waiting = asyncio.ensure_future(response)
+                while not waiting.done():
+                    await asyncio.sleep(0)
+                    self.harness.settle()
+                response = await waiting
+            return response
+
+        response = asyncio.run(answer())
+        self.refresh()
+        return response
+
+    def outcomes(self, request: Any) -> list[tuple[str, int]]:
+        return [(each.resource_name, each.error_code) for each in self.ask(request).responses]
+
+
+@pytest.fixture
+def world() -> World:
+    world = World(*RIGHTS)
+    world.harness.create(topic("ok"))
+    world.refresh()
+    return world
+
+
+@pytest.fixture
+def logger() -> Iterator[logging.Logger]:
+    logger = logging.getLogger("barnabas.test.levels")
+    yield logger
+    logger.setLevel(logging.NOTSET)
+
+
+def test_kafkas_recorded_answers_come_from_a_broker_too() -> None:
+    world = World(*RIGHTS, "CLUSTER:CREATE", "CLUSTER:ALTER", "TOPIC:DESCRIBE", "TOPIC:ALTER", "TOPIC:DELETE")
+    answers, different = recorded(), {}
+    for name, request, version in requests_for_broker():
+        response = world.ask(request, version)
+        seen = comparable(type(response).decode(response.encode(version), version).to_json(version))
+        if seen != comparable(answers["broker", name]) and ("broker", name) not in BETTER:
+            different[name] = (comparable(answers["broker", name]), seen)
+    assert different == {}
+
+
+def test_answers_stand_in_the_order_of_the_request(world: World) -> None:
+    request = alter(
+        (BROKER, "1", ("log.cleaner.threads", SET, "2")),
+        (TOPIC, "missing", ("retention.ms", SET, "5")),
+        (7, "what"),
+        (TOPIC, "ok", ("retention.ms", SET, "5")),
+        (GROUP, "g", ("consumer.session.timeout.ms", SET, "50000")),
+        (BROKER, "", ("num.io.threads", SET, "4")),
+    )
+    assert world.outcomes(request) == [("1", 0), ("missing", 3), ("what", 42), ("ok", 0), ("g", 0), ("", 42)]
+    assert world.metadata.image.configs.of_broker(1) == {"log.cleaner.threads": "2"}
+
+
+def test_a_resource_that_is_named_twice_fails_each_time(world: World) -> None:
+    twice = (TOPIC, "ok", ("retention.ms", SET, "5"))
+    other = (CLIENT_METRICS, "m", ("interval.ms", SET, "5000"))
+    assert world.outcomes(alter(twice, other, twice)) == [("ok", 42), ("m", 0), ("ok", 42)]
+
+
+def test_settings_of_brokers_are_checked_as_they_would_be(world: World) -> None:
+    world.ask(alter((BROKER, "1", ("a.b", SET, "1"), ("c.d", SET, "2"))))
+    world.ask(alter((BROKER, "1", ("a.b", DELETE, None), ("sasl.enabled.mechanisms", APPEND, "X"))))
+    assert world.settings.checked[-1] == {"c.d": "2", "sasl.enabled.mechanisms": "GSSAPI,X"}
+    world.ask(replace((BROKER, "1", ("e.f", "3"))))
+    assert world.settings.checked[-1] == {"e.f": "3"}
+    assert world.metadata.image.configs.of_broker(1) == {"e.f": "3"}
+
+
+@pytest.mark.parametrize("name", ["2", "x", "-1"])
+def test_a_broker_changes_its_own_settings_only(world: World, name: str) -> None:
+    assert world.outcomes(alter((BROKER, name, ("a.b", SET, "1")))) == [(name, 42)]
+
+
+@pytest.mark.parametrize("kind", [BROKER, BROKER_LOGGER])
+@pytest.mark.parametrize("name", ["1", "2", "x", ""])
+@pytest.mark.parametrize("change", [("num.io.threads", SET, None), ("no.such.logger", 9, "x"), ("root", SET, "INFO")])
+def test_who_may_not_is_told_nothing_else(kind: int, name: str, change: Any) -> None:
+    world = World()
+    (result,) = world.ask(alter((kind, name, change))).responses
+    assert result.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    assert result.error_message == "User:ANONYMOUS lacks ALTER_CONFIGS on Cluster:kafka-cluster"
+
+
+def test_log_levels_change_here_and_are_not_stored(world: World, logger: logging.Logger) -> None:
+    name = logger.name
+    assert world.outcomes(alter((BROKER_LOGGER, "1", (name, SET, "DEBUG")))) == [("1", 0)]
+    assert logger.level == logging.DEBUG
+    assert world.outcomes(alter((BROKER_LOGGER, "1", (name, DELETE, None)))) == [("1", 0)]
+    assert logger.level == logging.NOTSET
+    assert list(world.metadata.image.configs.names(BROKER_LOGGER)) == []
+
+
+def test_validating_log_levels_changes_none(world: World, logger: logging.Logger) -> None:
+    assert world.outcomes(alter((BROKER_LOGGER, "1", (logger.name, SET, "TRACE")), validate_only=True)) == [("1", 0)]
+    assert logger.level == logging.NOTSET
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        (("no.such.logger", SET, "INFO"), 40),
+        (("no.such.logger", DELETE, None), 40),
+        (("barnabas.test.levels", SET, "info"), 40),
+        (("barnabas.test.levels", SET, "OFF"), 40),
+        (("barnabas.test.levels", SET, None), 42),
+        (("barnabas.test.levels", APPEND, "INFO"), 42),
+        (("root", DELETE, None), 42),
+    ],
+)
+def test_bad_changes_of_log_levels(world: World, logger: logging.Logger, change: Any, code: int) -> None:
+    assert world.outcomes(alter((BROKER_LOGGER, "1", change))) == [("1", code)]
+
+
+def test_all_that_is_wrong_with_log_levels_is_said_and_none_changes(world: World, logger: logging.Logger) -> None:
+    changes = ((logger.name, SET, "DEBUG"), ("barnabas.test.level", SET, "INFO"), ("root", SET, "LOUD"))
+    (result,) = world.ask(alter((BROKER_LOGGER, "1", *changes))).responses
+    assert "Did you mean barnabas.test.levels?" in result.error_message
+    assert "'LOUD' is no level for root" in result.error_message
+    assert logger.level == logging.NOTSET
+
+
+@pytest.mark.parametrize("name", ["", "2", "x"])
+def test_log_levels_belong_to_this_broker(world: World, name: str) -> None:
+    assert world.outcomes(alter((BROKER_LOGGER, name, ("root", SET, "INFO")))) == [(name, 42)]
+
+
+def test_the_legacy_form_has_no_log_levels(world: World) -> None:
+    assert world.outcomes(replace((BROKER_LOGGER, "1", ("root", "INFO")))) == [("1", 42)]
+
+
+def test_without_a_controller_what_was_forwarded_fails(world: World, logger: logging.Logger) -> None:
+    world.harness.controller.deactivate()
+    request = alter((BROKER_LOGGER, "1", (logger.name, SET, "ERROR")), (TOPIC, "ok", ("retention.ms", SET, "5")))
+    assert world.outcomes(request) == [("1", 0), ("ok", ErrorCode.NOT_CONTROLLER)]
+
+
+def listed(answer: Any) -> set[tuple[int, str]]:
+    return {(each.resource_type, each.resource_name) for each in answer.config_resources}
+
+
+def test_config_resources_are_listed(world: World) -> None:
+    world.ask(
+        alter(
+            (GROUP, "g", ("consumer.session.timeout.ms", SET, "50000")),
+            (CLIENT_METRICS, "m", ("interval.ms", SET, "5000")),
+        )
+    )
+    everything = {(TOPIC, "ok"), (BROKER, "1"), (BROKER_LOGGER, "1"), (CLIENT_METRICS, "m"), (GROUP, "g")}
+    assert listed(world.ask(ListConfigResourcesRequest())) == everything
+    some = ListConfigResourcesRequest(resource_types=[GROUP, TOPIC, GROUP])
+    assert listed(world.ask(some)) == {(GROUP, "g"), (TOPIC, "ok")}
+    assert listed(world.ask(ListConfigResourcesRequest(), 0)) == {(CLIENT_METRICS, "m")}
+
+
+def test_an_unknown_type_of_config_resource_is_not_supported(world: World) -> None:
+    answer = world.ask(ListConfigResourcesRequest(resource_types=[TOPIC, 7]))
+    assert (answer.error_code, answer.config_resources) == (ErrorCode.UNSUPPORTED_VERSION, [])
