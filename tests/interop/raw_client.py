@@ -18,9 +18,10 @@ _SIZE = Struct(">i")
 
 class RawClient:
     def __init__(
-        self, port: int, *, client_id: str | None = "raw", timeout_s: float = 20, source_host: str = "127.0.0.1"
+        self, port: int, *, client_id: str | None = "raw", timeout_s: float = 20, source_host: str | None = None
     ) -> None:
-        self._socket = socket.create_connection(("127.0.0.1", port), timeout_s, source_address=(source_host, 0))
+        source = None if source_host is None else (source_host, 0)
+        self._socket = socket.create_connection(("127.0.0.1", port), timeout_s, source_address=source)
         self._client_id = client_id
         self._correlation_ids = count(1)
         self._expected: list[tuple[type[Message], ApiKey, int]] = []

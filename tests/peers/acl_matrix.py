@@ -82,7 +82,8 @@ class Row:
     rights: tuple[str, ...]
     versions: tuple[int, ...] = ()
     """Default: the lowest and the highest. Only the last is asked with more than the first five sets of rights."""
-    host: str = HERE
+    host: str | None = None
+    """Where it is asked from: 127.0.0.1 unless said."""
     user: str | None = None
     """Log in as this one instead of the case's own user."""
     on_controller: bool = False

@@ -89,7 +89,7 @@ def secure_settings(node: NodeProcess, users: Iterable[str]) -> dict[str, str]:
     }
 
 
-def log_in(port: int, user: str, *, host: str = "127.0.0.1", timeout_s: float = 20) -> RawClient:
+def log_in(port: int, user: str, *, host: str | None = None, timeout_s: float = 20) -> RawClient:
     client = RawClient(port, source_host=host, client_id="acl-matrix", timeout_s=timeout_s)
     client.log_in(user, PASSWORD)
     return client
