@@ -58,6 +58,9 @@ CLASSES: Mapping[str, str] = {
     "console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
     "dump-log": "org.apache.kafka.tools.DumpLogSegments",
     "metadata-shell": "org.apache.kafka.shell.MetadataShell",
+    "leader-election": "org.apache.kafka.tools.LeaderElectionCommand",
+    "reassign-partitions": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
+    "cluster": "org.apache.kafka.tools.ClusterTool",
 }
 """The names under which its own scripts (``kafka-topics.sh`` ...) are known, without prefix and suffix."""
 

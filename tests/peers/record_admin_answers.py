@@ -42,6 +42,9 @@ class Connection:
         offset = 5 if version >= info.response_flexible_since else 4
         return getattr(module, f"{info.name}Response").decode(body, version, offset)
 
+    def close(self) -> None:
+        self._socket.close()
+
     def _read(self, size: int) -> bytes:
         data = b""
         while len(data) < size:

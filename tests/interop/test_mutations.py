@@ -1,0 +1,95 @@
+"""Quotas, elections, reassignments, features and the quorum of a running node: by request and by Java's tools."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.peers import run_class
+from tests.peers.barnabas_node import BarnabasNode, running_barnabas
+from tests.peers.mutation_requests import mutations
+from tests.peers.record_admin_answers import Connection
+from tests.unit.controller.test_recorded_answers import comparable
+from tests.unit.controller.test_recorded_mutations import BETTER, recorded
+
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(240)]
+
+FROM_RUN_TO_RUN = ("highWatermark", "logEndOffset", "lastFetchTimestamp", "lastCaughtUpTimestamp", "port")
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BarnabasNode]:
+    with running_barnabas(tmp_path_factory.mktemp("mutations")) as node:
+        yield node
+        assert "Traceback" not in node.printed()
+
+
+def without_what_changes(answer: Any) -> Any:
+    if isinstance(answer, dict):
+        return {
+            key: value > 0
+            if key in FROM_RUN_TO_RUN
+            else "set"
+            if key == "replicaDirectoryId"
+            else without_what_changes(value)
+            for key, value in answer.items()
+        }
+    return [without_what_changes(each) for each in answer] if isinstance(answer, list) else answer
+
+
+def test_every_answer_over_the_wire_is_kafkas(node: BarnabasNode) -> None:
+    answers, connection = recorded(), Connection(node.port)
+    different = {}
+    for name, request, version in mutations():
+        ours = comparable(without_what_changes(connection.ask(request, version).to_json(version)))
+        kafka = comparable(without_what_changes(answers[name]))
+        if ours != kafka and name not in BETTER:
+            different[name] = (json.dumps(kafka), json.dumps(ours))
+    connection.close()
+    assert different == {}
+
+
+def test_java_reads_the_quorum(kafka_peer: Path, node: BarnabasNode) -> None:
+    status = run_class("quorum", "--bootstrap-server", node.bootstrap, "describe", "--status").stdout
+    assert "LeaderId:               1" in status, status
+    replication = run_class("quorum", "--bootstrap-server", node.bootstrap, "describe", "--replication").stdout
+    assert [line.split()[-1] for line in replication.strip().splitlines()[1:]] == ["Leader"], replication
+    controllers = ("--bootstrap-controller", f"127.0.0.1:{node.controller_port}")
+    assert "LeaderEpoch:" in run_class("quorum", *controllers, "describe", "--status").stdout
+
+
+def test_java_sets_and_reads_quotas(kafka_peer: Path, node: BarnabasNode) -> None:
+    def configs(*arguments: str) -> str:
+        return run_class("configs", "--bootstrap-server", node.bootstrap, *arguments).stdout
+
+    who = ("--entity-type", "users", "--entity-name", "quentin", "--entity-type", "clients", "--entity-name", "a b:c")
+    configs("--alter", "--add-config", "producer_byte_rate=1024,request_percentage=50.5", *who)
+    assert "producer_byte_rate=1024.0" in configs("--describe", *who)
+    configs("--alter", "--delete-config", "producer_byte_rate", *who)
+    described = configs("--describe", *who)
+    assert "request_percentage=50.5" in described
+    assert "producer_byte_rate" not in described
+    configs("--alter", "--add-config", "connection_creation_rate=7", "--entity-type", "ips", "--entity-default")
+    assert "connection_creation_rate=7.0" in configs("--describe", "--entity-type", "ips", "--entity-default")
+
+
+def test_java_elects_reassigns_and_updates_features(kafka_peer: Path, node: BarnabasNode, tmp_path: Path) -> None:
+    to_node = ("--bootstrap-server", node.bootstrap)
+    run_class("topics", *to_node, "--create", "--topic", "elected", "--partitions", "2")
+    run_class("leader-election", *to_node, "--election-type", "preferred", "--all-topic-partitions")
+    plan = tmp_path / "plan.json"
+    partitions = [{"topic": "elected", "partition": index, "replicas": [1]} for index in (0, 1)]
+    plan.write_text(json.dumps({"version": 1, "partitions": partitions}))
+    with_plan = (*to_node, "--reassignment-json-file", str(plan))
+    assert "Successfully started" in run_class("reassign-partitions", *with_plan, "--execute").stdout
+    assert "is completed" in run_class("reassign-partitions", *with_plan, "--verify").stdout
+    assert "No partition reassignments found" in run_class("reassign-partitions", *to_node, "--list").stdout
+    features = run_class("features", *to_node, "upgrade", "--feature", "transaction.version=2", "--dry-run").stdout
+    assert "transaction.version can be upgraded to 2" in features
+    run_class("features", *to_node, "downgrade", "--feature", "eligible.leader.replicas.version=0")
+    levels = [line.split() for line in run_class("features", *to_node, "describe").stdout.splitlines()]
+    assert ["eligible.leader.replicas.version", "0"] in [[line[1], line[7]] for line in levels]
