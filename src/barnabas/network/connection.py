@@ -35,6 +35,9 @@ _QUEUED_FRAMES_MAX = 8
 _WRITE_BUFFER_HIGH = 4 * 1024 * 1024
 _WRITE_BUFFER_BEFORE_LOGIN = 64 * 1024
 _GOODBYE_S = 5.0
+_TURN_S = 0.002
+"""Who sends thousands of requests at once gets so much time before others have their turn."""
+
 _WRITE_PIECE = 1024 * 1024
 _SASL_LIMIT = "sasl.server.max.receive.size"
 
@@ -174,6 +177,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         self.last_active = self._loop.time()
+        end_of_turn = self.last_active + _TURN_S
+        is_first = True
         # Pipelined requests that came together are answered in one write: a system call costs more than a request.
         self._corked = []
         try:
@@ -182,8 +187,12 @@ class Connection(asyncio.BufferedProtocol):
                     break
                 if self._busy or self._writing_paused or self._frames:
                     self._frames.append(frame)
-                else:
+                elif is_first or self._loop.time() < end_of_turn:
+                    is_first = False
                     self._handle(frame)
+                else:
+                    self._frames.append(frame)
+                    self._loop.call_soon(self._take_turn)
         except InvalidFrameSize as error:
             if self._authentication is not None and self._authentication.is_pending:
                 self._authentication.refuse(str(error))
@@ -280,9 +289,20 @@ class Connection(asyncio.BufferedProtocol):
             self.send(answer)
         self._continue()
 
+    def _take_turn(self) -> None:
+        self._corked = []
+        try:
+            self._continue()
+        finally:
+            self._uncork()
+
     def _continue(self) -> None:
+        end_of_turn = self._loop.time() + _TURN_S
         while self._frames and not (self._busy or self._writing_paused or self._closing):
             self._handle(self._frames.popleft())
+            if self._frames and self._loop.time() >= end_of_turn:
+                self._loop.call_soon(self._take_turn)
+                return
         if self._transport is None or self._busy:
             return
         if self._reading_paused and len(self._frames) < _QUEUED_FRAMES_MAX:

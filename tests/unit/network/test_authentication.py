@@ -67,6 +67,9 @@ class Loop:
         self.timers.append(timer)
         return timer
 
+    def call_soon(self, callback: Callable[..., object], *args: Any) -> Timer:
+        return self.call_later(0, callback, *args)
+
     def advance(self, seconds: float) -> None:
         end = self.now + seconds
         while due := [timer for timer in self.timers if timer.when <= end and not timer.is_cancelled]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -262,3 +263,26 @@ def test_a_connection_closes_after_the_large_answer_has_left() -> None:
         assert b"".join(transport.writes) == framed(b"head" + LARGE + b"tail")
 
     asyncio.run(scenario())
+
+
+@pytest.mark.anyio
+async def test_a_flood_of_pipelined_requests_leaves_others_their_turn() -> None:
+    began = time.perf_counter()
+
+    def respond(frame: bytes) -> Answer:
+        while time.perf_counter() < began + 0.001 * (1 + int(frame)):
+            pass
+        return [frame]
+
+    connection, transport = connect(Owner(respond))
+    receive(connection, *(b"%d" % number for number in range(50)))
+    assert len(answers(transport)) < 10
+    assert transport.is_reading_paused
+    turns = 0
+    while len(answers(transport)) < 50:
+        await asyncio.sleep(0)
+        turns += 1
+    assert turns > 5
+    assert answers(transport) == [b"%d" % number for number in range(50)]
+    await asyncio.sleep(0)
+    assert not transport.is_reading_paused

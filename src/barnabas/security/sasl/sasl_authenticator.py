@@ -1,8 +1,9 @@
 """The authentication of one connection: frames in, answers and a login (or a failure) out. No I/O.
 
 Every legal move is a row of ``MOVES``: the state, what came, and the method that answers it. What is not in the table
-ends the connection without an answer. A failure has at most one answer; whoever owns the connection holds it back for
-a while (``connection.failed.authentication.delay.ms``) and then closes.
+ends the connection without an answer. There is no way to send more than a handful of frames before the end or a login.
+A failure has at most one answer; whoever owns the connection holds it back for a while
+(``connection.failed.authentication.delay.ms``) and then closes.
 
 Only what SASL needs is decoded before somebody is logged in: the header, SaslHandshake and SaslAuthenticate.
 ApiVersions goes to the listener's own handler. A real Kafka also decodes other requests that come in the middle of an
@@ -44,6 +45,7 @@ _NAMES = {int(key): API_TABLE[key].name for key in ApiKey}
 _FLEXIBLE_AUTHENTICATE = API_TABLE[ApiKey.SASL_AUTHENTICATE].request_flexible_since
 _FIRST_WITH_TOKENS_IN_REQUESTS = 1
 _SHOWN_MECHANISM_MAX = 40
+_API_VERSIONS_MAX = 8
 
 
 class SaslState(Enum):
@@ -134,6 +136,7 @@ class _Broken(Exception):
 
 class SaslAuthenticator:
     __slots__ = (
+        "_api_versions_count",
         "_can_reauthenticate",
         "_exchange",
         "_listener",
@@ -152,6 +155,7 @@ class SaslAuthenticator:
         self._requested_mechanism = ""
         self._principal: Principal | None = None
         self._can_reauthenticate = False
+        self._api_versions_count = 0
         self.state = SaslState.START
 
     @property
@@ -196,6 +200,9 @@ class SaslAuthenticator:
     # --- before the exchange
 
     def _answer_api_versions(self, request: _Request) -> Outcome:
+        self._api_versions_count += 1
+        if self._api_versions_count > _API_VERSIONS_MAX:
+            raise _Broken(f"ApiVersions of versions that are not served, {self._api_versions_count} times")
         answer = self._peer.answer_api_versions(request.frame)
         if answer is None:
             raise _Broken("an ApiVersions request that cannot be read")

@@ -390,3 +390,11 @@ def test_fuzzing_what_a_mechanism_did_not_foresee_is_a_failed_login() -> None:
     assert outcome.failure == "the mechanism can't judge it: RecursionError"
     assert said(outcome).error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
     assert at.state is SaslState.CLOSED
+
+
+def test_sasl_state_abuse_a_handful_of_frames_leads_to_a_login_or_to_the_end() -> None:
+    """Also of ApiVersions in versions to come, which may be asked again: each is answered, and costs."""
+    at = authenticator()
+    outcomes = [at.receive(versions()[:2] + b"\0\x63" + versions()[4:]) for _ in range(9)]
+    assert [outcome.failure is None for outcome in outcomes] == [True] * 8 + [False]
+    assert outcomes[-1].answer is None
