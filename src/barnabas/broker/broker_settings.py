@@ -13,6 +13,7 @@ class BrokerSettings:
         "default_replication_factor",
         "fetch_max_bytes",
         "inter_broker_listener_name",
+        "legacy_alter_merges",
         "max_incremental_fetch_session_cache_slots",
         "max_request_partition_size_limit",
         "num_partitions",
@@ -31,6 +32,7 @@ class BrokerSettings:
         default_replication_factor: int = 1,
         fetch_max_bytes: int = 57671680,
         inter_broker_listener_name: str = "PLAINTEXT",
+        legacy_alter_merges: bool = False,
         max_incremental_fetch_session_cache_slots: int = 1000,
         max_request_partition_size_limit: int = 2000,
         offsets_topic_num_partitions: int = 50,
@@ -44,6 +46,8 @@ class BrokerSettings:
         self.default_replication_factor = default_replication_factor
         self.fetch_max_bytes = fetch_max_bytes
         self.inter_broker_listener_name = inter_broker_listener_name
+        self.legacy_alter_merges = legacy_alter_merges
+        """Whether AlterConfigs keeps what it does not name."""
         self.max_incremental_fetch_session_cache_slots = max_incremental_fetch_session_cache_slots
         self.max_request_partition_size_limit = max_request_partition_size_limit
         self.offsets_topic_num_partitions = offsets_topic_num_partitions

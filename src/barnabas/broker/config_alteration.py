@@ -132,7 +132,8 @@ async def _check_broker(broker: Broker, change: ConfigChange) -> None:
     settings = broker.dynamic_settings
     current = settings.current(change.resource)
     changed = changes_of(change.resource.type, change.operations, current)
-    merged = changed if change.replaces else {**current, **changed}
+    replaces = change.replaces and not broker.settings.legacy_alter_merges
+    merged = changed if replaces else {**current, **changed}
     after = {name: value for name, value in merged.items() if value is not None}
     await settings.check(change.resource, changed, after)
 

@@ -50,6 +50,7 @@ _DOCS: dict[str, str] = {
     "barnabas.auto.format": "Whether log directories that are not formatted are formatted at the start, as a cluster of this node alone with a new cluster id.",
     "barnabas.config.encryption.keys": "Keys that sensitive dynamic configs are encrypted with in the metadata log, newest first, separated by commas: 32 bytes each, as base64. The first encrypts, all of them decrypt. Nothing is encrypted without.",
     "barnabas.config.encryption.keys.file": "A file with these keys instead, one to a line, newest first.",
+    "barnabas.legacy.alter.mode": "What the legacy AlterConfigs does with settings that it does not name: replace removes them, as Kafka does, merge keeps them.",
     "barnabas.log.format": "How log lines are written: as text, or as one JSON object each.",
     "barnabas.log.level": "From which level on log lines are written.",
     "barnabas.max.open.files": "How many segment and index files may be open at once; the ones used longest ago are closed. -1 is half of what the system allows the process, at most 8192.",

@@ -19,6 +19,7 @@ from barnabas.common.config_value import (
     Password,
     Short,
     parse_value,
+    raise_together,
     value_to_string,
 )
 
@@ -39,6 +40,7 @@ __all__ = [
     "Password",
     "Short",
     "parse_value",
+    "raise_together",
     "value_to_string",
 ]
 
@@ -153,6 +155,25 @@ class ConfigDef:
             else:
                 values[name] = key.default
         return values
+
+    def parse_given(self, configs: Mapping[str, object]) -> tuple[dict[str, ConfigValue], list[ConfigException]]:
+        """The values of the known settings in ``configs``, and what is wrong with the others."""
+        values: dict[str, ConfigValue] = {}
+        problems: list[ConfigException] = []
+        for name, value in configs.items():
+            key = self.get(name)
+            if key is None:
+                continue
+            try:
+                values[name] = key.parse(value)
+            except ConfigException as error:
+                problems.append(error)
+        return values, problems
+
+    def hint(self, name: str) -> str:
+        """What to add to a message about an unknown name; empty when no known name is like it."""
+        nearest = self.nearest_name(name)
+        return f" (did you mean {nearest}?)" if nearest else ""
 
     def nearest_name(self, name: str) -> str | None:
         """The known name that somebody who wrote ``name`` most likely meant."""

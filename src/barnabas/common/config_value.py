@@ -10,6 +10,7 @@ Null is null for every type.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from enum import Enum, IntEnum
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "java_double",
     "java_trim",
     "parse_value",
+    "raise_together",
     "value_to_string",
 ]
 
@@ -71,6 +73,15 @@ class ConfigStateException(ConfigException):
         self.name = name
         self.value = value
         self.reason = message
+
+
+def raise_together(problems: Sequence[ConfigException]) -> None:
+    """Raise what is wrong: the problem itself, or one exception that says all of them. Nothing wrong raises nothing."""
+    if len(problems) == 1:
+        raise problems[0]
+    if problems:
+        first = problems[0]
+        raise ConfigStateException(first.name, first.value, "; ".join(map(str, problems)))
 
 
 class Password:

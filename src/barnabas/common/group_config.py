@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from barnabas.common.config_def import CLUSTER_WIDE, ConfigDef, ConfigRow, ConfigStateException, ConfigValue
+from barnabas.common.config_def import (
+    CLUSTER_WIDE,
+    ConfigDef,
+    ConfigRow,
+    ConfigStateException,
+    ConfigValue,
+    raise_together,
+)
 
 __all__ = [
     "CLIENT_METRICS_CONFIG_DEF",
@@ -79,7 +86,7 @@ class UnknownGroupConfig(ConfigStateException):
     """A name that no group setting has."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(name, None, f"Unknown group config name: {name}")
+        super().__init__(name, None, f"Unknown group config name: {name}{GROUP_CONFIG_DEF.hint(name)}")
 
 
 def group_synonym(name: str) -> str | None:
@@ -89,9 +96,8 @@ def group_synonym(name: str) -> str | None:
 
 def validate_group_config(configs: Mapping[str, object], broker: Mapping[str, ConfigValue]) -> None:
     """Raise ConfigException unless ``configs`` is an allowed set of overrides, given the broker's typed settings."""
-    for name in configs:
-        if name not in GROUP_CONFIG_DEF:
-            raise UnknownGroupConfig(name)
+    problems = GROUP_CONFIG_DEF.parse_given(configs)[1]
+    raise_together([UnknownGroupConfig(name) for name in configs if name not in GROUP_CONFIG_DEF] + problems)
     values = GROUP_CONFIG_DEF.parse(configs)
     for name, (least, most) in _BOUNDED.items():
         value, low, high = values[name], broker.get(least), broker.get(most)

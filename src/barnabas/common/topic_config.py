@@ -17,6 +17,7 @@ from barnabas.common.config_def import (
     ConfigRow,
     ConfigStateException,
     ConfigValue,
+    raise_together,
 )
 
 __all__ = ["TOPIC_CONFIG_DEF", "TOPIC_SYNONYMS", "TopicConfig", "UnknownTopicConfig", "validate_topic_config"]
@@ -122,7 +123,7 @@ class UnknownTopicConfig(ConfigStateException):
     """A name that no topic setting has."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(name, None, f"Unknown topic config name: {name}")
+        super().__init__(name, None, f"Unknown topic config name: {name}{TOPIC_CONFIG_DEF.hint(name)}")
 
 
 class TopicConfig:
@@ -274,12 +275,8 @@ def validate_topic_config(
     With ``defaults`` (what the node's own settings give a topic that overrides nothing) the rules between remote
     storage settings are checked too, as the controller does; without, only names, values and compaction lags.
     """
-    values: dict[str, ConfigValue] = {}
-    for name, text in configs.items():
-        key = TOPIC_CONFIG_DEF.get(name)
-        if key is None:
-            raise UnknownTopicConfig(name)
-        values[name] = key.parse(text)
+    values, problems = TOPIC_CONFIG_DEF.parse_given(configs)
+    raise_together([UnknownTopicConfig(name) for name in configs if name not in TOPIC_CONFIG_DEF] + problems)
     # What is not among the overrides may still have been: taking it away is a change too.
     if not _COMBINED.isdisjoint(values) or "remote.storage.enable" in (previous or {}):
         complete = _Complete(values, defaults or {})

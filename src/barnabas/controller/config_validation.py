@@ -83,26 +83,31 @@ def _validate_broker(resource: ConfigResource, configs: Mapping[str, str]) -> No
             raise ApiException(ErrorCode.INVALID_REQUEST, "Unable to parse broker name as a base 10 number.") from error
         if broker_id < 0:
             raise ApiException(ErrorCode.INVALID_REQUEST, "Invalid negative broker ID.")
+    problems = []
     for name, value in configs.items():
         key = broker_config_key(name)
-        if key is None:
-            continue
         try:
-            key.parse(value)
+            if key is not None:
+                key.parse(value)
         except ConfigException as error:
-            raise ApiException(ErrorCode.INVALID_REQUEST, str(error)) from error
+            problems.append(str(error))
+    if problems:
+        raise ApiException(ErrorCode.INVALID_REQUEST, "; ".join(problems))
 
 
 def _validate_client_metrics(resource: ConfigResource, configs: Mapping[str, str]) -> None:
     if not resource.name:
         raise ApiException(ErrorCode.INVALID_REQUEST, "Subscription name can't be empty")
-    for name in configs:
-        if name not in CLIENT_METRICS_CONFIG_DEF:
-            raise ApiException(ErrorCode.INVALID_REQUEST, f"Unknown client metrics configuration: {name}")
-    try:
-        values = CLIENT_METRICS_CONFIG_DEF.parse(configs)
-    except ConfigException as error:
-        raise ApiException(ErrorCode.INVALID_CONFIG, str(error)) from error
+    unknown = [
+        f"Unknown client metrics configuration: {name}{CLIENT_METRICS_CONFIG_DEF.hint(name)}"
+        for name in configs
+        if name not in CLIENT_METRICS_CONFIG_DEF
+    ]
+    bad = [str(problem) for problem in CLIENT_METRICS_CONFIG_DEF.parse_given(configs)[1]]
+    if unknown or bad:
+        code = ErrorCode.INVALID_REQUEST if unknown else ErrorCode.INVALID_CONFIG
+        raise ApiException(code, "; ".join(unknown + bad))
+    values = CLIENT_METRICS_CONFIG_DEF.parse(configs)
     interval = values["interval.ms"]
     if isinstance(interval, int) and not _METRICS_INTERVAL_MS_MIN <= interval <= _METRICS_INTERVAL_MS_MAX:
         raise ApiException(

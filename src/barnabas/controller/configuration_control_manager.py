@@ -83,7 +83,7 @@ class ConfigurationControlManager:
     def legacy_alter_configs(
         self, replacements: Mapping[ConfigResource, Mapping[str, str | None]], *, validate_only: bool = False
     ) -> ControllerResult[dict[ConfigResource, ApiError]]:
-        """Replace everything that is set on each resource: keys that are not named are removed."""
+        """Replace all that is set on each resource: what is not named is removed, unless ``legacy_alter_merges``."""
         records: list[ApiMessageAndVersion] = []
         results: dict[ConfigResource, ApiError] = {}
         for resource, wanted in replacements.items():
@@ -101,23 +101,23 @@ class ConfigurationControlManager:
         _check_type(resource)
         check_operations(operations)
         changed = changes_of(resource.type, operations, self._encryption.current(resource))
-        return self._decide(resource, changed, policy_view=changed)
+        return self._decide(resource, changed)
 
     def _replace(self, resource: ConfigResource, wanted: Mapping[str, str | None]) -> list[ApiMessageAndVersion]:
         nulls = [key for key, value in wanted.items() if value is None]
         if nulls:
             raise ApiException(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {', '.join(nulls)}")
-        removed = [key for key in self._state.image.configs.of(resource) if key not in wanted]
-        return self._decide(resource, {**wanted, **dict.fromkeys(removed)}, policy_view=wanted)
+        removed: list[str] = []
+        if not self._config.legacy_alter_merges:
+            removed = [key for key in self._state.image.configs.of(resource) if key not in wanted]
+        return self._decide(resource, {**wanted, **dict.fromkeys(removed)})
 
-    def _decide(
-        self, resource: ConfigResource, changed: Mapping[str, str | None], policy_view: Mapping[str, str | None]
-    ) -> list[ApiMessageAndVersion]:
+    def _decide(self, resource: ConfigResource, changed: Mapping[str, str | None]) -> list[ApiMessageAndVersion]:
         current = self._encryption.current(resource)
         always = resource.type == ConfigResourceType.BROKER
         merged = {**current, **changed}
         self._validate_min_isr(resource, changed)
-        self._validate(resource, {key: value for key, value in merged.items() if value is not None}, policy_view)
+        self._validate(resource, {key: value for key, value in merged.items() if value is not None}, changed)
         records = [
             self._record(resource, key, value) for key, value in changed.items() if always or current.get(key) != value
         ]

@@ -31,9 +31,12 @@ class ControllerConfig:
         "delegation_token_max_lifetime_ms",
         "delegation_token_secret_key",
         "delete_topic_enable",
+        "legacy_alter_merges",
         "max_records_per_batch",
         "metadata_max_idle_interval_ms",
         "min_insync_replicas",
+        "mutation_quota_window_count",
+        "mutation_quota_window_s",
         "node_id",
         "num_partitions",
         "protect_access_audit",
@@ -58,7 +61,10 @@ class ControllerConfig:
         delete_topic_enable: bool = True,
         broker_session_timeout_ms: int = 9_000,
         metadata_max_idle_interval_ms: int = 500,
+        legacy_alter_merges: bool = False,
         max_records_per_batch: int = 10_000,
+        mutation_quota_window_count: int = 11,
+        mutation_quota_window_s: int = 1,
         remote_storage_system_enable: bool = False,
         served: Mapping[ApiKey, tuple[int, int]] | None = None,
         static_configs: Mapping[str, str] | None = None,
@@ -81,7 +87,11 @@ class ControllerConfig:
         self.delete_topic_enable = delete_topic_enable
         self.broker_session_timeout_ms = broker_session_timeout_ms
         self.metadata_max_idle_interval_ms = metadata_max_idle_interval_ms
+        self.legacy_alter_merges = legacy_alter_merges
+        """Whether AlterConfigs keeps what it does not name."""
         self.max_records_per_batch = max_records_per_batch
+        self.mutation_quota_window_count = mutation_quota_window_count
+        self.mutation_quota_window_s = mutation_quota_window_s
         self.remote_storage_system_enable = remote_storage_system_enable
         self.served: Mapping[ApiKey, tuple[int, int]] = served or {}
         """What the controller's listeners serve to others: what ApiVersions says there."""

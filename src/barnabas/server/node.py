@@ -21,6 +21,7 @@ from barnabas.broker.apis import SERVED_BY_BROKER
 from barnabas.broker.auto_topic_creation import AutoTopicCreation
 from barnabas.broker.broker import Broker
 from barnabas.broker.broker_settings import BrokerSettings
+from barnabas.broker.client_quotas import ClientQuotas
 from barnabas.broker.fetch_session import FetchSessionCache
 from barnabas.broker.group_service import GroupService
 from barnabas.broker.lifecycle import BrokerLifecycle, BrokerState, to_listener
@@ -103,6 +104,7 @@ class Node:
         self.broker_stats: dict[ApiKey, ApiStats] = {}
         self.controller_stats: dict[ApiKey, ApiStats] = {}
         self.listeners: dict[str, Listener] = {}
+        self.dispatchers: list[RequestDispatcher] = []
         self._build()
 
     @property
@@ -244,7 +246,21 @@ class Node:
             clock=self.clock,
             token_hmacs=token_hmacs,
         )
+        self.client_quotas = ClientQuotas(
+            clock=self.clock,
+            window_count=config.quota_window_num,
+            window_s=config.quota_window_size_seconds,
+            on_change=self._follow_quotas,
+        )
+        self.loader.install(self.client_quotas)
         self.metrics = MetricsEndpoint(self)
+
+    def _follow_quotas(self, is_any_set: bool) -> None:
+        """Where no quota is set, no request pays for counting."""
+        quotas = self.client_quotas if is_any_set else None
+        self.broker.quotas = quotas
+        for dispatcher in self.dispatchers:
+            dispatcher.quotas = quotas
 
     def _build_audit(self) -> AccessAuditService | None:
         if self.authorizer.is_absent and not self.config.barnabas_audit_topic_enable:
@@ -287,8 +303,11 @@ class Node:
             metadata_max_idle_interval_ms=config.metadata_max_idle_interval_ms,
             served=SERVED_ON_CONTROLLER_LISTENERS,
             static_configs=config.static,
+            legacy_alter_merges=config.barnabas_legacy_alter_mode == "merge",
             protect_access_audit=config.barnabas_audit_topic_enable,
             config_cipher=self.config_cipher,
+            mutation_quota_window_count=config.controller_quota_window_num,
+            mutation_quota_window_s=config.controller_quota_window_size_seconds,
         )
 
     def _broker_settings(self) -> BrokerSettings:
@@ -299,6 +318,7 @@ class Node:
             default_replication_factor=config.default_replication_factor,
             fetch_max_bytes=config.fetch_max_bytes,
             inter_broker_listener_name=config.inter_broker_listener_name,
+            legacy_alter_merges=config.barnabas_legacy_alter_mode == "merge",
             max_incremental_fetch_session_cache_slots=config.max_incremental_fetch_session_cache_slots,
             max_request_partition_size_limit=config.max_request_partition_size_limit,
             offsets_topic_num_partitions=config.offsets_topic_num_partitions,
@@ -424,6 +444,7 @@ class Node:
         if security is not None and endpoint in self.config.broker_listeners:
             self.dynamic_settings.add_effect(ListenerEffect(security))
         self.authorization.guard(listener, dispatcher)
+        self.dispatchers.append(dispatcher)
         self.listeners[endpoint.listener] = listener
 
     def _advertised(self) -> list[Endpoint]:

@@ -61,6 +61,7 @@ class PlainSettings:
     barnabas_audit_window_ms: int
     barnabas_authentication_timeout_ms: int
     barnabas_auto_format: bool
+    barnabas_legacy_alter_mode: str
     barnabas_log_format: str
     barnabas_log_level: str
     barnabas_max_open_files: int
@@ -71,6 +72,8 @@ class PlainSettings:
     controller_quorum_election_backoff_max_ms: int
     controller_quorum_election_timeout_ms: int
     controller_quorum_fetch_timeout_ms: int
+    controller_quota_window_num: int
+    controller_quota_window_size_seconds: int
     default_replication_factor: int
     delegation_token_expiry_check_interval_ms: int
     delegation_token_expiry_time_ms: int
@@ -108,6 +111,8 @@ class PlainSettings:
     offsets_topic_replication_factor: int
     offsets_topic_segment_bytes: int
     producer_id_expiration_ms: int
+    quota_window_num: int
+    quota_window_size_seconds: int
     socket_listen_backlog_size: int
     socket_request_max_bytes: int
     super_users: str

@@ -53,8 +53,20 @@ def test_these_overrides_are_allowed(configs: dict[str, str]) -> None:
 
 
 def test_an_unknown_name_is_refused_with_kafkas_message() -> None:
-    with pytest.raises(UnknownTopicConfig, match=r"^Unknown topic config name: retention\.m$"):
-        validate_topic_config({"retention.m": "1"})
+    with pytest.raises(UnknownTopicConfig, match=r"^Unknown topic config name: nonsense$"):
+        validate_topic_config({"nonsense": "1"})
+
+
+def test_everything_wrong_is_said_at_once_with_the_nearest_name() -> None:
+    with pytest.raises(ConfigException) as raised:
+        validate_topic_config(
+            {"retention.m": "1", "segment.bytes": "5", "retention.bytes": "much", "preallocate": "true"}
+        )
+    assert str(raised.value) == (
+        "Unknown topic config name: retention.m (did you mean retention.ms?); "
+        "Invalid value 5 for configuration segment.bytes: Value must be at least 1048576; "
+        "Invalid value much for configuration retention.bytes: Not a number of type LONG"
+    )
 
 
 def test_the_compaction_lags_must_be_in_order() -> None:

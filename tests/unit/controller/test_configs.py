@@ -18,7 +18,9 @@ from barnabas.protocol.records.config_record import ConfigRecord
 from tests.peers.admin_requests import (
     APPEND,
     BROKER,
+    CLIENT_METRICS,
     DELETE,
+    GROUP,
     SAFE_DOWNGRADE,
     SET,
     TOPIC,
@@ -153,4 +155,40 @@ def test_a_policy_sees_the_changed_keys_and_may_veto() -> None:
         (orders, {"retention.ms": "500", "retention.bytes": None}),
     ]
     swap(harness, (TOPIC, "orders", ("retention.ms", "7")))
-    assert policy.seen[-1] == (orders, {"retention.ms": "7"}), "what it removes silently is not shown"
+    removed = {"retention.bytes": None, "cleanup.policy": None}
+    assert policy.seen[-1] == (orders, {"retention.ms": "7", **removed})
+
+
+def test_the_legacy_form_names_who_dropped_what(harness: ControllerHarness, caplog: pytest.LogCaptureFixture) -> None:
+    change(harness, (TOPIC, "orders", ("retention.ms", SET, "5"), ("retention.bytes", SET, "6")))
+    swap(harness, (TOPIC, "orders", ("retention.ms", "7")))
+    assert "User:ANONYMOUS at 127.0.0.1 replaced all settings of topic orders" in caplog.text
+    assert "removed retention.bytes" in caplog.text
+
+
+def test_the_legacy_form_keeps_the_rest_where_that_is_wanted() -> None:
+    harness = ControllerHarness(legacy_alter_merges=True).activate()
+    harness.start_broker(1)
+    harness.create(topic("orders"))
+    swap(harness, (TOPIC, "orders", ("retention.ms", "5")))
+    swap(harness, (TOPIC, "orders", ("retention.bytes", "6")))
+    assert of_orders(harness) == {"retention.ms": "5", "retention.bytes": "6"}
+
+
+def test_every_bad_setting_of_a_resource_is_named(harness: ControllerHarness) -> None:
+    broker = (BROKER, "1", ("log.cleaner.threads", SET, "many"), ("num.io.threads", SET, "0"))
+    group = (GROUP, "g", ("consumer.session.timeout", SET, "5"), ("share.isolation.level", SET, "none"))
+    metrics = (CLIENT_METRICS, "m", ("interval", SET, "5"), ("interval.ms", SET, "soon"))
+    answers = [(each.error_code, each.error_message) for each in change(harness, broker, group, metrics).responses]
+    assert [code for code, _ in answers] == [42, 40, 42]
+    for (_, message), names in zip(
+        answers,
+        (
+            ("log.cleaner.threads: Not a number of type INT", "num.io.threads: Value must be at least 1"),
+            ("consumer.session.timeout (did you mean consumer.session.timeout.ms?)", "share.isolation.level: "),
+            ("interval (did you mean interval.ms?)", "interval.ms: Not a number"),
+        ),
+        strict=True,
+    ):
+        assert message is not None
+        assert all(name in message for name in names), message

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ from barnabas.common.errors import ApiError, ApiException, ErrorCode
 from barnabas.common.resource import ResourceType
 from barnabas.controller.apis.alter_configs_checks import DUPLICATE_RESOURCE, denial
 from barnabas.controller.controller_result import ControllerResult
-from barnabas.metadata.image.configs import ConfigResource
+from barnabas.metadata.image.configs import ConfigResource, ConfigResourceType
 from barnabas.network.api_handler import AclRule
 from barnabas.protocol.messages.alter_configs import (
     AlterConfigsRequest,
@@ -18,14 +19,20 @@ from barnabas.protocol.messages.alter_configs import (
     AlterConfigsResourceResponse,
     AlterConfigsResponse,
 )
+from barnabas.protocol.records.config_record import ConfigRecord
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from barnabas.controller.quorum_controller import QuorumController
     from barnabas.coordinator.deferred import Deferred
+    from barnabas.metadata.image.record_writer import ApiMessageAndVersion
     from barnabas.security.authorizer.authorizer import Authorizer
     from barnabas.security.request_context import RequestContext
 
-__all__ = ["ACL", "handle"]
+__all__ = ["ACL", "error_response", "handle"]
+
+log = logging.getLogger(__name__)
 
 ACL = (
     AclRule(ResourceType.TOPIC, AclOperation.ALTER_CONFIGS),
@@ -55,6 +62,7 @@ def handle(
 
     def decide() -> ControllerResult[AlterConfigsResponse]:
         result = controller.configs.legacy_alter_configs(replacements, validate_only=request.validate_only)
+        _tell_dropped(context, result.records, replacements)
         done = [_result(resource, error) for resource, error in result.response.items()]
         return result.with_response(AlterConfigsResponse(responses=[*refused, *done]))
 
@@ -63,6 +71,37 @@ def handle(
         return AlterConfigsResponse(responses=[*refused, *failed])
 
     return controller.submit(decide, answer_error)
+
+
+def error_response(request: AlterConfigsRequest, error: ApiException) -> AlterConfigsResponse:
+    resources = (ConfigResource(each.resource_type, each.resource_name) for each in request.resources)
+    return AlterConfigsResponse(responses=[_result(each, ApiError.of(error)) for each in resources])
+
+
+def _tell_dropped(
+    context: RequestContext,
+    records: Sequence[ApiMessageAndVersion],
+    replacements: Mapping[ConfigResource, Mapping[str, str | None]],
+) -> None:
+    """Whoever calls this API seldom means to reset what else is set: operators find here who did."""
+    dropped: dict[ConfigResource, list[str]] = {}
+    for record in records:
+        message = record.message
+        if not isinstance(message, ConfigRecord):
+            continue
+        resource = ConfigResource(message.resource_type, message.resource_name)
+        if message.value is None and message.name not in replacements[resource]:
+            dropped.setdefault(resource, []).append(message.name)
+    for resource, names in dropped.items():
+        kind = ConfigResourceType(resource.type).name.lower().replace("_", " ")
+        log.warning(
+            "%s at %s replaced all settings of %s %s with the legacy AlterConfigs, which removed %s",
+            context.principal,
+            context.client_host or "an unknown host",
+            kind,
+            resource.name or "default",
+            ", ".join(sorted(names)),
+        )
 
 
 def _duplicate_keys(resource: AlterConfigsResource) -> ApiError | None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from barnabas.broker.apis import SERVED_BY_BROKER
+from barnabas.broker.broker_settings import BrokerSettings
 from barnabas.broker.metadata_cache import MetadataCache
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.metadata.image.configs import ConfigResource
@@ -77,6 +78,7 @@ class World:
         self.broker = SimpleNamespace(
             broker_id=1,
             static_configs={},
+            settings=BrokerSettings(),
             metadata=self.metadata,
             controller=channel,
             dynamic_settings=self.settings,
