@@ -210,12 +210,13 @@ class TopicOperations(Operations):
     async def list_topics(
         self, *, include_internal: bool = False, timeout_s: float | None = None
     ) -> AsyncGenerator[TopicListing]:
-        """All topics that we may see, by name."""
-        deadline = self._deadline(timeout_s)
-        response = await self._call(MetadataRequest(topics=None), deadline, api=ApiKey.METADATA, at_least=1)
-        for topic in sorted(response.topics, key=lambda each: each.name or ""):
-            if not topic.error_code and (include_internal or not topic.is_internal):
-                yield TopicListing(topic.name or "", topic.topic_id, topic.is_internal)
+        """All topics that we may see, by name; in pages, where the node can."""
+        last = ""
+        async for topics in self._all_topics(self._deadline(timeout_s)):
+            for topic in topics:
+                if topic.name != last and not topic.error_code and (include_internal or not topic.is_internal):
+                    yield TopicListing(topic.name, topic.topic_id, topic.is_internal)
+                last = topic.name
 
     async def describe_topics(
         self,
@@ -251,6 +252,26 @@ class TopicOperations(Operations):
     ) -> Results[str | Uuid, TopicDescription]:
         values: dict[str | Uuid, TopicDescription] = {}
         errors: dict[str | Uuid, AdminError] = {}
+        async for topics in self._pages(names, deadline):
+            for each in topics:
+                if each.error_code:
+                    errors[each.name] = admin_error(each.error_code, None, each.name)
+                    continue
+                page = _description(each, with_operations)
+                begun = values.get(page.name)
+                values[page.name] = page if begun is None else _joined(begun, page)
+        return Results(values, errors)
+
+    async def _all_topics(self, deadline: Deadline) -> AsyncGenerator[list[Any]]:
+        try:
+            async for topics in self._pages([], deadline):
+                yield topics
+        except UnsupportedVersion:
+            response = await self._call(MetadataRequest(topics=None), deadline, api=ApiKey.METADATA, at_least=1)
+            yield sorted(response.topics, key=lambda each: each.name)
+
+    async def _pages(self, names: list[str], deadline: Deadline) -> AsyncGenerator[list[Any]]:
+        """The topics of each answer; without names, of all topics. One may begin on a page and go on on the next."""
         cursor: Any = None
         while True:
             response = await self._call(
@@ -262,15 +283,9 @@ class TopicOperations(Operations):
                 deadline,
                 api=ApiKey.DESCRIBE_TOPIC_PARTITIONS,
             )
-            for each in response.topics:
-                if each.error_code:
-                    errors[each.name] = admin_error(each.error_code, None, each.name)
-                    continue
-                page = _description(each, with_operations)
-                begun = values.get(page.name)
-                values[page.name] = page if begun is None else _joined(begun, page)
+            yield response.topics
             if response.next_cursor is None:
-                return Results(values, errors)
+                return
             cursor = Cursor(
                 topic_name=response.next_cursor.topic_name, partition_index=response.next_cursor.partition_index
             )

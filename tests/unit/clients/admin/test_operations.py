@@ -1,0 +1,365 @@
+"""Which node is asked, when it is asked again, and what the caller sees in the end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from barnabas.clients.admin import (
+    AdminError,
+    NewTopic,
+    NotVisible,
+    OperationTimedOut,
+    TopicAlreadyExists,
+    UnsupportedVersion,
+)
+from barnabas.clients.errors import AuthenticationFailed, Disconnected
+from barnabas.common.error_code import ErrorCode
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.messages.create_delegation_token import CreateDelegationTokenResponse
+from barnabas.protocol.messages.create_topics import CreatableTopicResult, CreateTopicsResponse
+from barnabas.protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsResponse
+from barnabas.protocol.messages.find_coordinator import Coordinator, FindCoordinatorResponse
+from barnabas.protocol.messages.list_offsets import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from barnabas.protocol.messages.metadata import (
+    MetadataResponse,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from tests.unit.clients.admin.scripted import ScriptedCluster, admin_of
+
+
+def run(test: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    asyncio.run(test())
+
+
+def created(**errors: ErrorCode) -> Callable[[Any], CreateTopicsResponse]:
+    return lambda request: CreateTopicsResponse(
+        throttle_time_ms=1,
+        topics=[
+            CreatableTopicResult(name=each.name, error_code=errors.get(each.name, 0), num_partitions=1)
+            for each in request.topics
+        ],
+    )
+
+
+def test_each_item_has_its_own_outcome() -> None:
+    async def test() -> None:
+        cluster = ScriptedCluster()
+        cluster[1].script[ApiKey.CREATE_TOPICS] = created(old=ErrorCode.TOPIC_ALREADY_EXISTS)
+        results = await admin_of(cluster).create_topics([NewTopic("new"), NewTopic("old")])
+        assert results["new"].partitions == 1
+        assert list(results.errors) == ["old"]
+        with pytest.raises(TopicAlreadyExists, match="old: TOPIC_ALREADY_EXISTS") as raised:
+            results["old"]
+        assert (raised.value.code, raised.value.item, raised.value.retriable) == (
+            ErrorCode.TOPIC_ALREADY_EXISTS, "old", False,
+        )  # fmt: skip
+        with pytest.raises(TopicAlreadyExists):
+            results.raise_for_errors()
+        assert len(results) == 2
+        assert set(results) == {"new", "old"}
+
+    run(test)
+
+
+def test_many_errors_are_raised_together() -> None:
+    async def test() -> None:
+        cluster = ScriptedCluster()
+        cluster[1].script[ApiKey.CREATE_TOPICS] = created(a=ErrorCode.INVALID_CONFIG, b=ErrorCode.POLICY_VIOLATION)
+        results = await admin_of(cluster).create_topics([NewTopic("a"), NewTopic("b"), NewTopic("c")])
+        with pytest.raises(ExceptionGroup, match="2 of 3 items failed"):
+            results.raise_for_errors()
+
+    run(test)
+
+
+def test_only_what_failed_for_the_moment_is_asked_for_again() -> None:
+    async def test() -> None:
+        cluster = ScriptedCluster()
+        cluster[1].script[ApiKey.CREATE_TOPICS] = [created(b=ErrorCode.THROTTLING_QUOTA_EXCEEDED), created()]
+        results = await admin_of(cluster).create_topics([NewTopic("a"), NewTopic("b")])
+        assert results.ok
+        assert [[topic.name for topic in each.topics] for each in cluster[1].requests(ApiKey.CREATE_TOPICS)] == [
+            ["a", "b"],
+            ["b"],
+        ]
+
+    run(test)
+
+
+def test_what_stays_throttled_fails_alone_at_the_deadline() -> None:
+    async def test() -> None:
+        cluster = ScriptedCluster()
+        cluster[1].script[ApiKey.CREATE_TOPICS] = created(b=ErrorCode.THROTTLING_QUOTA_EXCEEDED)
+        admin = admin_of(cluster, {"retry.backoff.ms": "10000", "retry.backoff.max.ms": "10000"})
+        results = await admin.create_topics([NewTopic("a"), NewTopic("b")], timeout_s=1)
+        assert list(results.values) == ["a"]
+        assert results.errors["b"].code == ErrorCode.THROTTLING_QUOTA_EXCEEDED
+
+    run(test)
+
+
+def test_an_item_that_the_answer_forgets_is_an_error() -> None:
+    async def test() -> None:
+        cluster = ScriptedCluster()
+        cluster[1].script[ApiKey.CREATE_TOPICS] = CreateTopicsResponse()
+        results = await admin_of(cluster).create_topics([NewTopic("a")])
+        assert results.errors["a"].code == ErrorCode.UNKNOWN_SERVER_ERROR
+
+    run(test)
+
+
+def test_a_node_that_is_no_controller_sends_us_to_it() -> None:
+    async def test() -> None:
+        cluster = ScriptedCluster(3)
+        cluster.controller_id = 3
+        cluster[1].script[ApiKey.CREATE_TOPICS] = created(a=ErrorCode.NOT_CONTROLLER)
+        cluster[3].script[ApiKey.CREATE_TOPICS] = created()
+        assert (await admin_of(cluster).create_topics([NewTopic("a")])).ok
+        assert len(cluster[3].requests(ApiKey.CREATE_TOPICS)) == 1
+
+    run(test)
+
+
+def test_another_node_is_asked_when_one_hangs_up() -> None:
+    async def test() -> None:
+        cluster = ScriptedCluster(2)
+        cluster[1].script[ApiKey.CREATE_TOPICS] = Disconnected("gone")
+        cluster[2].script[ApiKey.CREATE_TOPICS] = created()
+
+        def fall(request: Any) -> Exception:
+            cluster[1].is_up = False
+            return Disconnected("gone")
+
+        cluster[1].script[ApiKey.CREATE_TOPICS] = fall
+        assert (await admin_of(cluster).create_topics([NewTopic("a")])).ok
+        assert cluster[2].connections == 1
+
+    run(test)
+
+
+def test_bootstrap_servers_are_asked_again_when_all_known_nodes_are_gone() -> None:
+    async def test() -> None:
+        cluster = ScriptedCluster(1)
+        admin = admin_of(cluster)
+        assert [node.id for node in (await admin.describe_cluster()).nodes] == [1]
+        old = cluster.nodes.pop(1)
+        moved = ScriptedCluster(4)[4]
+        moved.cluster = cluster
+        old.is_up = False
+        # The old node's address is still known and leads nowhere.
+        cluster.nodes = {1: old, 4: moved}
+        assert [node.id for node in (await admin.describe_cluster()).nodes] == [4]
+
+    run(test)
+
+
+def test_a_request_that_must_not_be_repeated_is_sent_once() -> None:
+    async def test() -> None:
+        cluster = ScriptedCluster()
+        cluster[1].script[ApiKey.CREATE_DELEGATION_TOKEN] = [Disconnected("gone"), CreateDelegationTokenResponse()]
+        with pytest.raises(Disconnected):
+            await admin_of(cluster).create_delegation_token()
+        assert len(cluster[1].requests(ApiKey.CREATE_DELEGATION_TOKEN)) == 1
+
+    run(test)
+
+
+def test_a_login_that_is_refused_ends_the_operation() -> None:
+    async def test() -> None:
+        cluster = ScriptedCluster()
+        cluster[1].script[ApiKey.CREATE_TOPICS] = AuthenticationFailed("wrong password")
+        with pytest.raises(AuthenticationFailed, match="wrong password"):
+            await admin_of(cluster).create_topics([NewTopic("a")])
+
+    run(test)
+
+
+def test_nobody_there_until_the_deadline_is_said_with_the_reason() -> None:
+    async def test() -> None:
+        cluster = ScriptedCluster()
+        cluster[1].is_up = False
+        admin = admin_of(cluster, {"retry.backoff.ms": "10000", "retry.backoff.max.ms": "10000"})
+        with pytest.raises(OperationTimedOut, match=r"CreateTopics was not done in 2 s: no bootstrap server"):
+            await admin.create_topics([NewTopic("a")], timeout_s=2)
+
+    run(test)
+
+
+def test_an_api_that_the_node_lacks_is_named() -> None:
+    async def test() -> None:
+        cluster = ScriptedCluster()
+        del cluster[1].versions[ApiKey.CREATE_TOPICS]
+        with pytest.raises(UnsupportedVersion, match="does not offer CreateTopics"):
+            await admin_of(cluster).create_topics([NewTopic("a")])
+
+    run(test)
+
+
+def test_a_version_that_can_not_express_it_is_named_with_the_range() -> None:
+    async def test() -> None:
+        from barnabas.clients.node_connection import SupportedVersions
+
+        cluster = ScriptedCluster()
+        cluster[1].versions[ApiKey.LIST_GROUPS] = SupportedVersions(0, 3)
+        with pytest.raises(
+            UnsupportedVersion, match=r"ListGroups in versions 0 to 3, which can't express this: .*states_filter"
+        ):
+            await admin_of(cluster).list_groups(states=["Empty"])
+
+    run(test)
+
+
+def test_groups_are_asked_at_their_coordinator_and_again_when_it_moved() -> None:
+    async def test() -> None:
+        cluster = ScriptedCluster(3)
+        answers = iter([2, 3])
+
+        def find(request: Any) -> FindCoordinatorResponse:
+            node = next(answers)
+            return FindCoordinatorResponse(
+                coordinators=[
+                    Coordinator(key=key, node_id=node, host=f"node-{node}", port=9092)
+                    for key in request.coordinator_keys
+                ]
+            )
+
+        def deleted(code: int) -> Callable[[Any], DeleteGroupsResponse]:
+            return lambda request: DeleteGroupsResponse(
+                results=[DeletableGroupResult(group_id=each, error_code=code) for each in request.groups_names]
+            )
+
+        cluster.everywhere(ApiKey.FIND_COORDINATOR, find)
+        cluster[2].script[ApiKey.DELETE_GROUPS] = deleted(ErrorCode.NOT_COORDINATOR)
+        cluster[3].script[ApiKey.DELETE_GROUPS] = deleted(0)
+        admin = admin_of(cluster)
+        assert (await admin.delete_groups(["g", "h"])).ok
+        assert (await admin.delete_groups(["g"])).ok  # The look-up is kept: there is no third answer to it.
+
+    run(test)
+
+
+def test_partitions_are_asked_at_their_leaders_and_one_dead_leader_fails_its_own() -> None:
+    async def test() -> None:
+        from barnabas.clients.admin import OffsetSpec, TopicPartition
+
+        cluster = ScriptedCluster(2)
+
+        def metadata(request: Any) -> MetadataResponse:
+            made = cluster.default(cluster[1], request)
+            if request.topics:
+                partitions = [MetadataResponsePartition(partition_index=n, leader_id=n + 1) for n in (0, 1)]
+                made.topics = [MetadataResponseTopic(name="t", partitions=partitions)]
+            return made
+
+        def offsets(request: Any) -> ListOffsetsResponse:
+            return ListOffsetsResponse(
+                topics=[
+                    ListOffsetsTopicResponse(
+                        name=topic.name,
+                        partitions=[
+                            ListOffsetsPartitionResponse(partition_index=each.partition_index, offset=7)
+                            for each in topic.partitions
+                        ],
+                    )
+                    for topic in request.topics
+                ]
+            )
+
+        cluster.everywhere(ApiKey.METADATA, metadata)
+        cluster.everywhere(ApiKey.LIST_OFFSETS, offsets)
+        admin = admin_of(cluster, {"retry.backoff.ms": "10000", "retry.backoff.max.ms": "10000"})
+        wanted = {TopicPartition("t", n): OffsetSpec.latest() for n in (0, 1)}
+        both = await admin.list_offsets(wanted)
+        assert [each.offset for each in both.values.values()] == [7, 7]
+        cluster[2].script[ApiKey.LIST_OFFSETS] = Disconnected("gone")
+        one = await admin.list_offsets(wanted, timeout_s=1)
+        assert list(one.values) == [TopicPartition("t", 0)]
+        assert one.errors[TopicPartition("t", 1)].code == ErrorCode.REQUEST_TIMED_OUT
+
+    run(test)
+
+
+def test_waiting_names_the_brokers_that_lag() -> None:
+    async def test() -> None:
+        cluster = ScriptedCluster(3)
+        cluster.everywhere(ApiKey.CREATE_TOPICS, created())
+
+        def knows(request: Any) -> MetadataResponse:
+            made = cluster.default(cluster[1], request)
+            partitions = [MetadataResponsePartition(partition_index=0, leader_id=1)]
+            made.topics = [
+                MetadataResponseTopic(name=each.name, partitions=partitions) for each in request.topics or ()
+            ]
+            return made
+
+        def lags(request: Any) -> MetadataResponse:
+            made = knows(request)
+            for topic in made.topics:
+                topic.partitions[0].leader_id = -1
+            return made
+
+        cluster.everywhere(ApiKey.METADATA, knows)
+        admin = admin_of(cluster)
+        assert (await admin.create_topics([NewTopic("a")], wait=True)).ok
+        cluster[3].script[ApiKey.METADATA] = lags
+        with pytest.raises(NotVisible, match="brokers 3 did not show it") as raised:
+            await admin.create_topics([NewTopic("a")], wait=True, timeout_s=0.05)
+        assert raised.value.brokers == (3,)
+        cluster[3].script[ApiKey.METADATA] = [lags, lags, knows]
+        assert (await admin.create_topics([NewTopic("a")], wait=True)).ok
+
+    run(test)
+
+
+def test_an_unknown_error_code_keeps_its_number() -> None:
+    async def test() -> None:
+        cluster = ScriptedCluster()
+        cluster[1].script[ApiKey.CREATE_TOPICS] = CreateTopicsResponse(
+            topics=[CreatableTopicResult(name="a", error_code=999, error_message="from the future")]
+        )
+        error = (await admin_of(cluster).create_topics([NewTopic("a")])).errors["a"]
+        assert isinstance(error, AdminError)
+        assert str(error) == "a: UNKNOWN_SERVER_ERROR: error code 999: from the future"
+
+    run(test)
+
+
+def test_large_requests_are_cut() -> None:
+    async def test() -> None:
+        cluster = ScriptedCluster()
+        cluster[1].script[ApiKey.CREATE_TOPICS] = created()
+        results = await admin_of(cluster).create_topics([NewTopic(f"t{n}") for n in range(1200)])
+        assert len(results.values) == 1200
+        assert [len(each.topics) for each in cluster[1].requests(ApiKey.CREATE_TOPICS)] == [500, 500, 200]
+
+    run(test)
+
+
+@pytest.mark.parametrize(
+    ("topic", "problem"),
+    [
+        (NewTopic(""), "empty string"),
+        (NewTopic("bad name"), "bad name"),
+        (NewTopic("a", 0), "partitions must be 1 or more"),
+        (NewTopic("a", 1, 0), "replication_factor must be 1 or more"),
+        (NewTopic("a", 1, assignments=[[1]]), "can't be given too"),
+        (NewTopic("a", assignments=[[]]), "each partition needs a broker"),
+    ],
+)
+def test_bad_topics_are_refused_before_anything_is_sent(topic: NewTopic, problem: str) -> None:
+    async def test() -> None:
+        cluster = ScriptedCluster()
+        with pytest.raises(ValueError, match=problem):
+            await admin_of(cluster).create_topics([topic])
+        assert not cluster[1].asked
+
+    run(test)
