@@ -1,0 +1,482 @@
+"""What the operations of each area send and make of the answers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from barnabas.clients.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AlterConfigOp,
+    ClientQuotaEntity,
+    ConfigResource,
+    ConfigResourceType,
+    ConfigSource,
+    FeatureUpdate,
+    MemberToRemove,
+    NotVisible,
+    PatternType,
+    ResourceType,
+    ScramMechanism,
+    ScramUpsertion,
+    SecurityDisabled,
+    TopicPartition,
+    UnsupportedVersion,
+    UpgradeType,
+    Uuid,
+)
+from barnabas.clients.admin.acl_answer import AclAnswer
+from barnabas.clients.admin.words import authorized_operations
+from barnabas.clients.errors import RemoteProtocolError
+from barnabas.clients.node_connection import SupportedVersions
+from barnabas.common.error_code import ErrorCode
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.errors import DecodeError
+from barnabas.protocol.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsResponse,
+    AlterUserScramCredentialsResult,
+)
+from barnabas.protocol.messages.consumer_group_describe import ConsumerGroupDescribeResponse
+from barnabas.protocol.messages.consumer_group_describe import DescribedGroup as ConsumerGroup
+from barnabas.protocol.messages.create_acls import AclCreationResult, CreateAclsResponse
+from barnabas.protocol.messages.describe_acls import AclDescription, DescribeAclsResource, DescribeAclsResponse
+from barnabas.protocol.messages.describe_configs import (
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+)
+from barnabas.protocol.messages.describe_groups import DescribedGroup, DescribedGroupMember, DescribeGroupsResponse
+from barnabas.protocol.messages.describe_topic_partitions import (
+    Cursor,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+)
+from barnabas.protocol.messages.find_coordinator import Coordinator, FindCoordinatorResponse
+from barnabas.protocol.messages.incremental_alter_configs import (
+    AlterConfigsResourceResponse,
+    IncrementalAlterConfigsResponse,
+)
+from barnabas.protocol.messages.leave_group import LeaveGroupResponse, MemberResponse
+from barnabas.protocol.messages.metadata import MetadataResponse, MetadataResponseTopic
+from barnabas.protocol.messages.update_features import UpdateFeaturesResponse
+from barnabas.protocol.records import consumer_protocol_assignment as assigned
+from tests.unit.clients.admin.scripted import ScriptedCluster, admin_of
+
+
+def run(test: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    asyncio.run(test())
+
+
+def rule(name: str = "orders", principal: str = "User:alice") -> AclBinding:
+    return AclBinding(
+        ResourceType.TOPIC, name, PatternType.LITERAL, principal, "*", AclOperation.READ, AclPermissionType.ALLOW
+    )
+
+
+def listing(resources: int, rules: int) -> DescribeAclsResponse:
+    return DescribeAclsResponse(
+        error_message=None,
+        resources=[
+            DescribeAclsResource(
+                resource_type=2,
+                resource_name=f"topic-{n}",
+                pattern_type=3,
+                acls=[
+                    AclDescription(principal=f"User:{m}", host="*", operation=3, permission_type=3)
+                    for m in range(rules)
+                ],
+            )
+            for n in range(resources)
+        ],
+    )
+
+
+# --- rules
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_an_answer_in_slices_has_the_same_rules(version: int) -> None:
+    answer = AclAnswer(bytearray(listing(3, 2).encode(version)), version, 0)
+    assert (answer.error_code, answer.error_message) == (0, None)
+    assert [(each.name, each.principal, each.operation) for each in answer.rules()] == [
+        (f"topic-{n}", f"User:{m}", 3) for n in range(3) for m in range(2)
+    ]
+
+
+@pytest.mark.parametrize("version", [1, 3])
+def test_a_listing_cut_anywhere_raises_a_decode_error_and_nothing_else(version: int) -> None:
+    whole = listing(2, 2).encode(version)
+    for length in range(len(whole) - 1):
+        with pytest.raises(DecodeError):
+            list(AclAnswer(bytearray(whole[:length]), version, 0).rules())
+
+
+def test_others_have_their_turn_while_a_large_listing_is_read() -> None:
+    async def test() -> None:
+        cluster = ScriptedCluster()
+        cluster[1].script[ApiKey.DESCRIBE_ACLS] = listing(1, 20_000)
+        turns = 0
+
+        async def count() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        other = asyncio.ensure_future(count())
+        rules = [each async for each in admin_of(cluster).describe_acls()]
+        other.cancel()
+        assert len(rules) == 20_000
+        assert turns >= 40
+
+    run(test)
+
+
+def test_a_listing_that_can_not_be_read_is_the_nodes_fault() -> None:
+    async def test() -> None:
+        class Cut:
+            def encode(self, version: int) -> bytes:
+                return listing(1, 1).encode(version)[:-3]
+
+        cluster = ScriptedCluster()
+        cluster[1].script[ApiKey.DESCRIBE_ACLS] = Cut()
+        with pytest.raises(RemoteProtocolError, match="DescribeAcls can't be read"):
+            [each async for each in admin_of(cluster).describe_acls()]
+
+    run(test)
+
+
+def test_a_cluster_without_authorizer_says_so() -> None:
+    async def test() -> None:
+        cluster = ScriptedCluster()
+        cluster[1].script[ApiKey.DESCRIBE_ACLS] = DescribeAclsResponse(error_code=ErrorCode.SECURITY_DISABLED)
+        with pytest.raises(SecurityDisabled):
+            [each async for each in admin_of(cluster).describe_acls(AclBindingFilter(name="orders"))]
+
+    run(test)
+
+
+def test_created_rules_are_waited_for_on_each_broker() -> None:
+    async def test() -> None:
+        cluster = ScriptedCluster(2)
+        cluster.everywhere(
+            ApiKey.CREATE_ACLS,
+            lambda request: CreateAclsResponse(results=[AclCreationResult() for _ in request.creations]),
+        )
+        shown = listing(1, 1)
+        shown.resources[0].resource_name = "orders"
+        shown.resources[0].acls[0].principal = "User:alice"
+        cluster[1].script[ApiKey.DESCRIBE_ACLS] = shown
+        cluster[2].script[ApiKey.DESCRIBE_ACLS] = [DescribeAclsResponse(), DescribeAclsResponse(), shown]
+        assert (await admin_of(cluster).create_acls([rule()], wait=True)).ok
+        assert len(cluster[2].requests(ApiKey.DESCRIBE_ACLS)) == 3
+
+    run(test)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "problem"),
+    [
+        ("principal", "alice", "Type:name"),
+        ("name", "", "needs the name"),
+        ("host", "", "needs a host"),
+        ("operation", AclOperation.ANY, "needs one operation"),
+        ("pattern_type", PatternType.MATCH, "LITERAL or PREFIXED"),
+        ("permission", AclPermissionType.ANY, "allows or denies"),
+        ("resource_type", ResourceType.ANY, "one type of resource"),
+    ],
+)
+def test_bad_rules_are_refused_before_anything_is_sent(field: str, value: Any, problem: str) -> None:
+    async def test() -> None:
+        cluster = ScriptedCluster()
+        with pytest.raises(ValueError, match=problem):
+            await admin_of(cluster).create_acls([rule()._replace(**{field: value})])
+        assert not cluster[1].asked
+
+    run(test)
+
+
+def test_authorized_operations_are_a_set_or_not_told() -> None:
+    assert authorized_operations(-2147483648) is None
+    assert authorized_operations(0) == frozenset()
+    assert authorized_operations(1 << 3 | 1 << 8 | 1 << 30 | 0b111) == {AclOperation.READ, AclOperation.DESCRIBE}
+
+
+# --- topics
+
+
+def page(name: str, *partitions: int, cursor: Cursor | None = None) -> DescribeTopicPartitionsResponse:
+    return DescribeTopicPartitionsResponse(
+        topics=[
+            DescribeTopicPartitionsResponseTopic(
+                name=name,
+                partitions=[DescribeTopicPartitionsResponsePartition(partition_index=n) for n in partitions],
+            )
+        ],
+        next_cursor=cursor,
+    )
+
+
+def test_a_topic_that_goes_on_on_the_next_page_is_one_topic() -> None:
+    async def test() -> None:
+        cluster = ScriptedCluster()
+        pages = [page("t", 0, 1, cursor=Cursor(topic_name="t", partition_index=2)), page("t", 2)]
+        cluster[1].script[ApiKey.DESCRIBE_TOPIC_PARTITIONS] = list(pages)
+        admin = admin_of(cluster)
+        found = (await admin.describe_topics(["t"]))["t"]
+        assert [each.partition for each in found.partitions] == [0, 1, 2]
+        assert cluster[1].asked[-1].cursor.partition_index == 2
+        cluster[1].script[ApiKey.DESCRIBE_TOPIC_PARTITIONS] = list(pages)
+        assert [each.name async for each in admin.list_topics()] == ["t"]
+
+    run(test)
+
+
+def test_an_old_node_is_asked_by_metadata() -> None:
+    async def test() -> None:
+        cluster = ScriptedCluster()
+        node = cluster[1]
+        del node.versions[ApiKey.DESCRIBE_TOPIC_PARTITIONS]
+        node.versions[ApiKey.METADATA] = SupportedVersions(0, 11)
+
+        def metadata(request: Any) -> MetadataResponse:
+            made = cluster.default(node, request)
+            made.topics = [MetadataResponseTopic(name="b"), MetadataResponseTopic(name="a", is_internal=True)]
+            return made
+
+        node.script[ApiKey.METADATA] = metadata
+        admin = admin_of(cluster)
+        assert [each.name async for each in admin.list_topics()] == ["b"]
+        assert [each.name async for each in admin.list_topics(include_internal=True)] == ["a", "b"]
+        assert (await admin.describe_topics(["a", "b"])).ok
+        with pytest.raises(UnsupportedVersion, match="Metadata in versions 0 to 11, and version 12 is needed"):
+            await admin.describe_topics([Uuid.from_int(1 << 80)])
+
+    run(test)
+
+
+# --- configs
+
+
+def altered(request: Any) -> IncrementalAlterConfigsResponse:
+    return IncrementalAlterConfigsResponse(
+        responses=[
+            AlterConfigsResourceResponse(
+                resource_type=each.resource_type, resource_name=each.resource_name, error_message=None
+            )
+            for each in request.resources
+        ]
+    )
+
+
+def described(value: str | None, source: ConfigSource, *, secret: bool = False) -> Callable[[Any], Any]:
+    return lambda request: DescribeConfigsResponse(
+        results=[
+            DescribeConfigsResult(
+                resource_type=each.resource_type,
+                resource_name=each.resource_name,
+                error_message=None,
+                configs=[
+                    DescribeConfigsResourceResult(
+                        name="k", value=value, config_source=source, is_sensitive=secret, documentation=None
+                    )
+                ],
+            )
+            for each in request.resources
+        ]
+    )
+
+
+TOPIC = ConfigSource.TOPIC_CONFIG
+DEFAULT = ConfigSource.DEFAULT_CONFIG
+
+
+@pytest.mark.parametrize(
+    ("op", "value", "source", "is_shown"),
+    [
+        (AlterConfigOp.set("k", "0100"), "100", TOPIC, True),
+        (AlterConfigOp.set("k", "TRUE"), "true", TOPIC, True),
+        (AlterConfigOp.set("k", "a, b"), "a,b", TOPIC, True),
+        (AlterConfigOp.set("k", "1"), "1", DEFAULT, False),
+        (AlterConfigOp.set("k", "1"), "2", TOPIC, False),
+        (AlterConfigOp.delete("k"), "1", DEFAULT, True),
+        (AlterConfigOp.delete("k"), "1", TOPIC, False),
+        (AlterConfigOp.append("k", "b"), "a,b", TOPIC, True),
+        (AlterConfigOp.append("k", "b"), "a", TOPIC, False),
+        (AlterConfigOp.subtract("k", "b"), "a", TOPIC, True),
+        (AlterConfigOp.subtract("k", "b"), "a,b", TOPIC, False),
+    ],
+)
+def test_waiting_ends_when_the_change_is_described(
+    op: AlterConfigOp, value: str, source: ConfigSource, is_shown: bool
+) -> None:
+    async def test() -> None:
+        cluster = ScriptedCluster()
+        cluster[1].script[ApiKey.INCREMENTAL_ALTER_CONFIGS] = altered
+        cluster[1].script[ApiKey.DESCRIBE_CONFIGS] = described(value, source)
+        changes = {ConfigResource.topic("t"): [op]}
+        if is_shown:
+            assert (await admin_of(cluster).incremental_alter_configs(changes, wait=True)).ok
+        else:
+            with pytest.raises(NotVisible):
+                await admin_of(cluster).incremental_alter_configs(changes, wait=True, timeout_s=0.02)
+
+    run(test)
+
+
+def test_a_broker_is_asked_for_its_own_configs_and_others_go_anywhere() -> None:
+    async def test() -> None:
+        cluster = ScriptedCluster(2)
+        cluster.everywhere(ApiKey.DESCRIBE_CONFIGS, described("1", DEFAULT))
+        results = await admin_of(cluster).describe_configs(
+            [
+                ConfigResource.broker(2),
+                ConfigResource.broker(),
+                ConfigResource.broker_logger(2),
+                ConfigResource.broker(9),
+            ]
+        )
+        assert results[ConfigResource.broker(2)].get("k") == "1"
+        assert results.errors[ConfigResource.broker(9)].code == ErrorCode.BROKER_NOT_AVAILABLE
+        (own,) = cluster[2].requests(ApiKey.DESCRIBE_CONFIGS)
+        assert {each.resource_type for each in own.resources} == {
+            ConfigResourceType.BROKER, ConfigResourceType.BROKER_LOGGER,
+        }  # fmt: skip
+
+    run(test)
+
+
+def test_a_changed_value_is_in_no_text() -> None:
+    assert "secret" not in repr(AlterConfigOp.set("ssl.key.password", "secret"))
+
+
+# --- groups
+
+
+def with_coordinator(cluster: ScriptedCluster) -> None:
+    cluster.everywhere(
+        ApiKey.FIND_COORDINATOR,
+        lambda request: FindCoordinatorResponse(
+            coordinators=[Coordinator(key=key, node_id=1, host="node-1", port=9092) for key in request.coordinator_keys]
+        ),
+    )
+
+
+@pytest.mark.parametrize("knows_the_new_protocol", [True, False])
+def test_a_group_is_described_in_the_protocol_that_it_has(knows_the_new_protocol: bool) -> None:
+    async def test() -> None:
+        cluster = ScriptedCluster()
+        with_coordinator(cluster)
+        node = cluster[1]
+        body = assigned.ConsumerProtocolAssignment(
+            assigned_partitions=[assigned.TopicPartition(topic="t", partitions=[1, 0])]
+        ).encode(0)
+        node.script[ApiKey.DESCRIBE_GROUPS] = lambda request: DescribeGroupsResponse(
+            groups=[
+                DescribedGroup(
+                    group_id=each, group_state="Stable", protocol_type="consumer",
+                    members=[DescribedGroupMember(member_id="m", member_assignment=b"\0\3" + body)],
+                )
+                for each in request.groups
+            ]
+        )  # fmt: skip
+        node.script[ApiKey.CONSUMER_GROUP_DESCRIBE] = lambda request: ConsumerGroupDescribeResponse(
+            groups=[
+                ConsumerGroup(group_id=each, group_state="Empty", group_epoch=3)
+                if each == "new"
+                else ConsumerGroup(group_id=each, error_code=ErrorCode.GROUP_ID_NOT_FOUND)
+                for each in request.group_ids
+            ]
+        )
+        if not knows_the_new_protocol:
+            del node.versions[ApiKey.CONSUMER_GROUP_DESCRIBE]
+        found = (await admin_of(cluster).describe_groups(["new", "old"])).raise_for_errors()
+        assert found["old"].type == "classic"
+        assert found["old"].members[0].assignment == (TopicPartition("t", 0), TopicPartition("t", 1))
+        assert found["new"].type == ("consumer" if knows_the_new_protocol else "classic")
+        assert found["new"].group_epoch == (3 if knows_the_new_protocol else None)
+
+    run(test)
+
+
+def test_members_are_put_out_by_instance_or_by_id() -> None:
+    async def test() -> None:
+        cluster = ScriptedCluster()
+        with_coordinator(cluster)
+        cluster[1].script[ApiKey.LEAVE_GROUP] = LeaveGroupResponse(
+            members=[
+                MemberResponse(member_id="", group_instance_id="i"),
+                MemberResponse(member_id="m", group_instance_id=None, error_code=ErrorCode.UNKNOWN_MEMBER_ID),
+            ]
+        )
+        by_instance, by_id = MemberToRemove("i"), MemberToRemove(member_id="m")
+        results = await admin_of(cluster).remove_members("g", [by_instance, by_id])
+        assert list(results.values) == [by_instance]
+        assert str(results.errors[by_id]) == "member m: UNKNOWN_MEMBER_ID"
+
+    run(test)
+
+
+# --- users, quotas, features
+
+
+def test_a_password_is_salted_here() -> None:
+    async def test() -> None:
+        import hashlib
+
+        cluster = ScriptedCluster()
+        cluster[1].script[ApiKey.ALTER_USER_SCRAM_CREDENTIALS] = AlterUserScramCredentialsResponse(
+            results=[AlterUserScramCredentialsResult(user="alice", error_message=None)]
+        )
+        change = ScramUpsertion("alice", ScramMechanism.SCRAM_SHA_512, "pencil", iterations=4096, salt=b"salt")
+        assert (await admin_of(cluster).alter_user_scram_credentials([change])).ok
+        (sent,) = cluster[1].requests(ApiKey.ALTER_USER_SCRAM_CREDENTIALS)
+        assert sent.upsertions[0].salted_password == hashlib.pbkdf2_hmac("sha512", b"pencil", b"salt", 4096)
+        assert "pencil" not in repr(change) + repr(sent)
+
+    run(test)
+
+
+@pytest.mark.parametrize("iterations", [4095, 16385])
+def test_iterations_are_checked_before_anything_is_sent(iterations: int) -> None:
+    async def test() -> None:
+        cluster = ScriptedCluster()
+        change = ScramUpsertion("alice", ScramMechanism.SCRAM_SHA_512, "pencil", iterations=iterations)
+        with pytest.raises(ValueError, match="iterations must be 4096 to 16384"):
+            await admin_of(cluster).alter_user_scram_credentials([change])
+        assert not cluster[1].asked
+
+    run(test)
+
+
+def test_a_quota_that_is_no_number_is_refused() -> None:
+    async def test() -> None:
+        changes = {ClientQuotaEntity.of({"user": None}): {"producer_byte_rate": float("nan")}}
+        with pytest.raises(ValueError, match="can't be nan"):
+            await admin_of(ScriptedCluster()).alter_client_quotas(changes)
+
+    run(test)
+
+
+def test_the_error_of_a_feature_update_is_the_error_of_each() -> None:
+    async def test() -> None:
+        cluster = ScriptedCluster()
+        cluster[1].script[ApiKey.UPDATE_FEATURES] = UpdateFeaturesResponse(
+            error_code=ErrorCode.INVALID_UPDATE_VERSION, error_message="too new"
+        )
+        results = await admin_of(cluster).update_features(
+            {"a": FeatureUpdate(2), "b": FeatureUpdate(0, UpgradeType.SAFE_DOWNGRADE)}
+        )
+        assert {str(each) for each in results.errors.values()} == {
+            "a: INVALID_UPDATE_VERSION: too new",
+            "b: INVALID_UPDATE_VERSION: too new",
+        }
+
+    run(test)
