@@ -10,7 +10,8 @@ from typing import Any
 from barnabas.clients.admin.errors import AdminError, admin_error
 from barnabas.clients.admin.operations import Operations, refuse_unless
 from barnabas.clients.admin.results import Results
-from barnabas.clients.admin.retry import RETRIED
+from barnabas.clients.admin.retry import RETRIED, Deadline
+from barnabas.clients.admin.routing import ANY, Target
 from barnabas.common.error_code import ErrorCode
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest
@@ -50,10 +51,14 @@ class FeatureMetadata:
 
 class FeatureOperations(Operations):
     async def describe_features(self, *, timeout_s: float | None = None) -> FeatureMetadata:
+        return await self._features(self._deadline(timeout_s), ANY)
+
+    async def _features(self, deadline: Deadline, target: Target) -> FeatureMetadata:
         response = await self._call(
             lambda version: _versions_request(),
-            self._deadline(timeout_s),
+            deadline,
             api=ApiKey.API_VERSIONS,
+            target=target,
             at_least=3,
         )
         epoch = response.finalized_features_epoch
@@ -71,9 +76,13 @@ class FeatureOperations(Operations):
         updates: Mapping[str, FeatureUpdate],
         *,
         validate_only: bool = False,
+        wait: bool = False,
         timeout_s: float | None = None,
     ) -> Results[str, None]:
-        """Change levels: all of them, or none. The error of the whole is the error of each."""
+        """Change levels: all of them, or none. The error of the whole is the error of each.
+
+        With ``wait`` every live broker tells the new levels when this returns.
+        """
         for name, update in updates.items():
             refuse_unless(name, "a feature needs a name")
             refuse_unless(
@@ -96,7 +105,17 @@ class FeatureOperations(Operations):
                 raise
             return Results({}, {name: admin_error(error.code, error.message, name) for name in updates})
         errors = {each.feature: _error(each) for each in response.results if each.error_code}
+        if wait and not validate_only and not errors:
+            await self._until_levels_show(updates, deadline)
         return Results(dict.fromkeys(name for name in updates if name not in errors), errors)
+
+    async def _until_levels_show(self, updates: Mapping[str, FeatureUpdate], deadline: Deadline) -> None:
+        async def shows(target: Target) -> bool:
+            finalized = (await self._features(deadline, target)).finalized
+            levels = {name: finalized[name].max if name in finalized else 0 for name in updates}
+            return all(levels[name] == update.max_version_level for name, update in updates.items())
+
+        await self._until_each_broker(shows, deadline, "updating features")
 
 
 def _versions_request() -> ApiVersionsRequest:

@@ -1,0 +1,380 @@
+"""The admin client against our node and against a real Kafka 4.3.1: the same tests on both."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, Producer
+
+from barnabas.clients.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    AlterConfigOp,
+    ClientQuotaEntity,
+    ClientQuotaFilter,
+    ConfigResource,
+    ConfigResourceType,
+    ConfigSource,
+    ElectionType,
+    FeatureUpdate,
+    GroupIdNotFound,
+    GroupNotEmpty,
+    InvalidConfig,
+    InvalidReplicationFactor,
+    InvalidTopic,
+    InvalidUpdateVersion,
+    MemberToRemove,
+    NewPartitions,
+    NewTopic,
+    OffsetAndMetadata,
+    OffsetSpec,
+    PatternType,
+    QuotaMatch,
+    ResourceNotFound,
+    ResourceType,
+    ScramDeletion,
+    ScramMechanism,
+    ScramUpsertion,
+    SyncAdminClient,
+    TopicAlreadyExists,
+    TopicAuthorizationFailed,
+    TopicPartition,
+    UnknownTopicOrPartition,
+    Uuid,
+)
+from barnabas.clients.errors import AuthenticationFailed
+from barnabas.common.error_code import ErrorCode
+from tests.peers.secure import USERS, SecureNode, jaas_client, running_secure_barnabas, running_secure_kafka
+
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(180), pytest.mark.usefixtures("kafka_peer")]
+
+SETTINGS = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS;User:admin",
+    "delegation.token.secret.key": "the key of all tokens",
+    "group.initial.rebalance.delay.ms": "0",
+    "offsets.topic.num.partitions": "4",
+    "offsets.topic.replication.factor": "1",
+}
+RUNNING = {"barnabas": running_secure_barnabas, "kafka": running_secure_kafka}
+
+
+@pytest.fixture(scope="module", params=list(RUNNING))
+def peer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureNode]:
+    with ExitStack() as stack:
+        folder = tmp_path_factory.mktemp(f"admin-{request.param}")
+        yield stack.enter_context(RUNNING[request.param](folder, settings=SETTINGS))
+
+
+@pytest.fixture
+def admin(peer: SecureNode) -> Iterator[SyncAdminClient]:
+    """As a super user, without a login."""
+    with AdminClient.sync(peer.bootstrap("PLAINTEXT")) as client:
+        yield client
+
+
+def properties(peer: SecureNode, user: str, mechanism: str, password: str | None = None, **more: Any) -> dict[str, str]:
+    return {
+        "security.protocol": "SASL_SSL",
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(peer.authority),
+        "sasl.mechanism": mechanism,
+        "sasl.jaas.config": jaas_client(mechanism, user, USERS.get(user, "") if password is None else password, **more),
+    }
+
+
+def login(peer: SecureNode, user: str, mechanism: str = "PLAIN", **more: Any) -> SyncAdminClient:
+    return AdminClient.sync(peer.bootstrap("SASL_SSL"), properties(peer, user, mechanism, **more))
+
+
+def test_topics_from_their_creation_to_their_end(admin: SyncAdminClient) -> None:
+    made = admin.create_topics(
+        [NewTopic("adm-a", 2, 1, {"retention.ms": "3600000"}), NewTopic("adm-b"), NewTopic("adm-c", 1, 3)], wait=True
+    )
+    assert (made["adm-a"].partitions, made["adm-a"].replication_factor) == (2, 1)
+    assert made["adm-a"].configs is not None
+    assert made["adm-a"].configs["retention.ms"] == "3600000"
+    assert isinstance(made.errors["adm-c"], InvalidReplicationFactor)
+    with pytest.raises(TopicAlreadyExists):
+        admin.create_topics([NewTopic("adm-a")])["adm-a"]
+    assert {"adm-a", "adm-b"} <= {each.name for each in admin.list_topics()}
+
+    by_name = admin.describe_topics(["adm-a", "adm-none"], include_authorized_operations=True)
+    assert isinstance(by_name.errors["adm-none"], UnknownTopicOrPartition)
+    topic = by_name["adm-a"]
+    assert [(each.leader, each.isr) for each in topic.partitions] == [(1, (1,))] * 2
+    assert topic.authorized_operations is not None
+    assert AclOperation.ALTER_CONFIGS in topic.authorized_operations
+    assert admin.describe_topics([topic.topic_id])[topic.topic_id].name == "adm-a"
+
+    grown = admin.create_partitions({"adm-a": 4, "adm-b": NewPartitions(2, [[1]]), "adm-none": 2}, wait=True)
+    assert len(admin.describe_topics(["adm-a"])["adm-a"].partitions) == 4
+    assert isinstance(grown.errors["adm-none"], UnknownTopicOrPartition)
+
+    gone = admin.delete_topics(["adm-a", "adm-none"], wait=True)
+    assert isinstance(gone.errors["adm-none"], UnknownTopicOrPartition)
+    by_id = admin.describe_topics(["adm-b"])["adm-b"].topic_id
+    admin.delete_topics([by_id], wait=True).raise_for_errors()
+    assert (
+        admin.delete_topics([Uuid.from_int(1 << 100)]).errors[Uuid.from_int(1 << 100)].code
+        == ErrorCode.UNKNOWN_TOPIC_ID
+    )
+    assert not {"adm-a", "adm-b"} & {each.name for each in admin.list_topics()}
+
+
+def test_only_validating_changes_nothing(admin: SyncAdminClient) -> None:
+    assert admin.create_topics([NewTopic("adm-dry")], validate_only=True).ok
+    assert not admin.describe_topics(["adm-dry"]).ok
+
+
+def test_configs(admin: SyncAdminClient) -> None:
+    admin.create_topics([NewTopic("adm-cfg")], wait=True).raise_for_errors()
+    topic, broker = ConfigResource.topic("adm-cfg"), ConfigResource.broker(1)
+    missing = ConfigResource.topic("adm-none")
+    changed = admin.incremental_alter_configs(
+        {
+            topic: [AlterConfigOp.set("retention.ms", "01000"), AlterConfigOp.append("cleanup.policy", "compact")],
+            missing: [AlterConfigOp.set("retention.ms", "1")],
+        },
+        wait=True,
+    )
+    assert isinstance(changed.errors[missing], UnknownTopicOrPartition)
+    found = admin.describe_configs([topic, broker, missing, ConfigResource.broker(77)], include_synonyms=True)
+    assert found[topic].get("retention.ms") == "1000"
+    assert found[topic]["cleanup.policy"].value == "delete,compact"
+    assert found[topic]["retention.ms"].source == ConfigSource.TOPIC_CONFIG
+    assert found[topic]["retention.ms"].synonyms[0].source == ConfigSource.TOPIC_CONFIG
+    assert found[broker].get("node.id") == "1"
+    assert found.errors[ConfigResource.broker(77)].code == ErrorCode.BROKER_NOT_AVAILABLE
+    assert isinstance(found.errors[missing], UnknownTopicOrPartition)
+    with pytest.raises(InvalidConfig):
+        admin.incremental_alter_configs({topic: [AlterConfigOp.set("retention.ms", "soon")]})[topic]
+    admin.incremental_alter_configs({topic: [AlterConfigOp.delete("retention.ms")]}, wait=True).raise_for_errors()
+    assert admin.describe_configs([topic])[topic]["retention.ms"].is_default
+
+
+def test_the_legacy_change_replaces_all(admin: SyncAdminClient) -> None:
+    admin.create_topics([NewTopic("adm-legacy", configs={"retention.ms": "1000"})], wait=True).raise_for_errors()
+    topic = ConfigResource.topic("adm-legacy")
+    admin.alter_configs({topic: {"flush.ms": "5"}}).raise_for_errors()
+    found = admin.describe_configs([topic])[topic]
+    assert found["retention.ms"].is_default
+    assert found.get("flush.ms") == "5"
+
+
+def test_dynamic_configs_of_brokers_are_seen(admin: SyncAdminClient) -> None:
+    for resource in (ConfigResource.broker(1), ConfigResource.broker()):
+        change = {resource: [AlterConfigOp.set("log.cleaner.backoff.ms", "14000")]}
+        admin.incremental_alter_configs(change, wait=True).raise_for_errors()
+        undo = {resource: [AlterConfigOp.delete("log.cleaner.backoff.ms")]}
+        admin.incremental_alter_configs(undo, wait=True).raise_for_errors()
+
+
+def test_resources_that_have_configs(admin: SyncAdminClient) -> None:
+    admin.create_topics([NewTopic("adm-listed")], wait=True).raise_for_errors()
+    listed = admin.list_config_resources()
+    assert ConfigResource.topic("adm-listed") in listed
+    assert ConfigResource.broker(1) in listed
+    assert {each.type for each in admin.list_config_resources([ConfigResourceType.BROKER])} == {
+        ConfigResourceType.BROKER
+    }
+
+
+def rule(name: str, pattern: PatternType = PatternType.LITERAL) -> AclBinding:
+    return AclBinding(ResourceType.TOPIC, name, pattern, "User:bob", "*", AclOperation.READ, AclPermissionType.ALLOW)
+
+
+def test_rules(admin: SyncAdminClient) -> None:
+    wanted = [rule("adm-acl"), rule("adm-acl-", PatternType.PREFIXED)]
+    senseless = wanted[0]._replace(resource_type=ResourceType.CLUSTER)
+    results = admin.create_acls([*wanted, senseless], wait=True)
+    assert set(results.values) == set(wanted)
+    assert results.errors[senseless].code == ErrorCode.INVALID_REQUEST
+    assert admin.create_acls(wanted).ok
+    about = AclBindingFilter(name="adm-acl-x", pattern_type=PatternType.MATCH, resource_type=ResourceType.TOPIC)
+    assert list(admin.describe_acls(about)) == wanted[1:]
+    assert set(wanted) <= set(admin.describe_acls())
+    everything = AclBindingFilter(principal="User:bob")
+    removed = admin.delete_acls([everything, AclBindingFilter(principal="User:nobody")], wait=True)
+    assert set(removed[everything]) == set(wanted)
+    assert removed[AclBindingFilter(principal="User:nobody")] == ()
+    assert list(admin.describe_acls(everything)) == []
+
+
+def test_many_rules_do_not_stall_the_loop(peer: SecureNode) -> None:
+    count = 6_000
+
+    async def test() -> None:
+        async with AdminClient(peer.bootstrap("PLAINTEXT")) as admin:
+            made = await admin.create_acls([rule(f"adm-many-{n}") for n in range(count)], wait=True)
+            assert len(made.values) == count
+            turns = 0
+            async for _ in admin.describe_acls(AclBindingFilter(principal="User:bob")):
+                turns += 1
+            assert turns == count
+            gone = await admin.delete_acls([AclBindingFilter(principal="User:bob")], wait=True)
+            assert sum(map(len, gone.values.values())) == count
+
+    asyncio.run(test())
+
+
+def test_the_cluster(admin: SyncAdminClient) -> None:
+    found = admin.describe_cluster(include_authorized_operations=True, include_fenced_brokers=True)
+    assert [(node.id, node.is_fenced) for node in found.nodes] == [(1, False)]
+    assert found.cluster_id
+    assert found.authorized_operations is not None
+    assert AclOperation.CLUSTER_ACTION in found.authorized_operations
+    assert admin.describe_cluster().authorized_operations is None
+    with pytest.raises(Exception, match="BROKER_ID_NOT_REGISTERED"):
+        admin.unregister_broker(77)
+
+
+def test_controllers_can_be_asked(peer: SecureNode) -> None:
+    controllers = {"bootstrap.controllers": f"localhost:{peer.process.controller_port}"}
+    with AdminClient.sync(properties=controllers) as admin:
+        found = admin.describe_cluster()
+        assert found.controller is not None
+        assert [node.port for node in found.nodes] == [peer.process.controller_port]
+        assert admin.describe_quorum().leader_id == 1
+        entity = ClientQuotaEntity.of({"user": "adm-controller"})
+        admin.alter_client_quotas({entity: {"producer_byte_rate": 1000}}).raise_for_errors()
+        admin.alter_client_quotas({entity: {"producer_byte_rate": None}}).raise_for_errors()
+
+
+def test_quotas(admin: SyncAdminClient) -> None:
+    both = ClientQuotaEntity.of({"user": "adm-q", "client-id": None})
+    bad = ClientQuotaEntity.of({"user": "adm-q2"})
+    results = admin.alter_client_quotas(
+        {both: {"producer_byte_rate": 1e6, "consumer_byte_rate": 2e6}, bad: {"no_such_rate": 1}}, wait=True
+    )
+    assert results.errors[bad].code == ErrorCode.INVALID_REQUEST
+    mine = ClientQuotaFilter((QuotaMatch("user", "adm-q"), QuotaMatch("client-id", any_name=True)), strict=True)
+    assert admin.describe_client_quotas(mine) == {both: {"producer_byte_rate": 1e6, "consumer_byte_rate": 2e6}}
+    admin.alter_client_quotas({both: dict.fromkeys(("producer_byte_rate", "consumer_byte_rate"))}, wait=True)
+    assert admin.describe_client_quotas(mine) == {}
+
+
+def test_a_user_whose_password_was_set_logs_in(peer: SecureNode, admin: SyncAdminClient) -> None:
+    change = ScramUpsertion("adm-user", ScramMechanism.SCRAM_SHA_512, "pencil", iterations=4096)
+    admin.alter_user_scram_credentials([change], wait=True).raise_for_errors()
+    assert admin.describe_user_scram_credentials(["adm-user"])["adm-user"][0].iterations == 4096
+    assert "adm-user" in admin.describe_user_scram_credentials().values
+    with login(peer, "adm-user", "SCRAM-SHA-512", password="pencil") as user:
+        topics = user.describe_topics(["adm-cfg"])
+        assert isinstance(topics.errors["adm-cfg"], TopicAuthorizationFailed)
+    with login(peer, "adm-user", "SCRAM-SHA-512", password="pen") as user, pytest.raises(AuthenticationFailed):
+        user.describe_cluster()
+    end = ScramDeletion("adm-user", ScramMechanism.SCRAM_SHA_512)
+    admin.alter_user_scram_credentials([end], wait=True).raise_for_errors()
+    with pytest.raises(ResourceNotFound):
+        admin.alter_user_scram_credentials([end])["adm-user"]
+
+
+def test_delegation_tokens(peer: SecureNode) -> None:
+    with login(peer, "admin") as admin:
+        token = admin.create_delegation_token(renewers=["User:alice"], max_lifetime_ms=3_600_000, wait=True)
+        assert (token.owner, token.requester, token.renewers) == ("User:admin", "User:admin", ("User:alice",))
+        (told,) = (each for each in admin.describe_delegation_tokens() if each.token_id == token.token_id)
+        assert told == token
+        assert admin.renew_delegation_token(token.hmac, wait=True) <= token.max_timestamp_ms
+        password = base64.b64encode(token.hmac).decode()
+        with login(peer, token.token_id, "SCRAM-SHA-256", password=password, token_auth=True) as holder:
+            assert holder.describe_cluster().cluster_id
+        admin.expire_delegation_token(token.hmac, wait=True)
+        assert token.token_id not in {each.token_id for each in admin.describe_delegation_tokens()}
+        assert repr(token.hmac)[2:-1] not in repr(token)
+
+
+def test_groups_and_their_offsets(peer: SecureNode, admin: SyncAdminClient) -> None:
+    admin.create_topics([NewTopic("adm-group", 2)], wait=True).raise_for_errors()
+    zero, one = TopicPartition("adm-group", 0), TopicPartition("adm-group", 1)
+    server = peer.bootstrap("PLAINTEXT")
+    producer = Producer({"bootstrap.servers": server})
+    for number in range(10):
+        producer.produce("adm-group", b"value", partition=number % 2)
+    assert producer.flush(30) == 0
+    consumer = Consumer(
+        {
+            "bootstrap.servers": server,
+            "group.id": "adm-g",
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+        }
+    )
+    consumer.subscribe(["adm-group"])
+    assert len(consumer.consume(10, timeout=30)) == 10
+    consumer.commit(asynchronous=False)
+
+    listed = {each.group_id: each for each in admin.list_groups().raise_for_errors()}
+    assert (listed["adm-g"].state, listed["adm-g"].type) == ("Stable", "classic")
+    found = admin.describe_groups(["adm-g", "adm-none"], include_authorized_operations=True)
+    assert found["adm-g"].members[0].assignment == (zero, one)
+    assert found["adm-g"].authorized_operations is not None
+    assert isinstance(found.errors["adm-none"], GroupIdNotFound)
+    assert {each: at.offset for each, at in admin.list_group_offsets(["adm-g"])["adm-g"].values.items()} == {
+        zero: 5,
+        one: 5,
+    }
+    with pytest.raises(GroupNotEmpty):
+        admin.delete_groups(["adm-g"])["adm-g"]
+    unknown = MemberToRemove(member_id="nobody")
+    assert admin.remove_members("adm-g", [unknown]).errors[unknown].code == ErrorCode.UNKNOWN_MEMBER_ID
+    admin.remove_members("adm-g").raise_for_errors()
+    consumer.close()
+
+    admin.alter_group_offsets("adm-g", {zero: 3, one: OffsetAndMetadata(1, 0, "by hand")}).raise_for_errors()
+    assert admin.list_group_offsets({"adm-g": [one]})["adm-g"].values == {one: OffsetAndMetadata(1, 0, "by hand")}
+    admin.delete_group_offsets("adm-g", [zero]).raise_for_errors()
+    assert list(admin.list_group_offsets(["adm-g"])["adm-g"].values) == [one]
+    admin.delete_groups(["adm-g"]).raise_for_errors()
+
+    offsets = admin.list_offsets({zero: OffsetSpec.latest(), one: OffsetSpec.for_timestamp(0)})
+    assert (offsets[zero].offset, offsets[one].offset) == (5, 0)
+    assert admin.delete_records({zero: 2, one: -1}).raise_for_errors() == {zero: 2, one: 5}
+    assert admin.list_offsets({zero: OffsetSpec.earliest()})[zero].offset == 2
+    elected = admin.elect_leaders(ElectionType.PREFERRED, [zero, TopicPartition("adm-none", 0)])
+    assert elected.values == {zero: False}
+    assert isinstance(elected.errors[TopicPartition("adm-none", 0)], UnknownTopicOrPartition)
+    moved = admin.alter_partition_reassignments({zero: [1], one: None})
+    assert moved.errors[one].code == ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
+    assert admin.list_partition_reassignments() == {}
+
+
+def test_records_of_internal_topics_stay(admin: SyncAdminClient) -> None:
+    partition = TopicPartition("__consumer_offsets", 0)
+    assert isinstance(admin.delete_records({partition: -1}).errors[partition], InvalidTopic)
+
+
+def test_features_and_the_quorum(admin: SyncAdminClient) -> None:
+    features = admin.describe_features()
+    level = features.finalized["metadata.version"].max
+    assert level <= features.supported["metadata.version"].max
+    refused = admin.update_features({"metadata.version": FeatureUpdate(level + 100)})
+    assert isinstance(refused.errors["metadata.version"], InvalidUpdateVersion)
+    quorum = admin.describe_quorum()
+    assert (quorum.leader_id, [each.replica_id for each in quorum.voters]) == (1, [1])
+    assert quorum.high_watermark > 0
+
+
+def test_log_directories(admin: SyncAdminClient) -> None:
+    admin.create_topics([NewTopic("adm-dirs")], wait=True).raise_for_errors()
+    partition = TopicPartition("adm-dirs", 0)
+    for _ in range(200):  # Our node makes a partition's directory when it has time, or when somebody asks for it.
+        found = admin.describe_log_dirs([1, 77], partitions=[partition])
+        ((directory, description),) = found[1].items()
+        if description.replicas:
+            break
+        time.sleep(0.05)
+    assert directory.startswith("/")
+    assert list(description.replicas) == [partition]
+    assert description.usable_bytes is not None
+    assert found.errors[77].code == ErrorCode.BROKER_NOT_AVAILABLE
