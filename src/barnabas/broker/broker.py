@@ -9,6 +9,7 @@ if TYPE_CHECKING:
 
     from barnabas.broker.auto_topic_creation import AutoTopicCreation
     from barnabas.broker.broker_settings import BrokerSettings
+    from barnabas.broker.client_quotas import ClientQuotas
     from barnabas.broker.fetch_session import FetchSessionCache
     from barnabas.broker.group_service import GroupService
     from barnabas.broker.metadata_cache import MetadataCache
@@ -64,3 +65,5 @@ class Broker:
         self.clock = clock
         self.token_hmacs = token_hmacs
         """None while delegation tokens are disabled."""
+        self.quotas: ClientQuotas | None = None
+        """None while no client has a quota."""

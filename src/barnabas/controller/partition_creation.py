@@ -9,6 +9,7 @@ from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.controller.cluster_control_manager import ClusterControlManager
 from barnabas.controller.controller_result import ControllerResult
 from barnabas.controller.controller_state import ControllerState
+from barnabas.controller.mutation_quotas import UNLIMITED, MutationAllowance
 from barnabas.controller.partition_assignment import (
     all_assigned_inactive,
     all_placed_inactive,
@@ -33,7 +34,11 @@ class PartitionCreation:
         self._random_int = random_int
 
     def create_partitions(
-        self, topics: Sequence[CreatePartitionsTopic], *, validate_only: bool
+        self,
+        topics: Sequence[CreatePartitionsTopic],
+        *,
+        validate_only: bool,
+        allowance: MutationAllowance = UNLIMITED,
     ) -> ControllerResult[list[CreatePartitionsTopicResult]]:
         """``topics`` have distinct names."""
         records: list[ApiMessageAndVersion] = []
@@ -41,14 +46,14 @@ class PartitionCreation:
         for topic in topics:
             result = CreatePartitionsTopicResult(name=topic.name)
             try:
-                records.extend(self._grow(topic))
+                records.extend(self._grow(topic, allowance))
             except ApiException as error:
                 result.error_code, result.error_message = int(error.code), error.message
             results.append(result)
         decided = ControllerResult(records, results)
         return decided.without_records() if validate_only else decided
 
-    def _grow(self, request: CreatePartitionsTopic) -> list[ApiMessageAndVersion]:
+    def _grow(self, request: CreatePartitionsTopic, allowance: MutationAllowance) -> list[ApiMessageAndVersion]:
         topic = self._state.image.topics.get(request.name)
         if topic is None:
             raise ApiException(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -64,11 +69,13 @@ class PartitionCreation:
             )
         if additional > 10_000:
             raise ApiException(ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
+        partitions = self._new_partitions(request, topic, additional)
+        allowance.use(additional)
         metadata_version = self._state.image.features.metadata_version_or_throw()
         version = metadata_version.partition_record_version
         return [
             ApiMessageAndVersion(partition.to_record(topic.id, current + index, metadata_version), version)
-            for index, partition in enumerate(self._new_partitions(request, topic, additional))
+            for index, partition in enumerate(partitions)
         ]
 
     def _new_partitions(

@@ -34,6 +34,7 @@ from barnabas.controller.controller_result import ControllerResult
 from barnabas.controller.controller_state import ControllerState
 from barnabas.controller.delegation_token_control_manager import DelegationTokenControlManager
 from barnabas.controller.feature_control_manager import FeatureControlManager
+from barnabas.controller.mutation_quotas import MutationQuotas
 from barnabas.controller.producer_ids_control_manager import ProducerIdsControlManager
 from barnabas.controller.replication_control_manager import ReplicationControlManager
 from barnabas.controller.scram_control_manager import ScramControlManager
@@ -105,6 +106,12 @@ class QuorumController:
         )
         self.producer_ids = ProducerIdsControlManager(self.state, self.cluster)
         self.scram = ScramControlManager(self.state)
+        self.mutation_quotas = MutationQuotas(
+            self.state,
+            clock,
+            window_count=config.mutation_quota_window_count,
+            window_s=config.mutation_quota_window_s,
+        )
         self.client_quotas = ClientQuotaControlManager(self.state)
         self.delegation_tokens = DelegationTokenControlManager(self.state, config, new_uuid=new_uuid)
         self.acls = AclControlManager(self.state, new_uuid=new_uuid)

@@ -20,6 +20,7 @@ from barnabas.controller.controller_config import ControllerConfig
 from barnabas.controller.controller_result import ControllerResult
 from barnabas.controller.controller_state import ControllerState
 from barnabas.controller.leader_election import LeaderElection
+from barnabas.controller.mutation_quotas import UNLIMITED, MutationAllowance
 from barnabas.controller.partition_alteration import PartitionAlteration
 from barnabas.controller.partition_creation import PartitionCreation
 from barnabas.controller.partition_election import PartitionElection
@@ -70,17 +71,28 @@ class ReplicationControlManager:
     # Topics
 
     def create_topics(
-        self, topics: Sequence[CreatableTopic], describable: Collection[str] | None, *, validate_only: bool
+        self,
+        topics: Sequence[CreatableTopic],
+        describable: Collection[str] | None,
+        *,
+        validate_only: bool,
+        allowance: MutationAllowance = UNLIMITED,
     ) -> ControllerResult[list[CreatableTopicResult]]:
-        return self._creation.create_topics(topics, describable, validate_only=validate_only)
+        return self._creation.create_topics(topics, describable, validate_only=validate_only, allowance=allowance)
 
-    def delete_topics(self, topic_ids: Iterable[Uuid]) -> ControllerResult[dict[Uuid, ApiError]]:
-        return delete_topics(self._state, topic_ids)
+    def delete_topics(
+        self, topic_ids: Iterable[Uuid], allowance: MutationAllowance = UNLIMITED
+    ) -> ControllerResult[dict[Uuid, ApiError]]:
+        return delete_topics(self._state, topic_ids, allowance)
 
     def create_partitions(
-        self, topics: Sequence[CreatePartitionsTopic], *, validate_only: bool
+        self,
+        topics: Sequence[CreatePartitionsTopic],
+        *,
+        validate_only: bool,
+        allowance: MutationAllowance = UNLIMITED,
     ) -> ControllerResult[list[CreatePartitionsTopicResult]]:
-        return self._growth.create_partitions(topics, validate_only=validate_only)
+        return self._growth.create_partitions(topics, validate_only=validate_only, allowance=allowance)
 
     # Brokers
 

@@ -12,6 +12,7 @@ from barnabas.controller.configuration_control_manager import ConfigurationContr
 from barnabas.controller.controller_config import ControllerConfig
 from barnabas.controller.controller_result import ControllerResult
 from barnabas.controller.controller_state import ControllerState
+from barnabas.controller.mutation_quotas import UNLIMITED, MutationAllowance
 from barnabas.controller.partition_assignment import (
     all_assigned_inactive,
     all_placed_inactive,
@@ -49,7 +50,12 @@ class TopicCreation:
         self._random_int = random_int
 
     def create_topics(
-        self, topics: Sequence[CreatableTopic], describable: Collection[str] | None, *, validate_only: bool
+        self,
+        topics: Sequence[CreatableTopic],
+        describable: Collection[str] | None,
+        *,
+        validate_only: bool,
+        allowance: MutationAllowance = UNLIMITED,
     ) -> ControllerResult[list[CreatableTopicResult]]:
         """``topics`` have distinct names; ``describable`` (None: all) are those whose configs may be returned."""
         self._validate_partition_count(topics)
@@ -58,7 +64,7 @@ class TopicCreation:
         for topic in topics:
             try:
                 may_describe = describable is None or topic.name in describable
-                results.append(self._create(topic, records, may_describe))
+                results.append(self._create(topic, records, may_describe, allowance))
             except ApiException as error:
                 results.append(
                     CreatableTopicResult(name=topic.name, error_code=int(error.code), error_message=error.message)
@@ -84,6 +90,7 @@ class TopicCreation:
         topic: CreatableTopic,
         records: list[ApiMessageAndVersion],
         may_describe: bool,
+        allowance: MutationAllowance,
     ) -> CreatableTopicResult:
         topics = self._state.image.topics
         if topics.get(topic.name) is not None:
@@ -100,6 +107,7 @@ class TopicCreation:
         policy = self._config.create_topic_policy
         if policy is not None:
             policy.validate(topic.name, *counts, assignments or None, creation_configs)
+        allowance.use(len(partitions))
         topic_id = self._new_uuid()
         records.append(ApiMessageAndVersion(TopicRecord(name=topic.name, topic_id=topic_id), 0))
         records.extend(config_records)

@@ -91,6 +91,7 @@ class Connection(asyncio.BufferedProtocol):
         "_processor",
         "_reader",
         "_reading_paused",
+        "_resting",
         "_transport",
         "_unsent",
         "_writing_paused",
@@ -116,6 +117,7 @@ class Connection(asyncio.BufferedProtocol):
         self._closing = False
         self._corked: list[bytes] | None = None
         self._reading_paused = False
+        self._resting: asyncio.TimerHandle | None = None
         self._writing_paused = False
         self._unsent: deque[bytes | memoryview] = deque()
         self._transport: asyncio.Transport | None = None
@@ -165,6 +167,9 @@ class Connection(asyncio.BufferedProtocol):
         self._unsent.clear()
         if isinstance(self._busy, asyncio.Task):
             self._busy.cancel()
+        if self._resting is not None:
+            self._resting.cancel()
+            self._resting = None
         self._transport = None
         if self._authentication is not None:
             self._authentication.closed()
@@ -241,6 +246,9 @@ class Connection(asyncio.BufferedProtocol):
 
         Who doesn't take the answer within some seconds is cut off: a polite close waits for the peer.
         """
+        if self._resting is not None:
+            self._resting.cancel()
+            self._resting = None
         self._busy = True
         self._frames.clear()
         if self._transport is not None:
@@ -283,7 +291,7 @@ class Connection(asyncio.BufferedProtocol):
             log.exception("request from %s failed in a way that it should not; closing the connection", self.peer)
             self.abort()
             return
-        self._busy = False
+        self._busy = self._resting is not None
         self.last_active = self._loop.time()
         if answer is not None:
             self.send(answer)
@@ -308,6 +316,25 @@ class Connection(asyncio.BufferedProtocol):
         if self._reading_paused and len(self._frames) < _QUEUED_FRAMES_MAX:
             self._reading_paused = False
             self._transport.resume_reading()
+
+    def rest(self, seconds: float) -> None:
+        """The request that is being answered is the last one for so long; meanwhile nothing is read either."""
+        if self._transport is None or self._closing:
+            return
+        if self._resting is not None:
+            self._resting.cancel()
+        self._resting = self._loop.call_later(seconds, self._rested)
+        if not self._busy:
+            self._busy = True
+        if not self._reading_paused:
+            self._reading_paused = True
+            self._transport.pause_reading()
+
+    def _rested(self) -> None:
+        self._resting = None
+        self._busy = False
+        self.last_active = self._loop.time()
+        self._continue()
 
     def send(self, parts: Sequence[bytes | memoryview]) -> None:
         """Write one frame; large parts are handed to the transport without being copied."""

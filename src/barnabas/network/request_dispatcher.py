@@ -11,7 +11,7 @@ import logging
 from collections.abc import Awaitable
 from struct import Struct
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.network.api_handler import Access
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from barnabas.protocol.schema import Message
     from barnabas.security.authorizer.authorizer import Authorizer
 
-__all__ = ["RequestDispatcher"]
+__all__ = ["Quotas", "RequestDispatcher"]
 
 log = logging.getLogger(__name__)
 
@@ -71,6 +71,14 @@ class _Route:
         return [] if self._errors is None else self._errors.of(response)
 
 
+class Quotas(Protocol):
+    """What a server lets its clients use of it."""
+
+    def throttle_ms(self, context: RequestContext, response: Message | None, request_bytes: int, busy_s: float) -> int:
+        """Count a request, and say how long its connection shall rest. The response is told the same."""
+        ...
+
+
 class RequestDispatcher:
     """Answers the requests of one listener with the handlers of one server (a broker or a controller)."""
 
@@ -88,6 +96,8 @@ class RequestDispatcher:
         self._handlers = handlers
         self._authorizer = authorizer
         self._is_privileged = is_privileged
+        self.quotas: Quotas | None = None
+        """None while no quota is set: then nothing is counted."""
         self._security_protocol = security_protocol
         self._routes = {
             int(key): _Route(key, versions, stats.setdefault(key, ApiStats()))
@@ -148,8 +158,26 @@ class RequestDispatcher:
             return self._answer(route, context, handler.on_error(request, refusal), started, len(frame))
         response = self.call(handler, request, context)
         if type(response) is not handler.response_type and isinstance(response, Awaitable):
-            return self._answer_later(route, handler, request, context, response, started, len(frame))
+            busy_s = 0.0 if self.quotas is None else perf_counter() - started
+            return self._answer_later(
+                route, handler, request, context, response, started, len(frame), connection, busy_s
+            )
+        if self.quotas is not None:
+            self._throttle(connection, context, response, len(frame), perf_counter() - started)
         return self._answer(route, context, response, started, len(frame))
+
+    def _throttle(
+        self,
+        connection: Connection,
+        context: RequestContext,
+        response: Message | None,
+        request_bytes: int,
+        busy_s: float,
+    ) -> None:
+        quotas = self.quotas
+        throttle_ms = 0 if quotas is None else quotas.throttle_ms(context, response, request_bytes, busy_s)
+        if throttle_ms > 0:
+            connection.rest(throttle_ms / 1000)
 
     def call(self, handler: ApiHandler, request: Message, context: RequestContext) -> Any:
         """The handler's response, or its awaitable; an ApiException becomes the API's error response."""
@@ -171,6 +199,8 @@ class RequestDispatcher:
         waiting: Awaitable[Any],
         started: float,
         request_bytes: int,
+        connection: Connection,
+        busy_s: float,
     ) -> Answer:
         try:
             response = await waiting
@@ -180,6 +210,8 @@ class RequestDispatcher:
             raise
         except Exception:
             response = handler.on_error(request, self._unexpected(context))
+        if self.quotas is not None:
+            self._throttle(connection, context, response, request_bytes, busy_s)
         return self._answer(route, context, response, started, request_bytes)
 
     def _unexpected(self, context: RequestContext) -> ApiException:

@@ -286,3 +286,47 @@ async def test_a_flood_of_pipelined_requests_leaves_others_their_turn() -> None:
     assert answers(transport) == [b"%d" % number for number in range(50)]
     await asyncio.sleep(0)
     assert not transport.is_reading_paused
+
+
+def test_a_resting_connection_answers_first_and_reads_on_later() -> None:
+    async def scenario() -> None:
+        connection: Connection
+
+        def respond(frame: bytes) -> Answer:
+            if frame == b"too much":
+                connection.rest(0.02)
+            return [b"answer to " + frame]
+
+        connection, transport = connect(Owner(respond))
+        receive(connection, b"too much", b"next")
+        assert b"".join(transport.writes) == b"\0\0\0\x12answer to too much"
+        assert transport.is_reading_paused
+        assert connection.is_waiting
+        await asyncio.sleep(0.04)
+        assert b"".join(transport.writes).endswith(b"answer to next")
+        assert not transport.is_reading_paused
+        assert not connection.is_waiting
+
+    asyncio.run(scenario())
+
+
+def test_a_connection_rests_after_an_answer_that_waited() -> None:
+    async def scenario() -> None:
+        connection: Connection
+
+        async def respond(frame: bytes) -> Answer:
+            await asyncio.sleep(0)
+            connection.rest(0.02)
+            return [frame]
+
+        connection, transport = connect(Owner(respond))
+        receive(connection, b"one", b"two")
+        await asyncio.sleep(0.01)
+        assert b"".join(transport.writes) == b"\0\0\0\x03one"
+        await asyncio.sleep(0.03)
+        assert b"".join(transport.writes).endswith(b"two")
+        connection.connection_lost(None)
+        await asyncio.sleep(0.03)
+        assert not connection.is_waiting or connection.is_closing
+
+    asyncio.run(scenario())

@@ -68,6 +68,8 @@ def handle_fetch(broker: Broker, request: FetchRequest, access: Access) -> Fetch
         if not access.allows_on_cluster(AclOperation.CLUSTER_ACTION):
             return _refused(request, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         return _refused(request, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    if broker.quotas is not None:
+        broker.quotas.limit_fetch(request, access.context)
     context = broker.fetch_sessions.context(request, version, broker.clock.now_ms(), is_follower=False)
     if context.error_code is not ErrorCode.NONE:
         return FetchResponse(error_code=context.error_code)

@@ -27,6 +27,8 @@ __all__ = ["ACL", "handle"]
 
 ACL = (AclRule(ResourceType.TOPIC, AclOperation.ALTER),)
 
+_KNOWS_QUOTAS_SINCE = 3
+
 
 def handle(
     controller: QuorumController, context: RequestContext, request: CreatePartitionsRequest, authorizer: Authorizer
@@ -46,8 +48,14 @@ def handle(
     topics = [topic for topic in request.topics if topic.name in alterable]
 
     def decide() -> ControllerResult[CreatePartitionsResponse]:
-        result = controller.replication.create_partitions(topics, validate_only=request.validate_only)
-        return result.with_response(CreatePartitionsResponse(results=[*refused, *result.response]))
+        allowance = controller.mutation_quotas.allowance(context, strict_since=_KNOWS_QUOTAS_SINCE)
+        result = controller.replication.create_partitions(
+            topics, validate_only=request.validate_only, allowance=allowance
+        )
+        response = CreatePartitionsResponse(
+            results=[*refused, *result.response], throttle_time_ms=allowance.throttle_ms
+        )
+        return result.with_response(response)
 
     def answer_error(error: ApiException) -> CreatePartitionsResponse:
         failed = [_refusal(topic.name, error.code, error.message) for topic in topics]

@@ -33,6 +33,8 @@ ACL = (
     AclRule(ResourceType.TOPIC, AclOperation.DESCRIBE_CONFIGS),
 )
 
+_KNOWS_QUOTAS_SINCE = 6
+
 
 def handle(
     controller: QuorumController, context: RequestContext, request: CreateTopicsRequest, authorizer: Authorizer
@@ -59,8 +61,12 @@ def handle(
     topics = [topic for topic in request.topics if topic.name in creatable]
 
     def decide() -> ControllerResult[CreateTopicsResponse]:
-        result = controller.replication.create_topics(topics, describable, validate_only=request.validate_only)
-        return result.with_response(CreateTopicsResponse(topics=[*result.response, *refused]))
+        allowance = controller.mutation_quotas.allowance(context, strict_since=_KNOWS_QUOTAS_SINCE)
+        result = controller.replication.create_topics(
+            topics, describable, validate_only=request.validate_only, allowance=allowance
+        )
+        response = CreateTopicsResponse(topics=[*result.response, *refused], throttle_time_ms=allowance.throttle_ms)
+        return result.with_response(response)
 
     def answer_error(error: ApiException) -> CreateTopicsResponse:
         failed = [_refusal(topic.name, error.code, error.message) for topic in topics]

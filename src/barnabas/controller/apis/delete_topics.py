@@ -45,6 +45,7 @@ _PROTECTED = ApiError(
     f"Topic {ACCESS_AUDIT_TOPIC} can't be deleted while barnabas.audit.topic.enable is true.",
 )
 _FIRST_VERSION_WITH_DISABLED_ERROR = 3
+_KNOWS_QUOTAS_SINCE = 5
 
 
 def handle(
@@ -60,9 +61,11 @@ def handle(
         if not controller.config.delete_topic_enable:
             raise _deletion_disabled(context.api_version)
         selection = _Selection(controller, context, authorizer, request)
-        result = controller.replication.delete_topics(selection.names_by_id)
+        allowance = controller.mutation_quotas.allowance(context, strict_since=_KNOWS_QUOTAS_SINCE)
+        result = controller.replication.delete_topics(selection.names_by_id, allowance)
         done = [_result(selection.names_by_id[i], i, error) for i, error in result.response.items()]
-        return result.with_response(DeleteTopicsResponse(responses=[*selection.refused, *done]))
+        response = DeleteTopicsResponse(responses=[*selection.refused, *done], throttle_time_ms=allowance.throttle_ms)
+        return result.with_response(response)
 
     return controller.submit(decide, answer_error)
 

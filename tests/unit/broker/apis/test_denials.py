@@ -191,6 +191,7 @@ class World:
             replicas=Untouched(topic_name=lambda i: "secret" if i == topic_id else None, bytes_out=0),
             producer_ids=Untouched(),
             topic_creation=Untouched(),
+            quotas=None,
             fetch_sessions=FetchSessionCache(slots=10, eviction_ms=1000, new_session_id=lambda: 1),
             groups=SimpleNamespace(
                 now_ms=lambda: 0, answer=lambda deferred: deferred.value, coordinator=Untouched(**self._groups())

@@ -73,6 +73,7 @@ class Client:
         self.sessions = FetchSessionCache(slots=2, eviction_ms=1000, new_session_id=lambda: 7)
         self.broker = SimpleNamespace(
             replicas=self.replicas,
+            quotas=None,
             fetch_sessions=self.sessions,
             clock=Clock(),
             settings=SimpleNamespace(fetch_max_bytes=10_000_000),

@@ -1,0 +1,151 @@
+"""What clients may use of a broker: bytes produced, bytes fetched, and time of the request threads (KIP-13, KIP-124).
+
+A client that is over a quota gets its answer at once, with the time for which it shall wait in ``throttle_time_ms``;
+for that time its connection is not read (KIP-219). Of a fetch that was too large Kafka throws the data away and answers
+with nothing, to read them again later; here they are sent, and the wait is the same. No single fetch is larger than what
+the quota allows in all of its windows together.
+
+Quotas are followed from the metadata image. While none is set nothing here is called.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from barnabas.metadata.quota_levels import QuotaLevels
+from barnabas.metadata.quota_rates import WindowedRate
+from barnabas.protocol.api_keys import ApiKey
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from barnabas.common.clock import Clock
+    from barnabas.metadata.image.metadata_image import MetadataDelta, MetadataImage
+    from barnabas.metadata.publisher import LoaderManifest
+    from barnabas.metadata.quota_levels import Quota
+    from barnabas.protocol.messages.fetch import FetchRequest
+    from barnabas.protocol.schema import Message
+    from barnabas.security.request_context import RequestContext
+
+__all__ = ["ClientQuotas"]
+
+_REMEMBERED_MAX = 10_000
+_PARTITION_OVERHEAD = 40
+_INT32_MAX = 2**31 - 1
+
+
+class _Kind:
+    """One sort of quota, with what everybody who has one used of it."""
+
+    __slots__ = ("_by_client", "_new_rate", "_rates", "levels", "throttle_ms_max")
+
+    def __init__(self, new_rate: Callable[[], WindowedRate], throttle_ms_max: int | None = None) -> None:
+        self._new_rate = new_rate
+        self._rates: dict[object, WindowedRate] = {}
+        self._by_client: dict[tuple[str, str], Quota | None] = {}
+        self.levels: QuotaLevels | None = None
+        self.throttle_ms_max = throttle_ms_max
+
+    def follow(self, levels: QuotaLevels) -> None:
+        """What was used stays; who has no quota any more is forgotten in time."""
+        self.levels = levels if levels else None
+        self._by_client = {}
+        if not levels:
+            self._rates = {}
+
+    def quota_of(self, context: RequestContext) -> Quota | None:
+        client = (context.principal.name, context.client_id or "")
+        try:
+            return self._by_client[client]
+        except KeyError:
+            if len(self._by_client) >= _REMEMBERED_MAX:
+                self._by_client = {}
+            quota = self._by_client[client] = None if self.levels is None else self.levels.quota_of(*client)
+            return quota
+
+    def record(self, context: RequestContext, value: float, now_ms: int) -> int:
+        """How long to wait, in milliseconds."""
+        quota = self.quota_of(context)
+        if quota is None:
+            return 0
+        rate = self._rates.get(quota.share)
+        if rate is None:
+            if len(self._rates) >= _REMEMBERED_MAX:
+                self._rates = {share: each for share, each in self._rates.items() if not each.is_idle(now_ms)}
+            rate = self._rates[quota.share] = self._new_rate()
+        rate.record(value, now_ms)
+        throttle_ms = rate.throttle_ms(quota.limit, now_ms)
+        return throttle_ms if self.throttle_ms_max is None else min(throttle_ms, self.throttle_ms_max)
+
+
+class ClientQuotas:
+    """A MetadataPublisher. ``on_change`` is told whether any quota is set, whenever quotas change."""
+
+    def __init__(
+        self, *, clock: Clock, window_count: int, window_s: int, on_change: Callable[[bool], None] = lambda is_set: None
+    ) -> None:
+        self._clock = clock
+        self._on_change = on_change
+        self._windows_s = max(window_count - 1, 1) * window_s
+        window_ms = window_s * 1000
+
+        def new_rate() -> WindowedRate:
+            return WindowedRate(count=window_count, window_ms=window_ms)
+
+        self._produced = _Kind(new_rate)
+        self._fetched = _Kind(new_rate)
+        self._busy = _Kind(new_rate, throttle_ms_max=window_ms)
+        self._has_mutation_quota = False
+
+    # --- MetadataPublisher
+
+    def publish(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:
+        if not manifest.is_snapshot and delta.client_quotas is None:
+            return
+        quotas = new_image.client_quotas
+        self._produced.follow(QuotaLevels(quotas, "producer_byte_rate"))
+        self._fetched.follow(QuotaLevels(quotas, "consumer_byte_rate"))
+        self._busy.follow(QuotaLevels(quotas, "request_percentage"))
+        self._has_mutation_quota = bool(QuotaLevels(quotas, "controller_mutation_rate"))
+        self._on_change(self.is_set)
+
+    @property
+    def is_set(self) -> bool:
+        """Whether any answer may have to be throttled. Quotas of mutations are kept by the controller."""
+        kinds = (self._produced, self._fetched, self._busy)
+        return self._has_mutation_quota or any(kind.levels is not None for kind in kinds)
+
+    # --- requests
+
+    def limit_fetch(self, request: FetchRequest, context: RequestContext) -> None:
+        """No fetch is larger than what its quota allows in all windows together."""
+        if self._fetched.levels is None:
+            return
+        quota = self._fetched.quota_of(context)
+        if quota is not None:
+            request.max_bytes = min(request.max_bytes, int(min(quota.limit * self._windows_s, _INT32_MAX)))
+            request.min_bytes = min(request.min_bytes, request.max_bytes)
+
+    def throttle_ms(self, context: RequestContext, response: Message | None, request_bytes: int, busy_s: float) -> int:
+        """Count the request, and say how long its connection shall rest. ``response`` is told the same."""
+        now_ms = self._clock.monotonic_ms()
+        throttle_ms = 0
+        if self._produced.levels is not None and context.api_key is ApiKey.PRODUCE:
+            throttle_ms = self._produced.record(context, request_bytes, now_ms)
+        elif self._fetched.levels is not None and context.api_key is ApiKey.FETCH:
+            throttle_ms = self._fetched.record(context, _fetched_bytes(response), now_ms)
+        if self._busy.levels is not None:
+            throttle_ms = max(throttle_ms, self._busy.record(context, busy_s * 100, now_ms))
+        told: Any = response
+        decided_elsewhere = getattr(told, "throttle_time_ms", None)
+        if decided_elsewhere is not None:
+            throttle_ms = told.throttle_time_ms = max(throttle_ms, decided_elsewhere)
+        return throttle_ms
+
+
+def _fetched_bytes(response: Any) -> int:
+    return sum(
+        _PARTITION_OVERHEAD + len(partition.records or b"")
+        for topic in response.responses
+        for partition in topic.partitions
+    )

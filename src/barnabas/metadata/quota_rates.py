@@ -1,0 +1,74 @@
+"""How much of a quota is used up: a rate over sliding windows, and a bucket of tokens. Kafka's arithmetic.
+
+A rate is counted in samples of one window each. The time that it is divided by is at least that of all windows but one,
+so that who was idle may send a burst before being slowed down. How long to wait is when the rate would be back at the
+limit if nothing more came.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+__all__ = ["TokenBucket", "WindowedRate"]
+
+
+class WindowedRate:
+    __slots__ = ("_count", "_samples", "_window_ms", "total")
+
+    def __init__(self, *, count: int, window_ms: int) -> None:
+        self._count = count
+        self._window_ms = window_ms
+        self._samples: deque[list[float]] = deque()
+        self.total = 0.0
+
+    def record(self, value: float, now_ms: int) -> None:
+        self._forget(now_ms)
+        if not self._samples or now_ms - self._samples[-1][0] >= self._window_ms:
+            self._samples.append([now_ms, 0.0])
+        self._samples[-1][1] += value
+        self.total += value
+
+    def throttle_ms(self, limit: float, now_ms: int) -> int:
+        """0 while the rate per second is within ``limit``."""
+        self._forget(now_ms)
+        if not self._samples:
+            return 0
+        elapsed_ms = now_ms - self._samples[0][0]
+        missing = max(self._count - 1 - elapsed_ms // self._window_ms, 0)
+        elapsed_ms = max(elapsed_ms + missing * self._window_ms, 1)
+        rate = self.total * 1000 / elapsed_ms
+        return round((rate - limit) / limit * elapsed_ms) if rate > limit else 0
+
+    def is_idle(self, now_ms: int) -> bool:
+        self._forget(now_ms)
+        return not self._samples
+
+    def _forget(self, now_ms: int) -> None:
+        oldest_ms = now_ms - self._count * self._window_ms
+        samples = self._samples
+        while samples and samples[0][0] <= oldest_ms:
+            self.total -= samples.popleft()[1]
+        if not samples:
+            self.total = 0.0
+
+
+class TokenBucket:
+    """Fills at ``limit`` tokens a second up to a burst; may go below zero, then there is nothing until it is back."""
+
+    __slots__ = ("_burst_s", "_filled_ms", "tokens")
+
+    def __init__(self, limit: float, *, burst_s: float, now_ms: int) -> None:
+        self._burst_s = burst_s
+        self._filled_ms = now_ms
+        self.tokens = limit * burst_s
+
+    def fill(self, limit: float, now_ms: int) -> float:
+        self.tokens = min(limit * self._burst_s, self.tokens + (now_ms - self._filled_ms) / 1000 * limit)
+        self._filled_ms = now_ms
+        return self.tokens
+
+    def take(self, count: float) -> None:
+        self.tokens -= count
+
+    def throttle_ms(self, limit: float) -> int:
+        return round(-self.tokens / limit * 1000) if self.tokens < 0 else 0
