@@ -5,11 +5,16 @@ A test compares the pages with what would be written, so that they can't say wha
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
 
+from cyclopts import App
+
 from barnabas.broker.apis import SERVED_BY_BROKER
+from barnabas.cli.exit_status import TABLE
 from barnabas.cli.main import COMMANDS
 from barnabas.cli.node import HELP
 from barnabas.network.api_handler import HandlerTable
@@ -75,11 +80,29 @@ def apis_page() -> str:
 
 
 def cli_page() -> str:
-    """The commands of the console script."""
+    """The commands of the console script, with every option of those that are made of an ``App``."""
     lines = ["# Commands", "", "`barnabas <command> --help` tells more.", "", "| Command | |", "|---|---|"]
     lines += [f"| `barnabas {name}` | {what} |" for name, (_, what) in COMMANDS.items()]
+    lines += ["", "The exit status is the same everywhere:", "", "| Status | |", "|---:|---|"]
+    lines += [f"| {status} | {what} |" for status, what in TABLE.items()]
+    lines += ["| 130, 141 | interrupted; whoever read the output has gone |"]
     lines += ["", "## barnabas node", "", "```text", HELP.rstrip(), "```", ""]
+    for name, (module, _) in COMMANDS.items():
+        app = getattr(import_module(module), "app", None)
+        if app is not None:
+            lines += [command_section(app, name), ""]
     return "\n".join(lines)
+
+
+def command_section(app: App, name: str) -> str:
+    """What ``--help`` says, for all verbs of a command."""
+    argv, sys.argv = sys.argv, ["barnabas"]  # Usage lines are made of it.
+    try:
+        written = app.generate_docs(heading_level=2).replace(f"barnabas {name} {name}", f"barnabas {name}")
+    finally:
+        sys.argv = argv
+    written = re.sub(r"## Table of Contents\n.*?(?=\n\*\*Commands)", "", written, flags=re.DOTALL)
+    return re.sub(r"\n{3,}", "\n\n", re.sub(r"[ \t]+$", "", written, flags=re.MULTILINE)).strip()
 
 
 def metrics_page() -> str:

@@ -20,15 +20,12 @@ from barnabas.access.listing import of as access_of
 from barnabas.access.listing import who as holders_of
 from barnabas.access.words import parse_host, parse_operation, parse_principal, parse_resource, parse_super_users
 from barnabas.cli.access_sources import LoadedPolicy, Source, SourceError, load_policy
+from barnabas.cli.exit_status import DENIED, FAILED, USAGE_ERROR
 from barnabas.common.acl import WILDCARD_PRINCIPAL, AclBindingFilter
 from barnabas.common.printable import printable
 from barnabas.common.resource import PatternType
 
 __all__ = ["main"]
-
-DENIED = 3
-FAILED = 1
-USAGE_ERROR = 2
 
 app = App(
     name="barnabas access",

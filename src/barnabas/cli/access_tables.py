@@ -1,20 +1,14 @@
-"""The answers of ``barnabas access`` as people read them.
-
-On a terminal a long table goes through a pager. Anywhere else lines are as long as they need to be: a name is never
-broken, because somebody will search for it.
-"""
+"""The answers of ``barnabas access`` as people read them."""
 
 from __future__ import annotations
 
-import shutil
-import sys
 from collections.abc import Iterable, Sequence
 
 from barnabas.access.explain import Explanation, rule_text
 from barnabas.access.listing import Access, Grant, Holders, Holdings
 from barnabas.access.policy import Rule
 from barnabas.access.words import operation_word, pattern_text
-from barnabas.common.printable import printable
+from barnabas.cli.sheet import Sheet, show
 from barnabas.security.authorizer.authorized_operations import supported_operations
 
 __all__ = ["print_explanation", "print_holders", "print_holdings"]
@@ -22,32 +16,12 @@ __all__ = ["print_explanation", "print_holders", "print_holdings"]
 _SHOWN_RULES_MAX = 10
 
 
-class _Sheet:
-    """Lines of cells, under a title and column names where there are any, above a caption."""
-
-    def __init__(self, title: str = "", columns: Sequence[str] = ()) -> None:
-        self.title = title
-        self.columns = columns
-        self.rows: list[list[str]] = []
-        self.caption = ""
-        self.first_cell_style = ""
-
-    def add(self, *cells: str) -> None:
-        """What comes from outside must not act on a terminal."""
-        self.rows.append([printable(cell) for cell in cells])
-
-    def drop_last_column_if_empty(self) -> None:
-        if not any(row[-1] for row in self.rows):
-            self.columns = self.columns[:-1]
-            self.rows = [row[:-1] for row in self.rows]
-
-
 def print_explanation(e: Explanation) -> None:
-    sheet = _Sheet()
-    sheet.first_cell_style = "bold green" if e.allowed else "bold red"
+    sheet = Sheet()
     host = "" if e.host == "*" else f" from {e.host}"
     asked = f"{operation_word(e.operation)} on {e.resource} for {e.principal}{host}"
-    sheet.add("ALLOWED" if e.allowed else "DENIED", asked)
+    style = "bold green" if e.allowed else "bold red"
+    sheet.add("ALLOWED" if e.allowed else "DENIED", asked, style=style)
     sheet.add("because", e.text)
     if e.rule is not None and e.rule.id is not None:
         sheet.add("rule", str(e.rule.id))
@@ -55,12 +29,12 @@ def print_explanation(e: Explanation) -> None:
     _add_rules(sheet, "agreeing", e.agreeing)
     _add_rules(sheet, "other host", e.other_host)
     _add_rules(sheet, "other operation", e.other_operation)
-    _show(sheet)
+    show(sheet)
 
 
 def print_holders(holders: Holders) -> None:
     what = "do what" if holders.operation is None else operation_word(holders.operation)
-    sheet = _Sheet(f"Who may {what} on {holders.resource}", ("principal", "host", "operations", "denied", "rules"))
+    sheet = Sheet(f"Who may {what} on {holders.resource}", ("principal", "host", "operations", "denied", "rules"))
     for grant in holders.grants:
         sheet.add(*_grant_cells(grant, holders))
     if not holders.has_rules:
@@ -70,12 +44,12 @@ def print_holders(holders: Holders) -> None:
         sheet.caption = "* is every principal or host that is not named above it"
     else:
         sheet.caption = f"nobody: there are rules for {holders.resource}, and none allows anything asked for"
-    _show(sheet)
+    show(sheet)
 
 
 def print_holdings(holdings: Holdings) -> None:
     columns = ("resource", "host", "operations", "denied", "except", "rules")
-    sheet = _Sheet(f"What {holdings.principal} may do", columns)
+    sheet = Sheet(f"What {holdings.principal} may do", columns)
     for access in holdings.accesses:
         sheet.add(*_access_cells(access))
     sheet.drop_last_column_if_empty()  # DescribeAcls tells no ids.
@@ -85,7 +59,7 @@ def print_holdings(holdings: Holdings) -> None:
         sheet.caption = "besides: everything on resources that no rule is about (allow.everyone.if.no.acl.found)"
     else:
         sheet.caption = "nothing else" if holdings.accesses else "nothing: no rule is for it"
-    _show(sheet)
+    show(sheet)
 
 
 def _grant_cells(grant: Grant, holders: Holders) -> list[str]:
@@ -133,49 +107,9 @@ def _ids(rules: Sequence[Rule]) -> str:
     return ", ".join(ids[:_SHOWN_RULES_MAX]) + more
 
 
-def _add_rules(sheet: _Sheet, label: str, rules: Sequence[Rule]) -> None:
+def _add_rules(sheet: Sheet, label: str, rules: Sequence[Rule]) -> None:
     for index, rule in enumerate(rules[:_SHOWN_RULES_MAX]):
         rule_id = "" if rule.id is None else f"  ({rule.id})"
         sheet.add("" if index else label, rule_text(rule) + rule_id)
     if len(rules) > _SHOWN_RULES_MAX:
         sheet.add("", f"and {len(rules) - _SHOWN_RULES_MAX} more (--output json has them all)")
-
-
-def _show(sheet: _Sheet) -> None:
-    if sys.stdout.isatty():
-        _show_on_terminal(sheet)
-        return
-    rows = [list(sheet.columns), *sheet.rows] if sheet.columns else sheet.rows
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ["  ".join(map(str.ljust, row, widths)) for row in rows]
-    if sheet.title:
-        lines.insert(0, printable(sheet.title))
-    if sheet.caption:
-        lines.append(printable(sheet.caption))
-    sys.stdout.write("".join(f"{line.rstrip()}\n" for line in lines))
-
-
-def _show_on_terminal(sheet: _Sheet) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(
-        title=Text(printable(sheet.title)) if sheet.title else None,
-        caption=Text(printable(sheet.caption)) if sheet.caption else None,
-        title_justify="left", title_style="bold", caption_justify="left", show_header=bool(sheet.columns), box=None,
-        pad_edge=False,
-    )  # fmt: skip
-    for column in sheet.columns or ("", ""):
-        table.add_column(column, overflow="fold")
-    for index, row in enumerate(sheet.rows):
-        cells = [Text(cell) for cell in row]
-        if index == 0:
-            cells[0].stylize(sheet.first_cell_style)
-        table.add_row(*cells)
-    console = Console(highlight=False)
-    if len(sheet.rows) > shutil.get_terminal_size().lines - 6:
-        with console.pager(styles=True):
-            console.print(table)
-    else:
-        console.print(table)

@@ -38,6 +38,8 @@ def show(name: str, *more: str) -> int:
     ----------
     name
         A setting of a node, a topic, a group or a client-metrics subscription.
+    more
+        Further settings.
     """
     status = 0
     console = Console(soft_wrap=True, highlight=False)

@@ -1,0 +1,55 @@
+"""How a command that asks a cluster is made and run: its ``App``, its ``main``, and its mistakes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+
+from cyclopts import App, CycloptsError, Parameter
+
+from barnabas.cli.cluster_options import UsageError, running_command
+from barnabas.cli.exit_status import DONE, USAGE_ERROR
+from barnabas.common.printable import printable
+
+__all__ = ["cluster_app", "main_of"]
+
+_EPILOGUE = (
+    "Exit status: 0 done, 1 failed (also in part), 2 the command line makes no sense. "
+    "What failed is said on the standard error, with what to do next."
+)
+
+
+def cluster_app(name: str, text: str) -> App:
+    """``text`` is the help of the command as a whole."""
+    return App(
+        name=f"barnabas {name}",
+        help=f"{text}\n\n{_EPILOGUE}",
+        version_flags=(),
+        help_format="markdown",
+        # No --no-dry-run and --empty-topic: Kafka's tools have none, and they hide what matters.
+        default_parameter=Parameter(negative=()),
+    )
+
+
+def main_of(app: App) -> Callable[[Sequence[str]], int]:
+    """The ``main`` of a command's module; see ``barnabas.cli.exit_status``."""
+
+    def main(arguments: Sequence[str]) -> int:
+        name = app.name[0]
+        verb = next((each for each in arguments if not each.startswith("-")), "")
+        running_command.set(f"{name} {verb}" if verb in app else name)
+        try:
+            status = app(list(arguments), exit_on_error=False, print_error=False, result_action="return_value")
+        except SystemExit as stop:
+            return int(stop.code or 0)
+        except (CycloptsError, UsageError) as error:
+            said = " ".join(str(error).split()) if isinstance(error, CycloptsError) else printable(str(error))
+            sys.stderr.write(f"{running_command.get()}: {said}\n")
+            if isinstance(error, CycloptsError):
+                sys.stderr.write(f"  next: '{running_command.get()} --help' shows what there is\n")
+            return USAGE_ERROR
+        if not arguments:
+            return USAGE_ERROR
+        return DONE if status is None else int(status)
+
+    return main

@@ -1,0 +1,29 @@
+"""A bar on the terminal while many things are done one after the other. Elsewhere there is none."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
+
+__all__ = ["in_steps"]
+
+T = TypeVar("T")
+
+
+def in_steps(items: Sequence[T], size: int, what: str) -> Iterator[Sequence[T]]:
+    """The items in parts. The bar appears with the second part, and goes away when all are done."""
+    if len(items) <= size or not sys.stderr.isatty():
+        for start in range(0, len(items), size):
+            yield items[start : start + size]
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(what, total=len(items))
+        for start in range(0, len(items), size):
+            part = items[start : start + size]
+            yield part
+            progress.advance(task, len(part))

@@ -1,0 +1,49 @@
+"""A cluster that isn't there: the admin client's operations as mocks that know its signatures."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+from unittest.mock import create_autospec
+
+import pytest
+
+from barnabas.clients.admin import AdminClient, TopicListing
+from barnabas.common.uuid import Uuid
+
+
+class FakeAdmin:
+    """``admin.create_topics`` and so on are mocks to be given return values; ``topics`` is what is listed."""
+
+    def __init__(self) -> None:
+        self.mock: Any = create_autospec(AdminClient, instance=True)
+        self.topics = ["orders", "payments", "__consumer_offsets"]
+        self.config: Any = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.mock, name)
+
+    async def list_topics(self, *, include_internal: bool = False) -> AsyncIterator[TopicListing]:
+        for index, name in enumerate(sorted(self.topics)):
+            is_internal = name.startswith("__")
+            if include_internal or not is_internal:
+                yield TopicListing(name, Uuid.from_int(index + 1 << 80), is_internal)
+
+    async def __aenter__(self) -> FakeAdmin:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        return None
+
+
+@pytest.fixture
+def admin(monkeypatch: pytest.MonkeyPatch) -> FakeAdmin:
+    """What every command talks to."""
+    fake = FakeAdmin()
+
+    async def open_admin(config: Any) -> FakeAdmin:
+        fake.config = config
+        return fake
+
+    monkeypatch.setattr("barnabas.cli.cluster_options.open_admin", open_admin)
+    return fake

@@ -1,0 +1,56 @@
+"""The help of every command that is made of an ``App``: nothing is left unsaid, and its examples can be typed."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from importlib import import_module
+
+import pytest
+from cyclopts import App
+
+from barnabas.cli.main import COMMANDS
+
+APPS: dict[str, App] = {
+    name: app for name, (module, _) in COMMANDS.items() if (app := getattr(import_module(module), "app", None))
+}
+
+
+def verbs(app: App) -> Iterator[tuple[str, App]]:
+    for name in app:
+        if not name.startswith("-"):
+            yield name, app[name]
+
+
+def examples(app: App) -> list[str]:
+    lines = ((each.help or "") + (each.default_command.__doc__ or "") for _, each in verbs(app) if each.default_command)
+    return [line.strip() for text in lines for line in text.splitlines() if line.startswith("        barnabas ")]
+
+
+@pytest.mark.parametrize("command", APPS)
+def test_every_verb_and_every_option_is_explained(command: str) -> None:
+    unexplained = []
+    for name, verb in verbs(APPS[command]):
+        if not verb.help:
+            unexplained.append(f"{command} {name}")
+        unexplained += [
+            f"{command} {name} {argument.name}"
+            for argument in verb.assemble_argument_collection(parse_docstring=True)
+            if argument.show and not argument.parameter.help
+        ]
+    assert unexplained == []
+
+
+@pytest.mark.parametrize("command", APPS)
+def test_every_example_can_be_typed(command: str) -> None:
+    for line in examples(APPS[command]):
+        words = shlex.split(line.partition(" | ")[0].partition(" > ")[0].partition(" < ")[0])
+        assert words[:2] == ["barnabas", command], line
+        APPS[command].parse_args(words[2:], exit_on_error=False, print_error=False)
+
+
+@pytest.mark.parametrize("command", [name for name in APPS if name not in ("access", "configs")])
+def test_every_verb_has_an_example(command: str) -> None:
+    without = [name for name, verb in verbs(APPS[command]) if "Examples:" not in (verb.help or "")]
+    doc = [name for name in without if "Examples:" not in (APPS[command][name].default_command.__doc__ or "")]
+    assert doc == []
