@@ -55,6 +55,7 @@ _DOCS: dict[str, str] = {
     "barnabas.log.level": "From which level on log lines are written.",
     "barnabas.max.open.files": "How many segment and index files may be open at once; the ones used longest ago are closed. -1 is half of what the system allows the process, at most 8192.",
     "barnabas.metrics.listener": "Where the Prometheus endpoint with /metrics, /healthz and /readyz listens, as host:port; nothing for none.",
+    "barnabas.policy.timeout.ms": "How long a policy may take for the topics or configs of one request; after that they are refused.",
     # ---- identity, roles, listeners ----
     "process.roles": "What this process is: broker, controller or both.",
     "node.id": "The number of this node, different from that of any other node of the cluster.",
@@ -104,8 +105,8 @@ _DOCS: dict[str, str] = {
     "delete.topic.enable": "Whether topics can be deleted.",
     "num.partitions": "How many partitions a topic has that is created without saying.",
     "default.replication.factor": "How many replicas a topic has that is created without saying.",
-    "create.topic.policy.class.name": "A plug-in that may veto the creation of a topic.",
-    "alter.config.policy.class.name": "A plug-in that may veto a change of settings.",
+    "create.topic.policy.class.name": "A class that may veto the creation of a topic, as module:Class.",
+    "alter.config.policy.class.name": "A class that may veto a change of configs, as module:Class.",
     "auto.leader.rebalance.enable": "Whether the controller gives leaderships back to the preferred replicas from time to time.",
     "leader.imbalance.check.interval.seconds": "How often it is checked whether leaderships should go back to the preferred replicas.",
     "unclean.leader.election.interval.ms": "How often the controller looks for partitions that need an unclean election.",

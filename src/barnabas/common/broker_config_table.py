@@ -30,6 +30,7 @@ BARNABAS_SETTINGS: tuple[ConfigRow, ...] = (
     ("barnabas.log.level", "STRING", "INFO", "i:DEBUG|INFO|WARN|ERROR", "LOW", READ_ONLY),
     ("barnabas.max.open.files", "INT", "-1", "-1..", "MEDIUM", READ_ONLY),
     ("barnabas.metrics.listener", "STRING", "", "", "MEDIUM", READ_ONLY),
+    ("barnabas.policy.timeout.ms", "LONG", "5000", "1..", "LOW", READ_ONLY),
 )
 
 # Kafka leaves these to its authorizer and hides their values like those of unknown settings. Operators should see them.

@@ -17,6 +17,7 @@ from barnabas.controller.config_validation import validate_configs
 from barnabas.controller.controller_config import ControllerConfig
 from barnabas.controller.controller_result import ControllerResult
 from barnabas.controller.controller_state import ControllerState
+from barnabas.controller.policies import AlterConfigQuestion
 from barnabas.controller.topic_config_resolver import ElectionSettings, TopicConfigResolver
 from barnabas.metadata.config_operations import ConfigOperation, changes_of, check_operations
 from barnabas.metadata.image.configs import DEFAULT_BROKER, ConfigResource, ConfigResourceType
@@ -133,12 +134,13 @@ class ConfigurationControlManager:
         *,
         is_new: bool = False,
     ) -> None:
-        validate_configs(resource, configs, self._encryption.current(resource), self._config, self._resolver)
+        current = self._encryption.current(resource)
+        validate_configs(resource, configs, current, self._config, self._resolver)
         if not is_new:
             self._check_exists(resource)
         policy = self._config.alter_config_policy
         if policy is not None:
-            policy.validate(resource.type, resource.name, policy_view)
+            policy.check(AlterConfigQuestion(resource.type, resource.name, policy_view, current))
 
     def _record(self, resource: ConfigResource, name: str, value: str | None) -> ApiMessageAndVersion:
         stored = None if value is None else self._encryption.stored(resource, name, value)

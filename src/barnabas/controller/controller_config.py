@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from barnabas.common.config_value import Password
-from barnabas.controller.policies import AlterConfigPolicy, CreateTopicPolicy
+from barnabas.controller.policies import PolicyGate
 from barnabas.metadata.features import SUPPORTED_FEATURES, VersionRange
 from barnabas.protocol.api_keys import ApiKey
 
@@ -69,8 +69,8 @@ class ControllerConfig:
         served: Mapping[ApiKey, tuple[int, int]] | None = None,
         static_configs: Mapping[str, str] | None = None,
         supported_features: Mapping[str, VersionRange] = SUPPORTED_FEATURES,
-        create_topic_policy: CreateTopicPolicy | None = None,
-        alter_config_policy: AlterConfigPolicy | None = None,
+        create_topic_policy: PolicyGate | None = None,
+        alter_config_policy: PolicyGate | None = None,
         protect_access_audit: bool = False,
         config_cipher: ConfigCipher | None = None,
     ) -> None:
@@ -98,6 +98,7 @@ class ControllerConfig:
         self.static_configs: Mapping[str, str] = static_configs or {}
         self.supported_features = supported_features
         self.create_topic_policy = create_topic_policy
+        """Without it every topic may be made; likewise the other."""
         self.alter_config_policy = alter_config_policy
         self.config_cipher = config_cipher
         """Encrypts sensitive configs in the log; without it they stand there in clear."""

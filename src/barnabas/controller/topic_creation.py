@@ -19,6 +19,7 @@ from barnabas.controller.partition_assignment import (
     new_partition,
     validate_manual_assignment,
 )
+from barnabas.controller.policies import CreateTopicQuestion, NewTopic
 from barnabas.controller.replica_placer import place_replicas
 from barnabas.controller.topic_names import validate_new_topic_name
 from barnabas.metadata.image.partition_registration import PartitionRegistration
@@ -106,7 +107,7 @@ class TopicCreation:
             counts, assignments = (len(partitions), len(partitions[0].replicas)), {}
         policy = self._config.create_topic_policy
         if policy is not None:
-            policy.validate(topic.name, *counts, assignments or None, creation_configs)
+            policy.check(CreateTopicQuestion(NewTopic(topic.name, *counts, assignments or None, creation_configs)))
         allowance.use(len(partitions))
         topic_id = self._new_uuid()
         records.append(ApiMessageAndVersion(TopicRecord(name=topic.name, topic_id=topic_id), 0))

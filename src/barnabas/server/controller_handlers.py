@@ -6,6 +6,7 @@ They decide without I/O and give a Deferred; here it becomes what the event loop
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -18,10 +19,12 @@ if TYPE_CHECKING:
 
     from barnabas.common.acl import AclOperation
     from barnabas.common.resource import ResourceType
+    from barnabas.controller.quorum_controller import QuorumController
     from barnabas.coordinator.deferred import Deferred
     from barnabas.network.api_handler import Access
     from barnabas.security.authorizer.authorizer import AclAuthorizer
     from barnabas.security.request_context import RequestContext
+    from barnabas.server.policies import Policies
 
 __all__ = ["SERVED_ON_CONTROLLER_LISTENERS", "SERVED_TO_OWN_BROKER", "ControllerHandlers"]
 
@@ -87,8 +90,9 @@ SERVED_ON_CONTROLLER_LISTENERS = _with_versions(_ON_LISTENERS)
 class ControllerHandlers(HandlerTable):
     """The controller's API modules, for the broker of its own process or for its listeners."""
 
-    def __init__(self, served: Mapping[ApiKey, tuple[int, int]]) -> None:
+    def __init__(self, served: Mapping[ApiKey, tuple[int, int]], policies: Policies | None = None) -> None:
         super().__init__("barnabas.controller.apis", served)
+        self._policies = policies
 
     def handler(self, api_key: ApiKey) -> ApiHandler:
         known = self._handlers.get(api_key)
@@ -98,14 +102,32 @@ class ControllerHandlers(HandlerTable):
             def function(controller: Any, request: Any, access: Access) -> Any:
                 return _wait_for(module.handle(controller, access.context, request, DeclaredRights(access)))
 
+            policies = self._policies
+            guarded = None if policies is None or not policies.guards(api_key) else policies
             known = self._handlers[api_key] = ApiHandler(
                 api_key,
                 frozenset(module.ACL),
-                function,
+                function if guarded is None else partial(_decide_with_policies, guarded, module),
                 getattr(module, "error_response", None),
                 getattr(module, "check_request", None),
             )
         return known
+
+
+async def _decide_with_policies(
+    policies: Policies, module: Any, controller: QuorumController, request: Any, access: Access
+) -> Any:
+    def rehearse(stand_in: Any) -> None:
+        only_validates, request.validate_only = request.validate_only, True
+        try:
+            module.handle(stand_in, access.context, request, _UnheardRights(access))
+        finally:
+            request.validate_only = only_validates
+
+    session = await policies.settle(rehearse, controller, access.context.principal)
+    with policies.gate.opened(session):
+        answer = _wait_for(module.handle(controller, access.context, request, DeclaredRights(access)))
+    return await answer if isinstance(answer, asyncio.Future) else answer
 
 
 class DeclaredRights(Authorizer):
@@ -150,6 +172,24 @@ class DeclaredRights(Authorizer):
         self, context: RequestContext, resource_type: ResourceType, names: Sequence[str]
     ) -> Sequence[int]:
         return self._access.operations_on_all(resource_type, names)
+
+
+class _UnheardRights(DeclaredRights):
+    """The same, for a rehearsal: the audit hears of none of it."""
+
+    def authorize(
+        self,
+        context: RequestContext,
+        operation: AclOperation,
+        resource_type: ResourceType,
+        resource_name: str,
+        *,
+        log_if_allowed: bool = True,
+        log_if_denied: bool = True,
+    ) -> bool:
+        return super().authorize(
+            context, operation, resource_type, resource_name, log_if_allowed=False, log_if_denied=False
+        )
 
 
 def _wait_for(deferred: Deferred[Any]) -> Any:

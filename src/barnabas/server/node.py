@@ -81,6 +81,7 @@ if TYPE_CHECKING:
     from barnabas.server.access_audit import AccessAuditService
     from barnabas.server.listeners import Endpoint
     from barnabas.server.node_config import NodeConfig
+    from barnabas.server.policies import Policies
 
 __all__ = ["Node", "run"]
 
@@ -138,6 +139,7 @@ class Node:
     def _build_controller(self) -> None:
         config = self.config
         self.controller_service = ControllerService(clock=self.clock)
+        self.policies = self._policies()
         self.controller = QuorumController(
             self._controller_config(),
             clock=self.clock,
@@ -163,7 +165,7 @@ class Node:
         )
         self.channel = InProcessChannel(
             controller=self.controller,
-            handlers=ControllerHandlers(SERVED_TO_OWN_BROKER),
+            handlers=ControllerHandlers(SERVED_TO_OWN_BROKER, self.policies),
             authorizer=self.authorizer,
             own_context=partial(own_context, config, self.own_principal),
         )
@@ -269,6 +271,13 @@ class Node:
 
         return audit_of(self)
 
+    def _policies(self) -> Policies | None:
+        if not (self.config.create_topic_policy_class_name or self.config.alter_config_policy_class_name):
+            return None
+        from barnabas.server.policies import policies_of  # A node without policies does not load it.
+
+        return policies_of(self.config)
+
     def _kraft_version(self) -> int:
         return self.driver.control_records.last_kraft_version
 
@@ -287,7 +296,7 @@ class Node:
         )
 
     def _controller_config(self) -> ControllerConfig:
-        config = self.config
+        config, policies = self.config, self.policies
         return ControllerConfig(
             node_id=config.node_id,
             cluster_id=self.identity.cluster_id,
@@ -304,6 +313,8 @@ class Node:
             served=SERVED_ON_CONTROLLER_LISTENERS,
             static_configs=config.static,
             legacy_alter_merges=config.barnabas_legacy_alter_mode == "merge",
+            create_topic_policy=None if policies is None or policies.create is None else policies.gate,
+            alter_config_policy=None if policies is None or policies.alter is None else policies.gate,
             protect_access_audit=config.barnabas_audit_topic_enable,
             config_cipher=self.config_cipher,
             mutation_quota_window_count=config.controller_quota_window_num,
@@ -412,7 +423,7 @@ class Node:
             handshake_ms_max=config.barnabas_authentication_timeout_ms,
         )
         broker_handlers = HandlerTable("barnabas.broker.apis", SERVED_BY_BROKER)
-        controller_handlers = ControllerHandlers(SERVED_ON_CONTROLLER_LISTENERS)
+        controller_handlers = ControllerHandlers(SERVED_ON_CONTROLLER_LISTENERS, self.policies)
         for endpoint in config.broker_listeners:
             dispatcher = RequestDispatcher(
                 server=self.broker,
@@ -489,6 +500,8 @@ class Node:
         self.logs.shutdown(now_ms=self.clock.now_ms(), broker_epoch=self.lifecycle.broker_epoch)
         await self.driver.close()
         self.authorization.close()
+        if self.policies is not None:
+            self.policies.close()
 
     def _fail(self, fault: BaseException) -> None:
         """The metadata log cannot go on: neither can we."""

@@ -157,6 +157,16 @@ METRICS: dict[str, MetricInfo] = {
         ),
         MetricInfo("barnabas_access_audit_events", "counter", "Events of the access audit that were written.", ("to",)),
         MetricInfo("barnabas_access_audit_dropped", "counter", "Decisions that are missing from the access audit."),
+        MetricInfo("barnabas_policy_questions", "counter", "What policies were asked to decide.", ("policy",)),
+        MetricInfo("barnabas_policy_refusals", "counter", "Answered with POLICY_VIOLATION.", ("policy",)),
+        MetricInfo("barnabas_policy_failures", "counter", "Exceptions that policies raised.", ("policy",)),
+        MetricInfo("barnabas_policy_timeouts", "counter", "Answers that did not come in time.", ("policy",)),
+        MetricInfo(
+            "barnabas_policy_hanging",
+            "gauge",
+            "1 while a policy does not answer, and every change that it has to decide is refused.",
+            ("policy",),
+        ),
     )
 }
 """By name."""
@@ -191,6 +201,7 @@ class NodeCollector(Collector):
         yield from self._controller()
         yield from self._authorizer()
         yield from self._access_audit()
+        yield from self._policies()
 
     def _requests(self) -> Iterator[Metric]:
         prefix = "kafka_network_request_metrics"
@@ -293,6 +304,17 @@ class NodeCollector(Collector):
         yield _single(f"{prefix}_authorization_request", allowed + denied)
         yield _single(f"{prefix}_authorization_allowed", allowed)
         yield _single(f"{prefix}_authorization_denied", denied)
+
+    def _policies(self) -> Iterator[Metric]:
+        names = ("questions", "refusals", "failures", "timeouts", "hanging")
+        families = [_family(f"barnabas_policy_{name}") for name in names]
+        policies = self._node.policies
+        for worker in () if policies is None else policies.workers:
+            kind = worker.setting.split(".", 1)[0]
+            counts = (worker.asked, worker.refused, worker.failed, worker.timed_out, int(worker.is_hanging))
+            for family, count in zip(families, counts, strict=True):
+                family.add_metric((kind,), count)
+        yield from families
 
     def _access_audit(self) -> Iterator[Metric]:
         """Zeros where nothing is audited: what is watched for is there from the start."""

@@ -44,9 +44,14 @@ FILELESS_SETTINGS = {
 }
 
 
+# Names that Kafka never had, and documents of Kafka's do (KIP-133).
+_ALIASES = {"alter.configs.policy.class.name": "alter.config.policy.class.name"}
+
+
 class PlainSettings:
     """The settings that work and are used as they are: an attribute is a name with underscores for dots."""
 
+    alter_config_policy_class_name: str | None
     allow_everyone_if_no_acl_found: bool
     authorizer_class_name: str
     auto_create_topics_enable: bool
@@ -65,6 +70,7 @@ class PlainSettings:
     barnabas_log_format: str
     barnabas_log_level: str
     barnabas_max_open_files: int
+    barnabas_policy_timeout_ms: int
     broker_heartbeat_interval_ms: int
     broker_rack: str | None
     broker_session_timeout_ms: int
@@ -74,6 +80,7 @@ class PlainSettings:
     controller_quorum_fetch_timeout_ms: int
     controller_quota_window_num: int
     controller_quota_window_size_seconds: int
+    create_topic_policy_class_name: str | None
     default_replication_factor: int
     delegation_token_expiry_check_interval_ms: int
     delegation_token_expiry_time_ms: int
@@ -203,6 +210,7 @@ def node_config_of(
     """Check settings that were read already; raises InvalidSettings with all that is wrong."""
     found = list(problems)
     notes = list(warnings)
+    given = _without_aliases(given, notes, found)
     values: dict[str, ConfigValue] = {}
     bad: set[str] = set()
     for name, each in given.items():
@@ -223,6 +231,21 @@ def node_config_of(
     config.topic_defaults = topic_defaults(values)
     derive(config)
     return config
+
+
+def _without_aliases(given: Mapping[str, Given], notes: list[str], found: list[Problem]) -> Mapping[str, Given]:
+    """Settings under the names that are meant."""
+    renamed = dict(given)
+    for alias, name in _ALIASES.items():
+        if alias not in given:
+            continue
+        each = renamed.pop(alias)
+        if name in given:
+            found.append(Problem(alias, each, f"{name} is set too", "keep that one"))
+        else:
+            renamed[name] = each
+            notes.append(f"{alias} is taken for {name}, which is its name")
+    return renamed
 
 
 def _untouched(given: Mapping[str, Given]) -> bool:

@@ -360,6 +360,19 @@ def _the_authorizer_takes_its_settings(settings: Settings) -> Iterator[Problem]:
         yield settings.problem(name, what, advice)
 
 
+@rule("alter.config.policy.class.name", "create.topic.policy.class.name")
+def _policies_can_be_loaded(settings: Settings) -> Iterator[Problem]:
+    for name in ("alter.config.policy.class.name", "create.topic.policy.class.name"):
+        if not settings.text(name):
+            continue
+        from barnabas.server.policies import PolicyProblem, load_policy  # A node without policies does not load it.
+
+        try:
+            load_policy(name, settings.text(name))
+        except PolicyProblem as problem:
+            yield settings.problem(name, problem.what, problem.advice)
+
+
 @rule("barnabas.metrics.listener")
 def _metrics_listener_is_an_address(settings: Settings) -> Iterator[Problem]:
     try:

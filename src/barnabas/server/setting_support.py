@@ -52,6 +52,7 @@ WORKS = Support(SupportState.WORKS)
 # Beside the broker's defaults for topics, which all work but those of tiered storage.
 _WORKING = (
     "advertised.listeners",
+    "alter.config.policy.class.name",
     "allow.everyone.if.no.acl.found",
     "authorizer.class.name",
     "auto.create.topics.enable",
@@ -68,6 +69,7 @@ _WORKING = (
     "controller.quorum.election.timeout.ms",
     "controller.quorum.fetch.timeout.ms",
     "controller.quorum.voters",
+    "create.topic.policy.class.name",
     "default.replication.factor",
     "delegation.token.expiry.check.interval.ms",
     "delegation.token.expiry.time.ms",
@@ -167,6 +169,7 @@ _WORKING = (
     "barnabas.log.level",
     "barnabas.max.open.files",
     "barnabas.metrics.listener",
+    "barnabas.policy.timeout.ms",
 )
 
 # Settings of topics that are stored and described, and change nothing. The broker's defaults for them are the same.
@@ -269,7 +272,6 @@ _NOT_ALLOWED: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         "sasl.oauthbearer.jwt.validator.class",
         ("org.apache.kafka.common.security.oauthbearer.BrokerJwtValidator",),
     ),
-    ("Policies are not there yet.", "alter.config.policy.* create.topic.policy.*", ()),
     ("Quotas are worked out as Kafka's own callback does; another one can't be loaded.", "client.quota.*", ()),
     ("Connection limits are not there yet.", "max.connection* queued.max.request.bytes", ()),
     ("Config providers are not there yet: write the value itself.", "config.providers", ()),

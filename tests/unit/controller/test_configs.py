@@ -134,9 +134,10 @@ class OnlyShortRetention:
     def __init__(self) -> None:
         self.seen: list[tuple[ConfigResource, dict[str, str | None]]] = []
 
-    def validate(self, resource_type: int, resource_name: str, configs: dict[str, str | None]) -> None:
-        self.seen.append((ConfigResource(resource_type, resource_name), dict(configs)))
-        if int(configs.get("retention.ms") or 0) > 100:
+    def check(self, question: Any) -> None:
+        self.seen.append((ConfigResource(*question[:2]), dict(question.configs)))
+        self.existing = question.existing
+        if int(question.configs.get("retention.ms") or 0) > 100:
             raise PolicyViolation("nothing is kept for so long here")
 
 
@@ -156,6 +157,7 @@ def test_a_policy_sees_the_changed_keys_and_may_veto() -> None:
     ]
     swap(harness, (TOPIC, "orders", ("retention.ms", "7")))
     removed = {"retention.bytes": None, "cleanup.policy": None}
+    assert policy.existing == {"retention.bytes": "1", "cleanup.policy": "delete,compact"}
     assert policy.seen[-1] == (orders, {"retention.ms": "7", **removed})
 
 

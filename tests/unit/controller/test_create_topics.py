@@ -7,7 +7,7 @@ import pytest
 from barnabas.common.acl import AclOperation
 from barnabas.common.errors import ErrorCode
 from barnabas.common.resource import ResourceType
-from barnabas.controller.policies import PolicyViolation
+from barnabas.controller.policies import CreateTopicQuestion, PolicyViolation
 from barnabas.protocol.messages.create_topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
@@ -232,9 +232,9 @@ def test_a_policy_may_veto() -> None:
     seen: list[tuple[Any, ...]] = []
 
     class NoSmallTopics:
-        def validate(self, *what: Any) -> None:
-            seen.append(what)
-            if what[1] == 1:
+        def check(self, question: CreateTopicQuestion) -> None:
+            seen.append(question.topic)
+            if question.topic.num_partitions == 1:
                 raise PolicyViolation("topics have at least two partitions here")
 
     harness = ControllerHarness(create_topic_policy=NoSmallTopics()).activate()

@@ -53,6 +53,7 @@ PYTHON_TYPES = {
     ConfigType.STRING: "str",
     ConfigType.INT: "int",
     ConfigType.SHORT: "int",
+    ConfigType.CLASS: "str",
     ConfigType.LONG: "int",
     ConfigType.DOUBLE: "float",
 }
