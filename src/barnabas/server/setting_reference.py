@@ -6,13 +6,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from barnabas.common.broker_config import BROKER_CONFIG_DEF, DYNAMIC_QUOTA_CONFIG_DEF, broker_config_key
+from barnabas.common.broker_config import (
+    BROKER_CONFIG_DEF,
+    DYNAMIC_QUOTA_CONFIG_DEF,
+    broker_config_key,
+    update_mode,
+)
 from barnabas.common.broker_config_docs import broker_config_doc
-from barnabas.common.config_def import ConfigDef, ConfigKey
+from barnabas.common.config_def import READ_ONLY, ConfigDef, ConfigKey
 from barnabas.common.group_config import CLIENT_METRICS_CONFIG_DEF, GROUP_CONFIG_DEF, group_synonym
 from barnabas.common.topic_config import TOPIC_CONFIG_DEF, TOPIC_SYNONYMS
 from barnabas.common.topic_config_docs import CLIENT_METRICS_CONFIG_DOCS, GROUP_CONFIG_DOCS, TOPIC_CONFIG_DOCS
-from barnabas.server.setting_support import REMOVED_SETTINGS, TOPIC_SETTINGS_WITHOUT_EFFECT, SupportState, support_of
+from barnabas.server.setting_support import (
+    REMOVED_SETTINGS,
+    TOPIC_SETTINGS_WITHOUT_EFFECT,
+    SupportState,
+    dynamic_support_of,
+    support_of,
+)
 
 __all__ = ["describe_setting", "reference_page"]
 
@@ -32,7 +43,9 @@ The sections of node settings say what this release makes of them:
   default is logged at the start. What the setting tunes in Kafka does not exist here.
 - **[Refused unless default](#refused-unless-default)**: asking for anything else would silently not happen.
 
-"Dynamic" is where Kafka changes a setting while the broker runs: for one broker, or also for all of them.
+"Dynamic" is where a change of the setting is followed while the node runs: for one broker, or also for all of them
+(cluster-wide); "for a listener" means as `listener.name.<listener>.<setting>` only. Some that Kafka follows need a
+restart here, which is said there.
 """
 
 
@@ -72,7 +85,7 @@ def describe_setting(name: str) -> list[tuple[str, str]] | None:
         if broker.name in BROKER_CONFIG_DEF:
             support = support_of(name)
             found.append(("support", support.state.value + (f": {support.reason}" if support.reason else "")))
-        found.append(("dynamic", broker.update_mode))
+        found.append(("dynamic", _dynamic(name) or broker.update_mode))
     others: tuple[tuple[str, ConfigDef, Callable[[str], str | None]], ...] = (
         ("topic", TOPIC_CONFIG_DEF, TOPIC_CONFIG_DOCS.get),
         ("group", GROUP_CONFIG_DEF, GROUP_CONFIG_DOCS.get),
@@ -116,9 +129,18 @@ def _node_section(title: str, state: SupportState, *, with_reason: bool) -> list
         key = BROKER_CONFIG_DEF[name]
         support = support_of(name)
         also = "".join(f" Also taken: `{text or ' '}`." for text in support.also_allowed)
-        end = _cell(support.reason + also) if with_reason else key.update_mode.replace("read-only", "")
+        end = _cell(support.reason + also) if with_reason else _dynamic(name)
         lines.append(f"{_row(key, broker_config_doc(name))} {end} |")
     return [*lines, ""]
+
+
+def _dynamic(name: str) -> str:
+    """Where a change of a setting is followed while the node runs; empty for nowhere, in Kafka neither."""
+    mode = update_mode(name) or READ_ONLY
+    support = dynamic_support_of(name)
+    if support is not None:
+        return f"{mode}, for a listener" if support.is_for_listeners_only else mode
+    return "" if mode == READ_ONLY else "needs a restart here"
 
 
 def _section(

@@ -25,6 +25,10 @@ def test_a_setting_says_what_it_is_and_whether_it_is_supported() -> None:
     described = dict(describe_setting("ssl.client.auth") or [])
     assert described["allowed"] == "[required, requested, none]"
     assert described["support"] == "works"
+    assert described["dynamic"] == "per-broker, for a listener"
+    assert dict(describe_setting("listeners") or [])["dynamic"] == "needs a restart here"
+    assert dict(describe_setting("log.retention.ms") or [])["dynamic"] == "cluster-wide"
+    assert dict(describe_setting("node.id") or [])["dynamic"] == "read-only"
     refused = dict(describe_setting("remote.log.storage.system.enable") or [])
     assert refused["support"].startswith("refused unless default: Tiered")
     assert ("setting of a", "topic") in (describe_setting("retention.ms") or [])

@@ -1,0 +1,98 @@
+"""A node with policies, over the wire: every way to a new topic, and a policy that hangs."""
+
+from __future__ import annotations
+
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from tests.interop.raw_client import RawClient
+from tests.peers.admin_requests import SET, TOPIC, alter, create, new_topic
+from tests.peers.barnabas_node import BarnabasNode
+from tests.peers.node_process import free_ports
+
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(60)]
+
+POLICIES = """
+import time
+from pathlib import Path
+from barnabas.controller.policies import AlterConfigPolicy, CreateTopicPolicy, PolicyViolation
+
+class Topics(CreateTopicPolicy):
+    def validate(self, topic, principal):
+        if not topic.name.startswith(("ok", "__")):
+            raise PolicyViolation(f"{principal} may not have {topic.name}")
+
+class Configs(AlterConfigPolicy):
+    def validate(self, resource, configs):
+        while configs.get("retention.ms") == "77" and not Path(__file__).with_name("go-on").exists():
+            time.sleep(0.05)
+"""
+
+
+@pytest.fixture
+def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[BarnabasNode]:
+    (tmp_path / "node_policies.py").write_text(POLICIES)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    (metrics,) = free_ports(1)
+    settings = {
+        "create.topic.policy.class.name": "node_policies:Topics",
+        "alter.configs.policy.class.name": "node_policies:Configs",
+        "barnabas.policy.timeout.ms": "300",
+        "barnabas.metrics.listener": f"127.0.0.1:{metrics}",
+    }
+    node = BarnabasNode(tmp_path, settings=settings)
+    node.start()
+    yield node
+    (tmp_path / "go-on").touch()
+    assert node.stop() == 0
+
+
+def told(response: Any) -> list[tuple[int, str | None]]:
+    results = response.topics if hasattr(response, "topics") else response.responses
+    return [(each.error_code, each.error_message) for each in results]
+
+
+def hanging(node: BarnabasNode) -> str:
+    url = f"http://{node._settings['barnabas.metrics.listener']}/metrics"
+    with urllib.request.urlopen(url, timeout=10) as answer:
+        text = answer.read().decode()
+    return next(line for line in text.splitlines() if line.startswith('barnabas_policy_hanging{policy="alter"}'))
+
+
+def test_topics_are_refused_however_they_would_come_to_be(node: BarnabasNode) -> None:
+    client = RawClient(node.port)
+    refused = (44, "User:ANONYMOUS may not have bad")
+    assert told(client.call(create(new_topic("bad"), new_topic("ok")))) == [refused, (0, None)]
+    wanted = [MetadataRequestTopic(name=name) for name in ("bad", "ok-by-itself")]
+    for _ in range(20):
+        client.call(MetadataRequest(topics=wanted, allow_auto_topic_creation=True))
+        time.sleep(0.05)
+    names = {topic.name for topic in client.call(MetadataRequest(topics=None)).topics}
+    assert names == {"ok", "ok-by-itself"}
+    client.close()
+
+
+def test_a_policy_that_hangs_refuses_changes_and_the_node_goes_on(node: BarnabasNode) -> None:
+    client = RawClient(node.port)
+    client.call(create(new_topic("ok")))
+    ((code, message),) = told(client.call(alter((TOPIC, "ok", ("retention.ms", SET, "77")))))
+    assert code == 44
+    assert "did not answer within 0.3 s" in (message or "")
+    ((code, message),) = told(client.call(alter((TOPIC, "ok", ("retention.bytes", SET, "5")))))
+    assert code == 44
+    assert "changes are refused until it does" in (message or "")
+    assert hanging(node).endswith(" 1.0")
+    assert told(client.call(create(new_topic("ok-too")))) == [(0, None)]
+    (node.folder / "go-on").touch()
+    deadline = time.monotonic() + 10
+    while not hanging(node).endswith(" 0.0") and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert told(client.call(alter((TOPIC, "ok", ("retention.bytes", SET, "5"))))) == [(0, None)]
+    assert "alter.configs.policy.class.name is taken for alter.config.policy.class.name" in node.printed()
+    client.close()
