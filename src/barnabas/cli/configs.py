@@ -1,38 +1,199 @@
-"""``barnabas configs show|check``: what a setting means, and whether a server.properties can be used."""
+"""``barnabas configs``: the settings of a cluster's topics, brokers, loggers, groups and client-metrics subscriptions;
+what a setting means; and whether a server.properties can be used.
+"""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from cyclopts import App
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
+from barnabas.cli.advice import problem_of
+from barnabas.cli.answer import Answer, Change, change_answer
+from barnabas.cli.cluster_command import cluster_app, main_of
+from barnabas.cli.cluster_options import ChangeOptions, ClusterOptions, Flag, UsageError
+from barnabas.cli.config_entities import WHOSE, Entities, noun, right_to
+from barnabas.cli.exit_status import FAILED
+from barnabas.cli.settings_arguments import parse_delete_config, parse_settings, read_settings_file
+from barnabas.common.error_code import ErrorCode
 
-from barnabas.server.node_config import load_node_config
-from barnabas.server.setting_problem import InvalidSettings
-from barnabas.server.setting_reference import all_names, describe_setting
+if TYPE_CHECKING:
+    from barnabas.clients.admin import AdminClient, AlterConfigOp
 
-__all__ = ["main"]
+__all__ = ["app", "main"]
 
-app = App(name="barnabas configs", help="Look settings up and check a server.properties.", version_flags=())
+app = cluster_app(
+    "configs", "Look at the settings of a cluster and change them; look settings up; check a server.properties."
+)
+main = main_of(app)
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Give 0 when everything asked about is fine, 1 when something isn't."""
-    try:
-        status = app(list(arguments), exit_on_error=False, print_error=True)
-    except SystemExit as stop:
-        return int(stop.code or 0)
-    except Exception:
-        return 1
-    return int(status or 0)
+@app.command(name="list")
+def list_(*, options: ClusterOptions | None = None) -> int:
+    """List what has settings: topics, brokers, groups and client-metrics subscriptions.
+
+    Needs Kafka 4.1 or later.
+
+    Examples:
+
+        barnabas configs list
+    """
+
+    async def work(admin: AdminClient) -> Answer:
+        from barnabas.cli.sheet import Sheet
+
+        found = await admin.list_config_resources()
+        sheet = Sheet(columns=("type", "name"))
+        for each in found:
+            sheet.add(noun(each), each.name)
+        document = {"resources": [{"type": noun(each), "name": each.name} for each in found]}
+        return Answer(document, [sheet] if found else [])
+
+    return (options or ClusterOptions()).run(work, right="DESCRIBE_CONFIGS on Cluster")
+
+
+@app.command
+def describe(
+    *,
+    config: list[str] | None = None,
+    all: Flag = False,
+    synonyms: Flag = False,
+    documentation: Flag = False,
+    entities: Entities | None = None,
+    options: ClusterOptions | None = None,
+) -> int:
+    """Show settings: those that somebody has set, or all. What is secret is never told.
+
+    Examples:
+
+        barnabas configs describe --topic orders
+        barnabas configs describe --topic orders --all --synonyms
+        barnabas configs describe --entity-type brokers --entity-name 1 --config log.retention.ms
+        barnabas configs describe --entity-type topics --output yaml
+
+    Parameters
+    ----------
+    config
+        Only this setting, whoever has set it. May be repeated.
+    all
+        Defaults too.
+    synonyms
+        Also where else each value could come from, the winner first.
+    documentation
+        Also what each setting is for, in the words of the node.
+    """
+    asked = entities or Entities()
+    if not asked.named() and asked.one_type() is None:
+        raise UsageError(WHOSE)
+
+    async def work(admin: AdminClient) -> Answer:
+        from barnabas.cli.config_tables import described_answer
+
+        return await described_answer(
+            admin,
+            await asked.resources(admin),
+            names=config,
+            with_defaults=all or bool(config),
+            synonyms=synonyms,
+            documentation=documentation,
+        )
+
+    return (options or ClusterOptions()).run(work)
+
+
+@app.command
+def alter(
+    *,
+    config: list[str] | None = None,
+    add_config: list[str] | None = None,
+    add_config_file: str | None = None,
+    delete_config: list[str] | None = None,
+    append_config: list[str] | None = None,
+    subtract_config: list[str] | None = None,
+    wait: Flag = False,
+    entities: Entities | None = None,
+    options: ChangeOptions | None = None,
+) -> int:
+    """Change some settings and leave the others as they are.
+
+    --dry-run asks the cluster to check everything as it would for the change itself, policies included.
+
+    Examples:
+
+        barnabas configs alter --topic orders --config retention.ms=86400000 --delete-config segment.ms
+        barnabas configs alter --topic orders --add-config 'cleanup.policy=[compact,delete],segment.ms=600000'
+        barnabas configs alter --broker-defaults --config log.cleaner.threads=2 --dry-run
+        barnabas configs alter --topic orders --append-config cleanup.policy=compact
+
+    Parameters
+    ----------
+    config
+        A setting as key=value; the value may hold commas. May be repeated.
+    add_config
+        The same as Kafka writes it: several with commas between, lists in brackets. May be repeated.
+    add_config_file
+        A properties file whose settings are added; for secrets, which do not belong on a command line.
+    delete_config
+        Settings to be removed, so that the default counts again; with commas between. May be repeated.
+    append_config
+        Add values to a list, as key=value,value. May be repeated.
+    subtract_config
+        Take values out of a list, as key=value,value. May be repeated.
+    wait
+        Return when every live broker answers by the new settings.
+    """
+    asked = entities or Entities()
+    if not asked.named():
+        raise UsageError(WHOSE)
+    settings = parse_settings(config, add_config)
+    if add_config_file is not None:
+        settings |= read_settings_file(add_config_file)
+    deleted = parse_delete_config(delete_config)
+    appended, subtracted = parse_settings(append_config), parse_settings(subtract_config)
+    names = [*settings, *deleted, *appended, *subtracted]
+    if not names:
+        raise UsageError("what is to be changed? Give --config key=value, --delete-config key, or one of the others")
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise UsageError(f"{', '.join(twice)}: a setting can be changed in one way only")
+    options = options or ChangeOptions()
+    dry_run = options.dry_run
+
+    async def work(admin: AdminClient) -> Answer:
+        from barnabas.cli.config_names import unknown_setting_advice
+        from barnabas.clients.admin import AlterConfigOp
+
+        ops: list[AlterConfigOp] = [
+            *(AlterConfigOp.set(name, value) for name, value in settings.items()),
+            *(AlterConfigOp.delete(name) for name in deleted),
+            *(AlterConfigOp.append(name, value) for name, value in appended.items()),
+            *(AlterConfigOp.subtract(name, value) for name, value in subtracted.items()),
+        ]
+        wanted = await asked.resources(admin)
+        results = await admin.incremental_alter_configs(dict.fromkeys(wanted, ops), validate_only=dry_run, wait=wait)
+        problems = [
+            problem_of(
+                error,
+                right=right_to("ALTER_CONFIGS", resource),
+                advice={ErrorCode.INVALID_CONFIG: unknown_setting_advice(noun(resource), names)},
+            )
+            for resource, error in results.errors.items()
+        ]
+        changes = [
+            Change(noun(each), each.name or "(default)", "altered", ", ".join(names), {"configs": names})
+            for each in results.values
+        ]
+        return change_answer(changes, problems, dry_run=dry_run)
+
+    return options.run(work)
 
 
 @app.command
 def show(name: str, *more: str) -> int:
-    """Say what settings mean, what they may be, and whether this release supports them.
+    """Say what settings mean, what they may be, and whether this release supports them. No cluster is asked.
+
+    Examples:
+
+        barnabas configs show retention.ms num.partitions
 
     Parameters
     ----------
@@ -41,26 +202,31 @@ def show(name: str, *more: str) -> int:
     more
         Further settings.
     """
+    from barnabas.cli.sheet import Sheet
+    from barnabas.cli.sheet import show as show_sheet
+    from barnabas.server.setting_reference import describe_setting
+
     status = 0
-    console = Console(soft_wrap=True, highlight=False)
     for each in (name, *more):
         described = describe_setting(each)
         if described is None:
             sys.stderr.write(_unknown(each))
-            status = 1
+            status = FAILED
             continue
-        table = Table(
-            show_header=False, box=None, pad_edge=False, title=escape(each), title_justify="left", title_style="bold"
-        )
+        sheet = Sheet(each)
         for label, text in described:
-            table.add_row(label, escape(text))
-        console.print(table)
+            sheet.add(label, text)
+        show_sheet(sheet)
     return status
 
 
 @app.command
 def check(path: str, *, override: list[str] | None = None) -> int:
     """Check a server.properties as a node would, without starting one.
+
+    Examples:
+
+        barnabas configs check server.properties --override num.partitions=3
 
     Parameters
     ----------
@@ -69,14 +235,17 @@ def check(path: str, *, override: list[str] | None = None) -> int:
     override
         A setting that wins over the file, as key=value; may be repeated.
     """
+    from barnabas.server.node_config import load_node_config
+    from barnabas.server.setting_problem import InvalidSettings
+
     try:
         config = load_node_config(path, override or ())
     except InvalidSettings as error:
         sys.stderr.write(f"{error}\n")
-        return 1
+        return FAILED
     except OSError as error:
         sys.stderr.write(f"can't read {path}: {error.strerror}\n")
-        return 1
+        return FAILED
     for warning in config.warnings:
         sys.stdout.write(f"{warning}\n")
     sys.stdout.write(f"{path}: {len(config.static)} settings can be used\n")
@@ -84,8 +253,9 @@ def check(path: str, *, override: list[str] | None = None) -> int:
 
 
 def _unknown(name: str) -> str:
-    from difflib import get_close_matches
+    from barnabas.cli.advice import nearest
+    from barnabas.server.setting_reference import all_names
 
-    close = get_close_matches(name, all_names(), n=3, cutoff=0.6)
-    hint = f"did you mean {' or '.join(close)}?" if close else "docs/reference/configs.md lists what there is."
+    close = nearest(name, all_names())
+    hint = f"did you mean {close}?" if close else "docs/reference/configs.md lists what there is."
     return f"{name}: there is no such setting: {hint}\n"

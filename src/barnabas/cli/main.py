@@ -20,7 +20,7 @@ COMMANDS = {
     "node": ("barnabas.cli.node", "run a node: a Kafka broker and controller in one process"),
     "storage": ("barnabas.cli.storage", "format and inspect a node's log directories"),
     "topics": ("barnabas.cli.topics", "list, describe, create, alter and delete topics"),
-    "configs": ("barnabas.cli.configs", "look settings up and check a server.properties"),
+    "configs": ("barnabas.cli.configs", "look at settings and change them; check a server.properties"),
     "access": ("barnabas.cli.access", "explain who may do what, and which rule says so"),
     "shell": ("barnabas.cli.shell", "look at the metadata in a snapshot or a log directory"),
 }

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from barnabas.cli.cluster_options import UsageError
 
-__all__ = ["parse_delete_config", "parse_settings", "split_list"]
+__all__ = ["parse_delete_config", "parse_settings", "read_settings_file", "split_list"]
 
 
 def parse_settings(config: Iterable[str] | None, add_config: Iterable[str] | None = ()) -> dict[str, str]:
@@ -35,6 +35,18 @@ def parse_settings(config: Iterable[str] | None, add_config: Iterable[str] | Non
 def parse_delete_config(texts: Iterable[str] | None) -> list[str]:
     """Names, with commas between or each by itself."""
     return [name for text in texts or () for name in map(str.strip, text.split(",")) if name]
+
+
+def read_settings_file(path: str) -> dict[str, str]:
+    """The settings of a properties file. Raises UsageError."""
+    from barnabas.common.properties_file import MalformedProperties, read_properties_file
+
+    try:
+        return dict(read_properties_file(path).values)
+    except OSError as error:
+        raise UsageError(f"can't read {path}: {error.strerror}") from error
+    except MalformedProperties as error:
+        raise UsageError(f"{path}: {error}") from error
 
 
 def split_list(text: str) -> list[str]:

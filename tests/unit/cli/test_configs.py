@@ -1,10 +1,24 @@
 """``barnabas configs``: looking settings up, checking a file."""
 
+import json
 from pathlib import Path
 
 import pytest
 
 from barnabas.cli.configs import main
+from barnabas.clients.admin import (
+    AlterConfigOp,
+    AlterConfigOpType,
+    Config,
+    ConfigEntry,
+    ConfigResource,
+    ConfigSource,
+    ConfigSynonym,
+    Results,
+)
+from barnabas.clients.admin.errors import admin_error
+from barnabas.common.error_code import ErrorCode
+from tests.unit.cli.conftest import FakeAdmin
 
 GOOD = """\
 process.roles=broker,controller
@@ -50,7 +64,111 @@ def test_a_file_that_can_not_be_used(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 
 def test_a_wrong_command_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["bogus"]) == 1
-    assert main(["show"]) == 1
+    assert main(["bogus"]) == 2
+    assert main(["show"]) == 2
     assert main(["--help"]) == 0
     assert "check" in capsys.readouterr().out
+
+
+ORDERS = ConfigResource.topic("orders")
+
+
+def describes(admin: FakeAdmin, *entries: ConfigEntry) -> None:
+    config = Config(ORDERS, {entry.name: entry for entry in entries})
+    admin.describe_configs.return_value = Results({ORDERS: config}, {})
+
+
+def test_only_what_somebody_has_set_is_shown(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+    describes(
+        admin,
+        ConfigEntry("retention.ms", "5", ConfigSource.TOPIC_CONFIG, False, False),
+        ConfigEntry("segment.ms", "6", ConfigSource.DEFAULT_CONFIG, False, False),
+    )
+    assert main(["describe", "--topic", "orders"]) == 0
+    assert capsys.readouterr().out == "topic orders\nsetting       value  source\nretention.ms  5      topic\n"
+    assert main(["describe", "--entity-type", "topics", "--entity-name", "orders", "--all", "-o", "json"]) == 0
+    (described,) = json.loads(capsys.readouterr().out)["configs"]
+    assert [each["name"] for each in described["entries"]] == ["retention.ms", "segment.ms"]
+
+
+def test_secrets_are_hidden_and_synonyms_are_shown(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+    synonym = ConfigSynonym("log.retention.ms", "7", ConfigSource.STATIC_BROKER_CONFIG)
+    describes(
+        admin,
+        ConfigEntry("retention.ms", "5", ConfigSource.TOPIC_CONFIG, False, False, (synonym,)),
+        ConfigEntry("secret", None, ConfigSource.TOPIC_CONFIG, True, False),
+    )
+    assert main(["describe", "--topic", "orders", "--synonyms"]) == 0
+    out = capsys.readouterr().out
+    assert "static broker:log.retention.ms=7" in out
+    assert "secret        (hidden)" in out
+
+
+def test_a_setting_that_is_not_there_is_answered_with_the_nearest(
+    admin: FakeAdmin, capsys: pytest.CaptureFixture[str]
+) -> None:
+    describes(admin)
+    assert main(["describe", "--topic", "orders", "--config", "retentin.ms"]) == 0
+    assert "did you mean retention.ms" in capsys.readouterr().err
+
+
+def test_settings_are_altered_in_every_way(
+    admin: FakeAdmin, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "more.properties"
+    file.write_text("max.message.bytes=7\n")
+    admin.incremental_alter_configs.return_value = Results({ORDERS: None}, {})
+    arguments = [
+        "--config", "a=1,2", "--add-config", "b=[3,4],c=5", "--delete-config", "d,e", "--append-config", "f=6",
+        "--subtract-config", "g=7", "--add-config-file", str(file),
+    ]  # fmt: skip
+    assert main(["alter", "--topic", "orders", *arguments, "--dry-run", "--wait"]) == 0
+    captured = capsys.readouterr()
+    assert captured.out == "topic orders  would be altered (a, b, c, max.message.bytes, d, e, f, g)\n"
+    assert "nothing was changed" in captured.err
+    (changes,), options = admin.incremental_alter_configs.call_args
+    assert options == {"validate_only": True, "wait": True}
+    assert list(changes[ORDERS]) == [
+        AlterConfigOp.set("a", "1,2"),
+        AlterConfigOp.set("b", "3,4"),
+        AlterConfigOp.set("c", "5"),
+        AlterConfigOp.set("max.message.bytes", "7"),
+        AlterConfigOp.delete("d"),
+        AlterConfigOp.delete("e"),
+        AlterConfigOp("f", "6", AlterConfigOpType.APPEND),
+        AlterConfigOp("g", "7", AlterConfigOpType.SUBTRACT),
+    ]
+
+
+def test_what_is_not_authorized_names_the_right(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+    broker = ConfigResource.broker()
+    refused = admin_error(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, None, broker)
+    admin.incremental_alter_configs.return_value = Results({}, {broker: refused})
+    assert main(["alter", "--broker-defaults", "--config", "password=secret-word"]) == 1
+    captured = capsys.readouterr()
+    assert "this needs ALTER_CONFIGS on Cluster" in captured.err
+    assert "secret-word" not in captured.err + captured.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["describe"], "whose settings?"),
+        (["alter", "--config", "a=1"], "whose settings?"),
+        (["alter", "--topic", "a"], "what is to be changed?"),
+        (["alter", "--topic", "a", "--config", "b"], "a setting is written key=value"),
+        (["alter", "--topic", "a", "--add-config", "b=1,2"], "a list goes into brackets"),
+        (["alter", "--topic", "a", "--config", "b=1", "--delete-config", "b"], "in one way only"),
+        (["alter", "--topic", "a", "--add-config-file", "/none"], "can't read /none"),
+        (["describe", "--broker", "x"], "a broker is named by its id"),
+        (["describe", "--entity-name", "x"], "need --entity-type"),
+        (["describe", "--entity-type", "users"], "barnabas quotas"),
+        (["describe", "--entity-type", "topics", "--entity-default"], "only brokers have"),
+        (["describe", "--entity-type", "topic"], "--entity-type"),
+    ],
+)
+def test_what_can_not_be_meant_is_refused(
+    admin: FakeAdmin, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+) -> None:
+    assert main(arguments) == 2
+    assert said in capsys.readouterr().err
