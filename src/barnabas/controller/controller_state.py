@@ -97,16 +97,29 @@ class ControllerState:
                 ahead.committed()
 
     def handle_commit(self, batches: Iterable[CommittedBatch]) -> None:
-        """A standby: replay what another controller decided."""
+        """A standby: replay what another controller decided.
+
+        One image for all of the batches: a long log, as at a start, would spend most of its time on images in between.
+        """
+        provenance = self.committed.provenance
+        changes = False
         for batch in batches:
             self._remember_registrations(batch)
-            invariant(batch.base_offset > self.committed.offset, f"batch at {batch.base_offset} was replayed before")
+            invariant(
+                batch.base_offset > provenance.last_contained_offset,
+                f"batch at {batch.base_offset} was replayed before",
+            )
             offset = batch.base_offset
             for record in batch.records:
                 for effective in self.transaction.receive(record, offset):
                     self._delta.replay(effective)
+                    changes = True
                 offset += 1
-            self._settle(MetadataProvenance(batch.last_offset, batch.epoch, batch.append_time_ms))
+            provenance = MetadataProvenance(batch.last_offset, batch.epoch, batch.append_time_ms)
+        if changes:
+            self._apply(provenance)
+        else:
+            self.committed = self.image = self.committed.with_provenance(provenance)
 
     def load_snapshot(self, records: Iterable[Any], provenance: MetadataProvenance) -> None:
         """Replace everything by a snapshot, whose brokers count as registered at its end."""
@@ -118,7 +131,7 @@ class ControllerState:
             delta.replay(record)
         delta.finish_snapshot()
         self._delta = delta
-        self._settle(provenance)
+        self._apply(provenance)
         for broker_id in self.committed.cluster.brokers:
             self.registration_offsets[broker_id] = provenance.last_contained_offset
 
@@ -131,14 +144,10 @@ class ControllerState:
         """A new leader found the log inside a transaction and is about to write its abort."""
         self.transaction = TransactionState()
 
-    def _settle(self, provenance: MetadataProvenance) -> None:
-        if self.transaction.is_open:
-            self.committed = self.committed.with_provenance(provenance)
-            # The open delta stays based on the image before the transaction: nothing of it has changed since.
-        else:
-            self.committed = self._delta.apply(provenance)
-            self._delta = MetadataDelta(self.committed)
-        self.image = self.committed
+    def _apply(self, provenance: MetadataProvenance) -> None:
+        """What a transaction holds back is not in the delta, so one that is open does no harm."""
+        self.committed = self.image = self._delta.apply(provenance)
+        self._delta = MetadataDelta(self.committed)
 
     def _remember_registrations(self, batch: CommittedBatch) -> None:
         for index, record in enumerate(batch.records):

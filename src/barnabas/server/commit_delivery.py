@@ -15,7 +15,8 @@ from barnabas.storage.snapshot_file import SnapshotReader
 
 __all__ = ["CommitDelivery", "RaftListener"]
 
-_DELIVERY_BYTES = 1024 * 1024
+_DELIVERY_BYTES = 4 * 1024 * 1024
+"""At a time, from disk: each delivery makes an image, and an image costs the more the less is in it."""
 
 
 class RaftListener(Protocol):
