@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import re
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -53,6 +56,7 @@ from barnabas.clients.admin import (
 )
 from barnabas.clients.errors import AuthenticationFailed
 from barnabas.common.error_code import ErrorCode
+from tests.peers import PROJECT, KafkaNode
 from tests.peers.secure import USERS, SecureNode, jaas_client, running_secure_barnabas, running_secure_kafka
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(180), pytest.mark.usefixtures("kafka_peer")]
@@ -378,3 +382,20 @@ def test_log_directories(admin: SyncAdminClient) -> None:
     assert list(description.replicas) == [partition]
     assert description.usable_bytes is not None
     assert found.errors[77].code == ErrorCode.BROKER_NOT_AVAILABLE
+
+
+def test_the_tutorial_prints_what_it_says(peer: SecureNode) -> None:
+    if isinstance(peer.process, KafkaNode):
+        pytest.skip("it was written with our node")
+    text = (PROJECT / "docs/tutorials/admin-client.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```.*?```text\n(.*?)```", text, re.DOTALL)
+    assert len(blocks) == 4
+    addresses = {
+        "localhost:9092": peer.bootstrap("PLAINTEXT"),
+        "localhost:9093": f"localhost:{peer.process.controller_port}",
+    }
+    for code, printed in blocks:
+        for shown, real in addresses.items():
+            code, printed = code.replace(shown, real), printed.replace(shown, real)
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
+        assert done.stdout == printed, done.stderr
