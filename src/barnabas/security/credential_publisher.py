@@ -61,10 +61,13 @@ class CredentialPublisher:
 
     @property
     def disguise_key(self) -> bytes:
-        """From the cluster's id, which nobody is told who is not logged in, and which every node has."""
+        """From what every node has: the secret of delegation tokens, else the cluster id, which is told after a login."""
         import hmac
 
-        return hmac.digest(self._cluster_id.encode(), b"salts of unknown users", "sha256") if self._cluster_id else b""
+        if not self._cluster_id:
+            return b""
+        secret = self._cluster_id.encode() if self._hmacs is None else self._hmacs.key_for(self._cluster_id)
+        return hmac.digest(secret, b"salts of unknown users", "sha256")
 
     def usual_iterations(self, mechanism: ScramMechanism) -> int:
         """Counted once for each change of the credentials."""

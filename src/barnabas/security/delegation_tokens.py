@@ -84,6 +84,10 @@ class TokenHmacs:
 
         return hmac.digest(self._secret, token_id.encode(), "sha512")
 
+    def key_for(self, purpose: str) -> bytes:
+        """Another secret that every node of the cluster has; not the HMAC of any token, whose ids have no spaces."""
+        return self.hmac_of(f"key for {purpose}")
+
     def salt_of(self, token_id: str, mechanism: ScramMechanism) -> bytes:
         """A salt that nobody without the secret foresees, and that is the same whenever it is asked for.
 

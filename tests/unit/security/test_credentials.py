@@ -144,6 +144,15 @@ def test_user_enumeration_nodes_of_a_cluster_disguise_alike() -> None:
     assert b"one" not in key("one")
 
 
+def test_user_enumeration_the_secret_of_tokens_keeps_the_disguise_from_who_knows_the_cluster_id() -> None:
+    def key(secret: str | None) -> bytes:
+        hmacs = None if secret is None else TokenHmacs(secret)
+        return CredentialPublisher(clock=FixedClock(), hmacs=hmacs, cluster_id="one").disguise_key
+
+    assert key(SECRET) == key(SECRET)
+    assert len({key(None), key(SECRET), key("another")}) == 3
+
+
 def test_user_enumeration_salts_of_tokens_look_like_those_of_users_and_of_nobody() -> None:
     assert re.fullmatch(b"[0-9a-z]{20,26}", TokenHmacs(SECRET).salt_of("t", SHA_256))
 
