@@ -26,13 +26,21 @@ __all__ = [
 ]
 
 
+_MESSAGE_MAX = 8000
+"""So many characters, whatever is quoted in a message, fit a string of the protocol: 32767 bytes."""
+
+
+def _shortened(message: str) -> str:
+    return f"{message[: _MESSAGE_MAX - 4]} ..."
+
+
 class ApiException(Exception):
     """The caller gets an answer with this error code and message."""
 
     def __init__(self, code: ErrorCode, message: str | None = None) -> None:
         super().__init__(message or code.name)
         self.code = code
-        self.message = message
+        self.message = message if message is None or len(message) <= _MESSAGE_MAX else _shortened(message)
 
     @property
     def retriable(self) -> bool:
@@ -48,7 +56,7 @@ class ApiError:
 
     def __init__(self, code: ErrorCode, message: str | None = None) -> None:
         self.code = code
-        self.message = message
+        self.message = message if message is None or len(message) <= _MESSAGE_MAX else _shortened(message)
 
     @classmethod
     def of(cls, error: ApiException) -> ApiError:

@@ -11,6 +11,7 @@ from typing import Final
 
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.metadata.image.record_writer import ApiMessageAndVersion
+from barnabas.protocol.errors import EncodeError
 from barnabas.protocol.record_serde import encode_metadata_record
 from barnabas.protocol.records.partition_change_record import PartitionChangeRecord
 from barnabas.protocol.records.partition_record import PartitionRecord
@@ -30,12 +31,16 @@ _TOO_LARGE = "Unable to perform excessively large batch operation."
 
 
 def check_limits(records: Sequence[ApiMessageAndVersion], *, is_atomic: bool, max_records: int) -> None:
-    """Raise POLICY_VIOLATION unless the log will take the records."""
+    """Raise POLICY_VIOLATION unless the log will take the records; INVALID_REQUEST for what no record can hold."""
     if is_atomic and len(records) > max_records:
         raise ApiException(ErrorCode.POLICY_VIOLATION, _TOO_LARGE)
     total = _BATCH_OVERHEAD
     for record in records:
-        total = (total if is_atomic else _BATCH_OVERHEAD) + _RECORD_OVERHEAD + _size_bound(record)
+        try:
+            size = _size_bound(record)
+        except EncodeError as error:
+            raise ApiException(ErrorCode.INVALID_REQUEST, f"This can't be stored: {error}") from error
+        total = (total if is_atomic else _BATCH_OVERHEAD) + _RECORD_OVERHEAD + size
         if total > BATCH_MAX_BYTES:
             raise ApiException(ErrorCode.POLICY_VIOLATION, _TOO_LARGE)
 
