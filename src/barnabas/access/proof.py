@@ -18,44 +18,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from functools import cached_property
-from itertools import count
 from typing import NamedTuple
 
+from barnabas.access.any_resource import AnyResourceChange, any_resource_changes
 from barnabas.access.name_classes import NameClass, NameSpace, Pattern, PatternTable
 from barnabas.access.policy import Rule, covers
+from barnabas.access.rule_comparison import EVERYBODY_ELSE, AccessRules, RulesBeforeAndAfter
 from barnabas.access.rule_lookup import RuleLookup
 from barnabas.common.acl import WILDCARD_HOST, WILDCARD_PRINCIPAL, AclBinding, AclOperation, AclPermissionType
-from barnabas.common.resource import PatternType, ResourceType
-from barnabas.common.uuid import Uuid
-from barnabas.security.authorizer.acl_index import AclIndex
 from barnabas.security.authorizer.authorized_operations import SUPPORTED_MASKS, supported_mask
-from barnabas.security.principal import Principal
 
-__all__ = ["AccessChange", "AccessRules", "AnyResourceChange", "Cause", "CauseKind", "Proof", "prove"]
+__all__ = ["AccessChange", "AccessRules", "AnyResourceChange", "Cause", "CauseKind", "ClassChange", "Proof", "prove"]
 
-EVERYBODY_ELSE = "*"
-
-_ANY_RESOURCE_RIGHTS = (
-    (ResourceType.TOPIC, AclOperation.WRITE),
-    (ResourceType.TRANSACTIONAL_ID, AclOperation.WRITE),
-)
-"""What nodes ask about "some resource of the type": who may write to any topic may be an idempotent producer."""
-
-_FIRST_ID = 1 << 64
 _RULES_SHOWN_MAX = 20
 _Operations = tuple[int, ...]
-
-
-class AccessRules(NamedTuple):
-    """Everything that decides: the ACLs, the super users and the default of the authorizer."""
-
-    bindings: frozenset[AclBinding]
-    super_users: frozenset[str] = frozenset()
-    allow_everyone: bool = False
-
-    def to_index(self) -> AclIndex:
-        by_id = {Uuid.from_int(_FIRST_ID + number): binding for number, binding in enumerate(self.bindings)}
-        return AclIndex(by_id, allow_if_no_rule=self.allow_everyone)
 
 
 class CauseKind(Enum):
@@ -77,6 +53,14 @@ class Cause(NamedTuple):
     binding: AclBinding | None = None
 
 
+class ClassChange(NamedTuple):
+    """A class of names where the access changes, and the changed rules without which it would not."""
+
+    names: NameClass
+    opened_by: tuple[Cause, ...]
+    closed_by: tuple[Cause, ...]
+
+
 class AccessChange(NamedTuple):
     """What changes for a principal at some hosts, in the same way on all names of some classes."""
 
@@ -90,19 +74,7 @@ class AccessChange(NamedTuple):
     after: _Operations
     opened: _Operations
     closed: _Operations
-    opened_by: tuple[Cause, ...]
-    closed_by: tuple[Cause, ...]
-    classes: tuple[NameClass, ...]
-
-
-class AnyResourceChange(NamedTuple):
-    """Whether "some resource of the type" is allowed, which opens a producer without a topic in mind."""
-
-    resource_type: int
-    operation: int
-    principal: str
-    host: str
-    is_allowed: bool
+    classes: tuple[ClassChange, ...]
 
 
 class Proof(NamedTuple):
@@ -123,52 +95,29 @@ def prove(before: AccessRules, after: AccessRules) -> Proof:
     """The exact difference between what two sets of rules allow."""
     comparison = _Comparison(before, after)
     changes = [change for resource_type in comparison.types for change in comparison.changes_of(resource_type)]
-    return Proof(_merged(changes), tuple(comparison.any_resource_changes()), comparison.examined)
-
-
-class _Side:
-    """One of the two states."""
-
-    def __init__(self, rules: AccessRules) -> None:
-        self.rules = rules
-        self.index = rules.to_index()
-
-    def mask(self, principal: Principal, host: str, resource_type: int, name: str) -> int:
-        if f"{principal.type}:{principal.name}" in self.rules.super_users:
-            return -1
-        return self.index.mask(principal, host, resource_type, name)
-
-    def allows_any(self, principal: Principal, host: str, operation: int, resource_type: int) -> bool:
-        if f"{principal.type}:{principal.name}" in self.rules.super_users:
-            return True
-        return self.index.allows_any(principal, host, operation, resource_type)
+    return Proof(_merged(changes), tuple(any_resource_changes(comparison.rules)), comparison.examined)
 
 
 class _Comparison:
     def __init__(self, before: AccessRules, after: AccessRules) -> None:
-        self.before, self.after = _Side(before), _Side(after)
+        self.rules = RulesBeforeAndAfter(before, after)
+        self.before, self.after = self.rules.before, self.rules.after
         self.examined = 0
-        self._changed = before.bindings ^ after.bindings
-        self._special = before.super_users | after.super_users
-        self._is_default_open = before.allow_everyone or after.allow_everyone
-        self._is_default_changed = before.allow_everyone != after.allow_everyone
-        self._by_type = _grouped(before.bindings | after.bindings)
-        self._changed_by_type = _grouped(self._changed)
-        self._everybody_else = _unused_principal(self._by_type, self._special)
-        self._other_host = _unused({binding.host for binding in self._changed | before.bindings | after.bindings})
         self._tables: dict[tuple[int, str], PatternTable] = {}
         self._lookups: dict[tuple[int, str], RuleLookup] = {}
 
     @cached_property
     def types(self) -> list[int]:
-        is_everywhere = self._is_default_changed or self.before.rules.super_users != self.after.rules.super_users
-        return sorted(set(SUPPORTED_MASKS) if is_everywhere else set(self._changed_by_type))
+        is_everywhere = self.rules.is_default_changed or self.before.rules.super_users != self.after.rules.super_users
+        return sorted(set(SUPPORTED_MASKS) if is_everywhere else set(self.rules.changed_by_type))
 
     # ---- what has to be looked at ----------------------------------------------------------------
 
     def changes_of(self, resource_type: int) -> Iterator[AccessChange]:
-        changed = self._changed_by_type.get(resource_type, {})
-        for principal in sorted({*self._by_type.get(resource_type, ()), *self._special} - {WILDCARD_PRINCIPAL}):
+        changed = self.rules.changed_by_type.get(resource_type, {})
+        for principal in sorted(
+            {*self.rules.by_type.get(resource_type, ()), *self.rules.special} - {WILDCARD_PRINCIPAL}
+        ):
             for name_class in self._classes_of(resource_type, principal, changed):
                 yield from self._changes_in(name_class, principal)
         for name_class in self._classes_of_everybody_else(resource_type, changed):
@@ -189,7 +138,7 @@ class _Comparison:
         if own:
             space = self._space(resource_type, principal)
             found = {name_class for pattern in own for name_class in space.within(*pattern)}
-        if WILDCARD_PRINCIPAL in changed and principal in self._by_type.get(resource_type, ()):
+        if WILDCARD_PRINCIPAL in changed and principal in self.rules.by_type.get(resource_type, ()):
             found |= self._classes_beside(resource_type, principal, changed[WILDCARD_PRINCIPAL])
         yield from sorted(found)
 
@@ -197,7 +146,9 @@ class _Comparison:
         """Where a changed rule for everybody meets rules of the principal."""
         touched = PatternTable(_patterns(everybodys))
         mine = [
-            pattern for pattern in _patterns(self._by_type[resource_type][principal]) if touched.may_touch(*pattern)
+            pattern
+            for pattern in _patterns(self.rules.by_type[resource_type][principal])
+            if touched.may_touch(*pattern)
         ]
         space = self._space(resource_type, principal)
         return {
@@ -211,9 +162,9 @@ class _Comparison:
         self, resource_type: int, changed: Mapping[str, Sequence[AclBinding]]
     ) -> Iterable[NameClass]:
         space = self._space(resource_type, WILDCARD_PRINCIPAL)
-        if self._is_default_changed:
+        if self.rules.is_default_changed:
             return space.classes()
-        if self._is_default_open:
+        if self.rules.is_default_open:
             touching = [binding for bindings in changed.values() for binding in bindings]
         else:
             touching = list(changed.get(WILDCARD_PRINCIPAL, ()))
@@ -221,7 +172,7 @@ class _Comparison:
 
     def _space(self, resource_type: int, principal: str) -> NameSpace:
         """Split as finely as the principal's decisions need; an open default depends on everybody's rules."""
-        if self._is_default_open:
+        if self.rules.is_default_open:
             return NameSpace(resource_type, [self._table(resource_type, "")])
         principals = dict.fromkeys((principal, WILDCARD_PRINCIPAL))
         return NameSpace(resource_type, [self._table(resource_type, text) for text in principals])
@@ -229,7 +180,7 @@ class _Comparison:
     def _table(self, resource_type: int, principal: str) -> PatternTable:
         key = (resource_type, principal)
         if key not in self._tables:
-            by_principal = self._by_type.get(resource_type, {})
+            by_principal = self.rules.by_type.get(resource_type, {})
             groups = by_principal.values() if not principal else [by_principal.get(principal, ())]
             self._tables[key] = PatternTable(_patterns(binding for group in groups for binding in group))
         return self._tables[key]
@@ -241,11 +192,11 @@ class _Comparison:
         resource_type, name = name_class.resource_type, name_class.example
         matching = self._matching(resource_type, principal, name)
         among = self._operations(resource_type)
-        asked = self._everybody_else if principal == EVERYBODY_ELSE else Principal(*_split(principal))
+        asked = self.rules.asked(principal)
         masks: dict[tuple[int, int], list[str]] = {}
         named = {binding.host for binding in matching} - {WILDCARD_HOST}
         for host in (WILDCARD_HOST, *sorted(named)):
-            from_host = self._other_host if host == WILDCARD_HOST else host
+            from_host = self.rules.other_host if host == WILDCARD_HOST else host
             was = self.before.mask(asked, from_host, resource_type, name) & among
             is_now = self.after.mask(asked, from_host, resource_type, name) & among
             masks.setdefault((was, is_now), []).append(host)
@@ -264,9 +215,13 @@ class _Comparison:
                 _codes(is_now),
                 opened,
                 closed,
-                self._causes(principal, name_class, here, opened, is_opening=True),
-                self._causes(principal, name_class, here, closed, is_opening=False),
-                (name_class,),
+                (
+                    ClassChange(
+                        name_class,
+                        self._causes(principal, name_class, here, opened, is_opening=True),
+                        self._causes(principal, name_class, here, closed, is_opening=False),
+                    ),
+                ),
             )
 
     def _matching(self, resource_type: int, principal: str, name: str) -> list[AclBinding]:
@@ -276,13 +231,13 @@ class _Comparison:
         for text in texts:
             key = (resource_type, text)
             if key not in self._lookups:
-                self._lookups[key] = RuleLookup(map(Rule, self._by_type.get(resource_type, {}).get(text, ())))
+                self._lookups[key] = RuleLookup(map(Rule, self.rules.by_type.get(resource_type, {}).get(text, ())))
             found += [rule.binding for rule in self._lookups[key].matching(name)]
         return found
 
     def _operations(self, resource_type: int) -> int:
         mask = supported_mask(resource_type)
-        for bindings in self._changed_by_type.get(resource_type, {}).values():
+        for bindings in self.rules.changed_by_type.get(resource_type, {}).values():
             for binding in bindings:
                 if binding.operation > AclOperation.ALL:
                     mask |= 1 << binding.operation
@@ -325,60 +280,19 @@ class _Comparison:
         """The default decides about the name on one side only: because its rules came or went, or it changed itself."""
         key = (name_class.resource_type, "")
         if key not in self._lookups:
-            groups = self._changed_by_type.get(name_class.resource_type, {}).values()
+            groups = self.rules.changed_by_type.get(name_class.resource_type, {}).values()
             self._lookups[key] = RuleLookup(Rule(binding) for group in groups for binding in group)
         kind = CauseKind.LAST_RULE if is_opening else CauseKind.FIRST_RULE
         rules = [Cause(kind, rule.binding) for rule in self._lookups[key].matching(name_class.example)]
         return rules[:_RULES_SHOWN_MAX] if rules else [Cause(CauseKind.DEFAULT_CHANGED)]
 
-    # ---- rights to some resource -----------------------------------------------------------------
-
-    def any_resource_changes(self) -> Iterator[AnyResourceChange]:
-        for resource_type, operation in _ANY_RESOURCE_RIGHTS:
-            for principal in self._concerned_by_any(resource_type):
-                yield from self._any_resource_changes_of(principal, resource_type, operation)
-
-    def _concerned_by_any(self, resource_type: int) -> list[str]:
-        changed = self._changed_by_type.get(resource_type, {})
-        concerned = set(changed) | (self.before.rules.super_users ^ self.after.rules.super_users)
-        if WILDCARD_PRINCIPAL in changed or self._is_default_changed or (changed and self._is_default_open):
-            concerned |= {*self._by_type.get(resource_type, ()), EVERYBODY_ELSE}
-        return sorted(concerned - {WILDCARD_PRINCIPAL})
-
-    def _any_resource_changes_of(
-        self, principal: str, resource_type: int, operation: int
-    ) -> Iterator[AnyResourceChange]:
-        by_principal = self._by_type.get(resource_type, {})
-        asked = self._everybody_else if principal == EVERYBODY_ELSE else Principal(*_split(principal))
-        texts = (principal, WILDCARD_PRINCIPAL)
-        named = {binding.host for text in texts for binding in by_principal.get(text, ())} - {WILDCARD_HOST}
-        everywhere: tuple[bool, bool] | None = None
-        for host in (WILDCARD_HOST, *sorted(named)):
-            from_host = self._other_host if host == WILDCARD_HOST else host
-            was, is_now = (
-                side.allows_any(asked, from_host, operation, resource_type) for side in (self.before, self.after)
-            )
-            if was != is_now and (was, is_now) != everywhere:
-                yield AnyResourceChange(resource_type, operation, principal, host, is_now)
-            if host == WILDCARD_HOST:
-                everywhere = (was, is_now)
-
 
 def _merged(changes: Iterable[AccessChange]) -> tuple[AccessChange, ...]:
     """Changes that differ in their names only, as one."""
-    classes: dict[AccessChange, list[NameClass]] = {}
+    classes: dict[AccessChange, list[ClassChange]] = {}
     for change in changes:
         classes.setdefault(change._replace(classes=()), []).extend(change.classes)
     return tuple(change._replace(classes=tuple(names)) for change, names in classes.items())
-
-
-def _grouped(bindings: Iterable[AclBinding]) -> dict[int, dict[str, list[AclBinding]]]:
-    """By resource type, then by principal. Rules with codes that we don't know decide nothing."""
-    groups: dict[int, dict[str, list[AclBinding]]] = {}
-    for binding in bindings:
-        if binding.pattern_type in (PatternType.LITERAL, PatternType.PREFIXED):
-            groups.setdefault(binding.resource_type, {}).setdefault(binding.principal, []).append(binding)
-    return groups
 
 
 def _patterns(bindings: Iterable[AclBinding]) -> set[Pattern]:
@@ -387,18 +301,3 @@ def _patterns(bindings: Iterable[AclBinding]) -> set[Pattern]:
 
 def _codes(mask: int) -> _Operations:
     return tuple(code for code in range(mask.bit_length()) if mask >> code & 1)
-
-
-def _split(text: str) -> tuple[str, str]:
-    kind, _, name = text.partition(":")
-    return kind, name
-
-
-def _unused_principal(by_type: Mapping[int, Mapping[str, object]], special: frozenset[str]) -> Principal:
-    taken = {text for group in by_type.values() for text in group} | special
-    return Principal("User", _unused(taken, "User:"))
-
-
-def _unused(taken: Iterable[str], prefix: str = "") -> str:
-    known = set(taken)
-    return next(name for number in count() if prefix + (name := f"(other{number or ''})") not in known)

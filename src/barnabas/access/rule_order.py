@@ -28,7 +28,7 @@ from typing import NamedTuple
 
 from barnabas.access.name_classes import NameClass, NameSpace, PatternTable
 from barnabas.access.policy import Rule, covers
-from barnabas.access.proof import AccessRules
+from barnabas.access.rule_comparison import AccessRules
 from barnabas.access.rule_lookup import RuleLookup
 from barnabas.common.acl import WILDCARD_HOST, WILDCARD_PRINCIPAL, AclBinding, AclOperation, AclPermissionType
 from barnabas.security.authorizer.authorized_operations import supported_mask

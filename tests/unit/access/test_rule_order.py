@@ -7,7 +7,7 @@ from itertools import permutations, product
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from barnabas.access.proof import AccessRules
+from barnabas.access.rule_comparison import AccessRules
 from barnabas.access.rule_order import order_rules
 from barnabas.common.acl import AclBinding, AclOperation, AclPermissionType
 from barnabas.common.resource import PatternType, ResourceType

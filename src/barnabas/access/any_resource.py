@@ -1,0 +1,131 @@
+"""Changes of "some resource of the type is allowed", which opens a producer that has no topic in mind yet.
+
+Nodes ask it by their own rules (authorizer.md A-40 to A-45), not by looking at names: nothing is implied, and a denial
+of a prefix takes away what begins so. Most principals keep the right through a change because one of their rules does
+so in both states; they are passed over without asking.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import NamedTuple
+
+from barnabas.access.name_classes import PatternTable, does_match
+from barnabas.access.rule_comparison import EVERYBODY_ELSE, RulesBeforeAndAfter
+from barnabas.common.acl import (
+    WILDCARD_HOST,
+    WILDCARD_NAME,
+    WILDCARD_PRINCIPAL,
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+)
+from barnabas.common.resource import PatternType, ResourceType
+
+__all__ = ["AnyResourceChange", "any_resource_changes"]
+
+_RIGHTS = ((ResourceType.TOPIC, AclOperation.WRITE), (ResourceType.TRANSACTIONAL_ID, AclOperation.WRITE))
+"""What nodes ask: who may write to some topic may be an idempotent producer."""
+
+_SAMPLE_NAME = "hardcode"
+_WITNESSES_MAX = 20
+
+
+class AnyResourceChange(NamedTuple):
+    resource_type: int
+    operation: int
+    principal: str
+    """``*``: whoever has no rule of his own for the resource type."""
+    hosts: tuple[str, ...]
+    hosts_except: tuple[str, ...]
+    """With ``("*",)`` as hosts: where nothing changes, or the other way."""
+    is_allowed: bool
+
+
+def any_resource_changes(rules: RulesBeforeAndAfter) -> Iterator[AnyResourceChange]:
+    for resource_type, operation in _RIGHTS:
+        yield from _Right(rules, resource_type, operation).changes()
+
+
+class _Right:
+    def __init__(self, rules: RulesBeforeAndAfter, resource_type: int, operation: int) -> None:
+        self._rules = rules
+        self._type, self._operation = resource_type, operation
+        self._kept = rules.before.rules.bindings & rules.after.rules.bindings
+        self._everybodys = self._about(rules.rules_for(resource_type, WILDCARD_PRINCIPAL))
+        self._everybodys_denials = self._denials(self._everybodys)
+        self._everybodys_witnesses = self._witnesses(self._everybodys)
+        changed = rules.changed_by_type.get(resource_type, {})
+        self._changed = {text: about for text, group in changed.items() if (about := self._about(group))}
+        self._is_sample_touched = rules.is_default_changed or (
+            rules.is_default_open
+            and any(
+                does_match(binding.name, binding.pattern_type, _SAMPLE_NAME)
+                for group in changed.values()
+                for binding in group
+            )
+        )
+
+    def _about(self, bindings: Sequence[AclBinding]) -> list[AclBinding]:
+        return [binding for binding in bindings if binding.operation in (self._operation, AclOperation.ALL)]
+
+    def _denials(self, bindings: Sequence[AclBinding]) -> PatternTable:
+        """Wherever they come from: too many rather than too few."""
+        return PatternTable((b.name, b.pattern_type) for b in bindings if b.permission == AclPermissionType.DENY)
+
+    def _witnesses(self, bindings: Sequence[AclBinding]) -> list[AclBinding]:
+        """Some of the rules that allow the right before and after, those for any host first."""
+        found = [b for b in bindings if b.permission == AclPermissionType.ALLOW and b in self._kept]
+        return sorted(found, key=lambda binding: binding.host != WILDCARD_HOST)
+
+    def changes(self) -> Iterator[AnyResourceChange]:
+        in_use = set(self._rules.by_type.get(self._type, ()))
+        special = self._rules.before.rules.super_users ^ self._rules.after.rules.super_users
+        is_everybody = WILDCARD_PRINCIPAL in self._changed or self._is_sample_touched
+        concerned = set(self._changed) | special
+        if is_everybody:
+            concerned |= in_use | {EVERYBODY_ELSE}
+        for principal in sorted(concerned - {WILDCARD_PRINCIPAL}):
+            yield from self._changes_of(principal)
+
+    def _changes_of(self, principal: str) -> Iterator[AnyResourceChange]:
+        own = self._about(self._rules.rules_for(self._type, principal))
+        denials, witnesses = self._denials(own), self._witnesses(own)
+        named = {binding.host for binding in chain(own, self._everybodys)} - {WILDCARD_HOST}
+        asked = self._rules.asked(principal)
+        outcomes: dict[tuple[bool, bool], list[str]] = {}
+        for host in (WILDCARD_HOST, *sorted(named)):
+            if self._is_kept(host, denials, witnesses):
+                was, is_now = True, True
+            else:
+                from_host = self._rules.other_host if host == WILDCARD_HOST else host
+                was, is_now = (
+                    side.allows_any(asked, from_host, self._operation, self._type)
+                    for side in (self._rules.before, self._rules.after)
+                )
+            outcomes.setdefault((was, is_now), []).append(host)
+        for (was, is_now), hosts in outcomes.items():
+            if was != is_now:
+                is_broad = hosts[0] == WILDCARD_HOST
+                yield AnyResourceChange(
+                    self._type,
+                    self._operation,
+                    principal,
+                    (WILDCARD_HOST,) if is_broad else tuple(hosts),
+                    tuple(sorted(named - set(hosts))) if is_broad else (),
+                    is_now,
+                )
+
+    def _is_kept(self, host: str, denials: PatternTable, own: Sequence[AclBinding]) -> bool:
+        """Whether some rule allows the right in both states, and no denial takes it away."""
+        if denials.has_wildcard or self._everybodys_denials.has_wildcard:
+            return False
+        for binding in chain(own[:_WITNESSES_MAX], self._everybodys_witnesses[:_WITNESSES_MAX]):
+            if binding.host not in (host, WILDCARD_HOST):
+                continue
+            if binding.pattern_type == PatternType.LITERAL and binding.name == WILDCARD_NAME:
+                return True
+            if not denials.matches(binding.name) and not self._everybodys_denials.matches(binding.name):
+                return True
+        return False

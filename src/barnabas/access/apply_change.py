@@ -1,0 +1,82 @@
+"""What a cluster is like after a change: the same words as a step, without a cluster.
+
+It answers "where would this lead" for a plan, and says in one place what each step means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TypeVar
+
+from barnabas.access.cluster_state import TOPIC, ClusterState, Credential, TopicState
+from barnabas.access.plan import (
+    Change,
+    ConfigChange,
+    Deletion,
+    PartitionsChange,
+    QuotaChange,
+    StepKind,
+    TopicCreation,
+    UserChange,
+)
+from barnabas.common.acl import AclBinding
+from barnabas.common.scram_mechanism import SCRAM_ITERATIONS_MIN
+
+__all__ = ["applied"]
+
+V = TypeVar("V")
+
+
+def applied(state: ClusterState, kind: StepKind, change: Change) -> ClusterState:
+    if isinstance(change, AclBinding):
+        with_rule, without = state.acls | {change}, state.acls - {change}
+        return replace(state, acls=with_rule if kind is StepKind.CREATE_ACLS else without)
+    if isinstance(change, TopicCreation):
+        topic = change.topic
+        made = TopicState(topic.partitions or 1, topic.replication_factor or 1, topic.configs)
+        return replace(state, topics={change.name: made, **state.topics})
+    if isinstance(change, PartitionsChange):
+        grown = state.topics[change.name]._replace(partitions=change.after)
+        return replace(state, topics={**state.topics, change.name: grown})
+    if isinstance(change, QuotaChange):
+        limits = _changed(state.quotas.get(change.entity, {}), change.values)
+        return replace(state, quotas=_with(state.quotas, change.entity, limits))
+    if isinstance(change, UserChange):
+        iterations = change.iterations or change.before or SCRAM_ITERATIONS_MIN
+        return replace(state, users={**state.users, change.credential: iterations})
+    if isinstance(change, Deletion):
+        if isinstance(change.item, Credential):
+            return replace(state, users={key: value for key, value in state.users.items() if key != change.item})
+        return replace(state, topics={name: topic for name, topic in state.topics.items() if name != change.item})
+    return _with_configs(state, change)
+
+
+def _with_configs(state: ClusterState, change: ConfigChange) -> ClusterState:
+    if change.target.type == TOPIC:
+        topic = state.topics[change.target.name]
+        configs = _changed(topic.configs, change.values)
+        return replace(state, topics={**state.topics, change.target.name: topic._replace(configs=configs)})
+    settings = _changed(state.configs.get(change.target, {}), change.values)
+    return replace(state, configs=_with(state.configs, change.target, settings))
+
+
+def _changed(there: Mapping[str, V], values: tuple[tuple[str, V | None, V | None], ...]) -> dict[str, V]:
+    result = dict(there)
+    for key, _, value in values:
+        if value is None:
+            result.pop(key, None)
+        else:
+            result[key] = value
+    return result
+
+
+K = TypeVar("K")
+
+
+def _with(there: Mapping[K, Mapping[str, V]], key: K, values: dict[str, V]) -> dict[K, Mapping[str, V]]:
+    """An entity without values is as if it were not there."""
+    result = {each: value for each, value in there.items() if each != key}
+    if values:
+        result[key] = values
+    return result

@@ -1,0 +1,271 @@
+"""Reads a file of desired state: what it owns, and what that shall be like. All of its mistakes at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import product
+from typing import Any, NamedTuple
+
+from barnabas.access.cluster_state import (
+    GROUP,
+    ClusterState,
+    ConfigTarget,
+    Credential,
+    QuotaEntity,
+    TopicState,
+    entity_text,
+)
+from barnabas.access.document import Node, Problem
+from barnabas.access.file_format import FILE
+from barnabas.access.notation import ResourcePattern, Secret, operation_text
+from barnabas.access.scope import AclScope, NamePattern, QuotaScope, Scope
+from barnabas.access.shapes import is_bad, shown
+from barnabas.access.words import parse_host, type_word
+from barnabas.common.acl import WILDCARD_HOST, WILDCARD_NAME, AclBinding, AclOperation, AclPermissionType
+from barnabas.common.config_def import ConfigDef, ConfigException
+from barnabas.common.group_config import GROUP_CONFIG_DEF
+from barnabas.common.resource import CLUSTER_NAME, PatternType, ResourceType
+from barnabas.common.topic_config import TOPIC_CONFIG_DEF, validate_topic_config
+from barnabas.security.authorizer.authorized_operations import supported_operations
+
+__all__ = ["DesiredState", "InvalidFile", "read_desired_state"]
+
+
+class DesiredState(NamedTuple):
+    scope: Scope
+    state: ClusterState
+    passwords: Mapping[Credential, Secret]
+    warnings: tuple[Problem, ...]
+    """What can be done, and is not likely to be meant."""
+
+
+class InvalidFile(Exception):
+    """The file has mistakes; ``problems`` has all of them, in the order of their lines."""
+
+    def __init__(self, problems: list[Problem]) -> None:
+        self.problems = tuple(sorted(problems))
+        super().__init__("\n".join(map(str, self.problems)))
+
+
+def read_desired_state(node: Node) -> DesiredState:
+    """Raises InvalidFile."""
+    problems: list[Problem] = []
+    raw = FILE.read(node, "", problems)
+    if is_bad(raw):
+        raise InvalidFile(problems)
+    reader = _Reader(raw, problems)
+    desired = reader.read()
+    if problems:
+        raise InvalidFile(problems)
+    return desired
+
+
+class _Reader:
+    def __init__(self, raw: dict[str, Any], problems: list[Problem]) -> None:
+        self._raw = raw
+        self._problems = problems
+        self._warnings: list[Problem] = []
+        self._passwords: dict[Credential, Secret] = {}
+        # A scope with mistakes would make everything look as if it were outside.
+        self._is_scope_known = "scope" in raw and not any(p.path.startswith("scope") for p in problems)
+        self._scope = _scope(raw["scope"], problems) if "scope" in raw else Scope()
+
+    def read(self) -> DesiredState:
+        state = ClusterState(self._topics(), self._configs(), self._acls(), self._users(), self._quotas())
+        return DesiredState(self._scope, state, self._passwords, tuple(sorted(self._warnings)))
+
+    def _complain(self, line: int, path: str, message: str) -> None:
+        self._problems.append(Problem(line, path, message))
+
+    def _must_own(self, line: int, path: str, what: str, section: str, *, is_owned: bool) -> None:
+        if self._is_scope_known and not is_owned:
+            text = f"{what} is outside of the scope of this file; add it to scope.{section}"
+            self._complain(line, path, text)
+
+    def _topics(self) -> dict[str, TopicState]:
+        topics = {}
+        for name, (line, topic) in self._raw.get("topics", {}).items():
+            path = f"topics.{name}"
+            self._must_own(line, path, f"topic {shown(name)}", "topics", is_owned=self._scope.has_topic(name))
+            configs = self._settings(topic.get("configs", {}), f"{path}.configs", TOPIC_CONFIG_DEF)
+            try:
+                validate_topic_config({key: value for key, value in configs.items() if key in TOPIC_CONFIG_DEF})
+            except ConfigException as error:
+                if not any(problem.path.startswith(f"{path}.configs") for problem in self._problems):
+                    self._complain(line, f"{path}.configs", str(error))
+            topics[name] = TopicState(topic.get("partitions"), topic.get("replication-factor"), configs)
+        return topics
+
+    def _configs(self) -> dict[ConfigTarget, dict[str, str | None]]:
+        found = {}
+        for target, (line, settings) in self._raw.get("configs", {}).items():
+            path = f"configs.{target}"
+            self._must_own(line, path, str(target), "configs", is_owned=self._scope.has_config(target))
+            known = GROUP_CONFIG_DEF if target.type == GROUP else None
+            found[target] = self._settings(settings, path, known)
+        return found
+
+    def _settings(
+        self, settings: Mapping[str, tuple[int, str]], path: str, known: ConfigDef | None
+    ) -> dict[str, str | None]:
+        """Values of settings that we know are checked; others are the cluster's business, which may be newer."""
+        values: dict[str, str | None] = {}
+        for name, (line, text) in settings.items():
+            values[name] = text
+            key = known.get(name) if known is not None else None
+            if key is not None:
+                try:
+                    key.parse(text)
+                except ConfigException as error:
+                    self._complain(line, f"{path}.{name}", str(error))
+            elif known is not None:
+                nearest = known.nearest_name(name)
+                hint = f"; did you mean {nearest}?" if nearest else ""
+                self._warnings.append(Problem(line, f"{path}.{name}", f"no such setting is known here{hint}"))
+        return values
+
+    def _acls(self) -> frozenset[AclBinding]:
+        bindings: set[AclBinding] = set()
+        for index, entry in enumerate(self._raw.get("acls", ())):
+            path = f"acls[{index}]"
+            hosts = [self._host(host, entry["line"], path) for host in entry.get("host", [WILDCARD_HOST])]
+            patterns = [
+                found for each in entry["resources"] if (found := self._pattern(each, entry["line"], path)) is not None
+            ]
+            permission = entry.get("permission", int(AclPermissionType.ALLOW))
+            for pattern, operation in product(patterns, entry["operations"]):
+                self._check_operation(entry["line"], path, pattern.resource_type, operation)
+            for principal, host, operation, pattern in product(
+                entry["principal"], hosts, entry["operations"], patterns
+            ):
+                bindings.add(AclBinding(*_resource(pattern), principal, host, int(operation), permission))
+            self._check_acl_scope(entry, path, patterns, hosts[0], permission)
+        return frozenset(bindings)
+
+    def _check_acl_scope(
+        self, entry: dict[str, Any], path: str, patterns: list[ResourcePattern], host: str, permission: int
+    ) -> None:
+        for principal, pattern in product(entry["principal"], patterns):
+            binding = AclBinding(*_resource(pattern), principal, host, AclOperation.READ, permission)
+            is_owned = self._scope.has_acl(binding)
+            kind = "names that begin with " if pattern.pattern_type == PatternType.PREFIXED else ""
+            what = f"a rule for {principal} on {type_word(pattern.resource_type)} {kind}{shown(pattern.name)}"
+            self._must_own(entry["line"], path, what, "acls", is_owned=is_owned)
+
+    def _host(self, host: str, line: int, path: str) -> str:
+        try:
+            form = parse_host(host)
+        except ValueError:
+            text = f"no connection comes from {shown(host)}: rules are compared with IP addresses"
+            self._warnings.append(Problem(line, path, text))
+            return host
+        if form != host:
+            text = f"{shown(host)} matches no connection: nodes compare with the form {form}"
+            self._warnings.append(Problem(line, path, text))
+        return host
+
+    def _pattern(self, raw: Any, line: int, path: str) -> ResourcePattern | None:
+        if isinstance(raw, ResourcePattern):
+            return raw
+        pattern = ResourcePattern(raw["type"], raw["name"], raw.get("pattern", int(PatternType.LITERAL)))
+        if not pattern.name:
+            self._complain(raw["line"], f"{path}.resources", "the name is empty, which no rule may have")
+            return None
+        if pattern.resource_type == ResourceType.CLUSTER and pattern.name != CLUSTER_NAME:
+            self._complain(raw["line"], f"{path}.resources", f"the only Cluster resource is {CLUSTER_NAME}")
+            return None
+        return pattern
+
+    def _check_operation(self, line: int, path: str, resource_type: int, operation: int) -> None:
+        supported = supported_operations(resource_type)
+        if operation not in (AclOperation.ALL, *supported):
+            words = ", ".join(map(operation_text, supported))
+            text = f"{operation_text(operation)} means nothing for {type_word(resource_type)}, which has All, {words}"
+            problem = Problem(line, path, text)
+            if problem not in self._warnings:
+                self._warnings.append(problem)
+
+    def _users(self) -> dict[Credential, int | None]:
+        found: dict[Credential, int | None] = {}
+        for user, (line, mechanisms) in self._raw.get("users", {}).items():
+            path = f"users.{user}"
+            self._must_own(line, path, f"user {shown(user)}", "users", is_owned=self._scope.has_user(user))
+            if not mechanisms and not any(problem.path.startswith(path) for problem in self._problems):
+                self._complain(line, path, "no mechanism; there are SCRAM-SHA-256, SCRAM-SHA-512")
+            for mechanism, (_, credential) in mechanisms.items():
+                key = Credential(user, mechanism)
+                found[key] = credential.get("iterations")
+                password = credential.get("password")
+                if password is not None:
+                    self._passwords[key] = password if isinstance(password, Secret) else password["clear"]
+        return found
+
+    def _quotas(self) -> dict[QuotaEntity, dict[str, float]]:
+        found: dict[QuotaEntity, dict[str, float]] = {}
+        for index, entry in enumerate(self._raw.get("quotas", ())):
+            line, path = entry["line"], f"quotas[{index}]"
+            entity = _entity(entry["entity"])
+            limits = {name: value for name, (_, value) in entry["limits"].items()}
+            mistake = _entity_mistake(entity, limits)
+            if mistake is not None:
+                self._complain(line, path, mistake)
+                continue
+            if entity in found:
+                self._complain(line, path, f"{entity_text(entity)} stands here for the second time")
+            self._must_own(line, path, entity_text(entity), "quotas", is_owned=self._scope.has_quota(entity))
+            found[entity] = limits
+        return found
+
+
+def _scope(raw: dict[str, Any], problems: list[Problem]) -> Scope:
+    quotas = []
+    for index, entry in enumerate(raw.get("quotas", ())):
+        entity = _entity(entry)
+        mistake = _entity_mistake(entity, {})
+        if mistake is not None:
+            problems.append(Problem(entry["line"], f"scope.quotas[{index}]", mistake))
+        parts = tuple((kind, None if name is None else NamePattern.parse(name)) for kind, name in entity)
+        quotas.append(QuotaScope(parts))
+    acls = []
+    for index, entry in enumerate(raw.get("acls", ())):
+        resource, principal = entry.get("resource"), entry.get("principal")
+        if resource is None and principal is None:
+            text = "says neither resource nor principal; to own all ACLs write principal: '*'"
+            problems.append(Problem(entry["line"], f"scope.acls[{index}]", text))
+        acls.append(_acl_scope(resource, principal))
+    return Scope(
+        tuple(raw.get("topics", ())), tuple(raw.get("configs", ())), tuple(acls), tuple(raw.get("users", ())),
+        tuple(quotas),
+    )  # fmt: skip
+
+
+def _resource(pattern: ResourcePattern) -> tuple[int, str, int]:
+    return int(pattern.resource_type), pattern.name, int(pattern.pattern_type)
+
+
+def _acl_scope(resource: ResourcePattern | None, principal: NamePattern | None) -> AclScope:
+    if resource is None:
+        return AclScope(None, None, principal)
+    if resource.pattern_type == PatternType.PREFIXED:
+        return AclScope(resource.resource_type, NamePattern(resource.name, True), principal)
+    if resource.name == WILDCARD_NAME:
+        return AclScope(resource.resource_type, NamePattern("", True), principal)
+    return AclScope(resource.resource_type, NamePattern(resource.name), principal)
+
+
+def _entity(raw: dict[str, Any]) -> QuotaEntity:
+    return tuple(sorted((kind, raw[kind]) for kind in ("client-id", "ip", "user") if kind in raw))
+
+
+def _entity_mistake(entity: QuotaEntity, limits: Mapping[str, float]) -> str | None:
+    kinds = [kind for kind, _ in entity]
+    if not kinds:
+        return "the entity is empty; it has user, client-id or both, or ip"
+    if "ip" in kinds and len(kinds) > 1:
+        return "the entity has ip and something else; ip stands alone"
+    of_ip = {"connection_creation_rate"}
+    wrong = sorted(set(limits) - of_ip if "ip" in kinds else set(limits) & of_ip)
+    if wrong:
+        where = "is no limit of an ip, which has connection_creation_rate" if "ip" in kinds else "is a limit of an ip"
+        return f"{', '.join(wrong)} {where}"
+    return None

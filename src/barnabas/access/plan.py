@@ -1,0 +1,359 @@
+"""The difference between a cluster and the desired state, as steps in a safe order, with the proof of what it opens.
+
+The order of the kinds of steps:
+
+1. Users that go lose their login first, and topics that go are deleted before the rules that guard them.
+2. Rules: see ``rule_order``.
+3. Settings and quotas, so that limits stand before somebody comes.
+4. More partitions, and new topics, whose rules are there by now.
+5. New users and new passwords: who can log in finds everything as it shall be.
+
+Each step can be repeated, and none depends on what an earlier run did: after an interruption the plan is made again,
+and has what is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import Enum
+from typing import NamedTuple
+
+from barnabas.access.cluster_state import (
+    TOPIC,
+    ClusterState,
+    ConfigTarget,
+    Credential,
+    QuotaEntity,
+    TopicState,
+)
+from barnabas.access.desired_state import DesiredState
+from barnabas.access.name_classes import NameClass
+from barnabas.access.notation import Secret
+from barnabas.access.proof import Proof, prove
+from barnabas.access.rule_comparison import AccessRules
+from barnabas.access.rule_order import order_rules
+from barnabas.access.scope import Scope
+from barnabas.common.acl import AclBinding
+
+__all__ = [
+    "Change",
+    "ConfigChange",
+    "Deletion",
+    "Impossible",
+    "PartitionsChange",
+    "Plan",
+    "QuotaChange",
+    "Step",
+    "StepKind",
+    "TopicCreation",
+    "UserChange",
+    "make_plan",
+    "owned_part",
+]
+
+RECORDS_PER_STEP = 2_000
+"""Kafka refuses a request that makes more than 10,000 records; a smaller step shows progress and fails smaller."""
+
+_DEFAULT_PARTITION_RECORDS = 50
+
+
+class StepKind(Enum):
+    """The values are part of the JSON form."""
+
+    DELETE_USERS = "delete-users"
+    DELETE_TOPICS = "delete-topics"
+    CREATE_ACLS = "create-acls"
+    DELETE_ACLS = "delete-acls"
+    ALTER_CONFIGS = "alter-configs"
+    ALTER_QUOTAS = "alter-quotas"
+    CREATE_PARTITIONS = "create-partitions"
+    CREATE_TOPICS = "create-topics"
+    ALTER_USERS = "alter-users"
+
+
+class TopicCreation(NamedTuple):
+    name: str
+    topic: TopicState
+
+
+class PartitionsChange(NamedTuple):
+    name: str
+    before: int
+    after: int
+
+
+class ConfigChange(NamedTuple):
+    target: ConfigTarget
+    values: tuple[tuple[str, str | None, str | None], ...]
+    """Key, value before and value after; None: no override of its own."""
+
+
+class QuotaChange(NamedTuple):
+    entity: QuotaEntity
+    values: tuple[tuple[str, float | None, float | None], ...]
+
+
+class UserChange(NamedTuple):
+    credential: Credential
+    before: int | None
+    iterations: int | None
+    """None: as a new credential has them."""
+    password: Secret | None
+    is_new: bool
+
+
+class Deletion(NamedTuple):
+    """Of a topic or a credential, by its name."""
+
+    what: str
+    name: str
+    item: str | Credential
+
+
+Change = TopicCreation | PartitionsChange | ConfigChange | QuotaChange | UserChange | Deletion | AclBinding
+
+
+class Step(NamedTuple):
+    """One request."""
+
+    kind: StepKind
+    changes: tuple[Change, ...]
+
+
+class Impossible(NamedTuple):
+    """What the file asks for and no step can do."""
+
+    what: str
+    why: str
+
+
+class Plan(NamedTuple):
+    steps: tuple[Step, ...]
+    withheld: tuple[Step, ...]
+    """Deletions that are not allowed: what is there stays."""
+    impossible: tuple[Impossible, ...]
+    notes: tuple[str, ...]
+    proof: Proof
+    gaps: tuple[NameClass, ...]
+    """See ``RuleOrder.gaps``."""
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.steps
+
+    @property
+    def change_count(self) -> int:
+        return sum(len(step.changes) for step in self.steps)
+
+
+def make_plan(
+    current: ClusterState,
+    desired: DesiredState,
+    *,
+    super_users: frozenset[str] = frozenset(),
+    allow_everyone: bool = False,
+    allow_delete: bool = False,
+) -> Plan:
+    """``current`` may be more than the scope; ``super_users`` and ``allow_everyone`` are those of the cluster."""
+    owned = owned_part(current, desired.scope)
+    difference = _Difference(owned, desired)
+    steps, withheld = difference.before_rules(), difference.after_rules()
+    removed = owned.acls - desired.state.acls
+    before = AccessRules(current.acls, super_users, allow_everyone)
+    kept = before.bindings - removed if allow_delete else before.bindings
+    after = before._replace(bindings=kept | desired.state.acls)
+    order = order_rules(before, after)
+    rules = [_acl_steps(StepKind.CREATE_ACLS, order.created), _acl_steps(StepKind.DELETE_ACLS, order.deleted)]
+    every = [*steps, *rules[0], *rules[1], *withheld]
+    if not allow_delete and removed:
+        every += _acl_steps(StepKind.DELETE_ACLS, [tuple(sorted(removed))])
+    done, kept_back = [], []
+    for step in every:
+        allowed, refused = (step, None) if allow_delete else _without_deletions(step)
+        if allowed is not None:
+            done.append(allowed)
+        if refused is not None:
+            kept_back.append(refused)
+    return Plan(
+        tuple(done), tuple(kept_back), tuple(difference.impossible), tuple(difference.notes), prove(before, after),
+        order.gaps,
+    )  # fmt: skip
+
+
+def owned_part(state: ClusterState, scope: Scope) -> ClusterState:
+    """What of a cluster is in the scope."""
+    return ClusterState(
+        {name: topic for name, topic in state.topics.items() if scope.has_topic(name)},
+        {target: values for target, values in state.configs.items() if scope.has_config(target)},
+        frozenset(binding for binding in state.acls if scope.has_acl(binding)) if scope.acls else frozenset(),
+        {key: iterations for key, iterations in state.users.items() if scope.has_user(key.user)},
+        {entity: limits for entity, limits in state.quotas.items() if scope.has_quota(entity)},
+    )
+
+
+class _Difference:
+    """Everything but the rules."""
+
+    def __init__(self, owned: ClusterState, desired: DesiredState) -> None:
+        self._owned = owned
+        self._desired = desired
+        self._wanted = desired.state
+        self.impossible: list[Impossible] = []
+        self.notes: list[str] = []
+
+    def before_rules(self) -> list[Step]:
+        users = [Deletion("user", str(key), key) for key in sorted(self._owned.users) if key not in self._wanted.users]
+        topics = [
+            Deletion("topic", name, name) for name in sorted(self._owned.topics) if name not in self._wanted.topics
+        ]
+        return [*_steps(StepKind.DELETE_USERS, users), *_steps(StepKind.DELETE_TOPICS, topics)]
+
+    def after_rules(self) -> list[Step]:
+        created, grown, configs = self._topics()
+        return [
+            *_steps(StepKind.ALTER_CONFIGS, [*self._configs(), *configs]),
+            *_steps(StepKind.ALTER_QUOTAS, self._quotas()),
+            *_steps(StepKind.CREATE_PARTITIONS, grown),
+            *_steps(StepKind.CREATE_TOPICS, created),
+            *_steps(StepKind.ALTER_USERS, self._users()),
+        ]
+
+    def _topics(self) -> tuple[list[TopicCreation], list[PartitionsChange], list[ConfigChange]]:
+        created: list[TopicCreation] = []
+        grown: list[PartitionsChange] = []
+        configs: list[ConfigChange] = []
+        for name, wanted in sorted(self._wanted.topics.items()):
+            there = self._owned.topics.get(name)
+            if there is None:
+                created.append(TopicCreation(name, wanted))
+                continue
+            if wanted.partitions is not None and there.partitions is not None:
+                if wanted.partitions > there.partitions:
+                    grown.append(PartitionsChange(name, there.partitions, wanted.partitions))
+                elif wanted.partitions < there.partitions:
+                    why = f"it has {there.partitions} partitions, and Kafka never takes any away; make a new topic"
+                    self.impossible.append(Impossible(f"topic {name}: partitions: {wanted.partitions}", why))
+            if wanted.replication_factor not in (None, there.replication_factor):
+                why = f"it is {there.replication_factor}; changing it means to reassign its partitions"
+                what = f"topic {name}: replication-factor: {wanted.replication_factor}"
+                self.impossible.append(Impossible(what, why))
+            configs += self._config_change(ConfigTarget(TOPIC, name), there.configs, wanted.configs)
+        return created, grown, configs
+
+    def _configs(self) -> list[ConfigChange]:
+        found: list[ConfigChange] = []
+        for target in sorted({*self._owned.configs, *self._wanted.configs}):
+            there, wanted = self._owned.configs.get(target, {}), self._wanted.configs.get(target, {})
+            found += self._config_change(target, there, wanted)
+        return found
+
+    def _config_change(
+        self, target: ConfigTarget, there: Mapping[str, str | None], wanted: Mapping[str, str | None]
+    ) -> list[ConfigChange]:
+        values = []
+        for key in sorted({*there, *wanted}):
+            if key in there and there[key] is None and key in wanted:
+                self.notes.append(f"{_target_text(target)}: {key} is secret: whether its value differs is not known")
+            elif not _is_same_setting(there.get(key), wanted.get(key)) or (key in there) != (key in wanted):
+                values.append((key, there.get(key), wanted.get(key)))
+        return [ConfigChange(target, tuple(values))] if values else []
+
+    def _quotas(self) -> list[QuotaChange]:
+        found = []
+        for entity in sorted({*self._owned.quotas, *self._wanted.quotas}, key=repr):
+            there, wanted = self._owned.quotas.get(entity, {}), self._wanted.quotas.get(entity, {})
+            values = tuple(
+                (key, there.get(key), wanted.get(key))
+                for key in sorted({*there, *wanted})
+                if there.get(key) != wanted.get(key)
+            )
+            if values:
+                found.append(QuotaChange(entity, values))
+        return found
+
+    def _users(self) -> list[UserChange]:
+        found = []
+        for key, iterations in sorted(self._wanted.users.items()):
+            is_new = key not in self._owned.users
+            before = self._owned.users.get(key)
+            if not is_new and iterations in (None, before):
+                continue
+            password = self._desired.passwords.get(key)
+            if password is None:
+                why = "its password is needed for that; add password: ${env:NAME} or ${file:PATH}"
+                what = f"user {key}: " + ("a new credential" if is_new else f"iterations: {iterations}")
+                self.impossible.append(Impossible(what, why))
+                continue
+            found.append(UserChange(key, before, iterations, password, is_new))
+        return found
+
+
+def _target_text(target: ConfigTarget) -> str:
+    return f"topic {target.name}" if target.type == TOPIC else str(target)
+
+
+def _acl_steps(kind: StepKind, batches: Iterable[tuple[AclBinding, ...]]) -> list[Step]:
+    """A batch is never put together with the next: between them the order counts."""
+    return [
+        Step(kind, batch[start : start + RECORDS_PER_STEP])
+        for batch in batches
+        for start in range(0, len(batch), RECORDS_PER_STEP)
+    ]
+
+
+def _steps(kind: StepKind, changes: Iterable[Change]) -> list[Step]:
+    steps: list[Step] = []
+    part: list[Change] = []
+    size = 0
+    for change in changes:
+        weight = _records(change)
+        if part and size + weight > RECORDS_PER_STEP:
+            steps.append(Step(kind, tuple(part)))
+            part, size = [], 0
+        part.append(change)
+        size += weight
+    return [*steps, Step(kind, tuple(part))] if part else steps
+
+
+def _records(change: Change) -> int:
+    """About how many records the change makes."""
+    if isinstance(change, TopicCreation):
+        partitions = change.topic.partitions or _DEFAULT_PARTITION_RECORDS
+        return 1 + partitions + len(change.topic.configs)
+    if isinstance(change, PartitionsChange):
+        return change.after - change.before
+    if isinstance(change, ConfigChange | QuotaChange):
+        return len(change.values)
+    return 1
+
+
+def _without_deletions(step: Step) -> tuple[Step | None, Step | None]:
+    """What may be done of a step, and what is kept back, where nothing may be deleted."""
+    if step.kind in (StepKind.DELETE_ACLS, StepKind.DELETE_TOPICS, StepKind.DELETE_USERS):
+        return None, step
+    if step.kind not in (StepKind.ALTER_CONFIGS, StepKind.ALTER_QUOTAS):
+        return step, None
+    done = [part for change in step.changes if (part := _part(change, is_going=False)) is not None]
+    kept = [part for change in step.changes if (part := _part(change, is_going=True)) is not None]
+    return Step(step.kind, tuple(done)) if done else None, Step(step.kind, tuple(kept)) if kept else None
+
+
+def _part(change: Change, *, is_going: bool) -> Change | None:
+    """The values that go, or those that don't."""
+    if isinstance(change, ConfigChange):
+        settings = tuple(value for value in change.values if (value[2] is None) == is_going)
+        return change._replace(values=settings) if settings else None
+    if isinstance(change, QuotaChange):
+        limits = tuple(value for value in change.values if (value[2] is None) == is_going)
+        return change._replace(values=limits) if limits else None
+    return None if is_going else change
+
+
+def _is_same_setting(told: str | None, given: str | None) -> bool:
+    """Nodes tell some values in another form than they were given: 0100 as 100, TRUE as true, lists without blanks."""
+    if told is None or given is None or told == given:
+        return told == given
+    try:
+        return float(told) == float(given)
+    except ValueError:
+        return [each.strip().lower() for each in told.split(",")] == [each.strip().lower() for each in given.split(",")]

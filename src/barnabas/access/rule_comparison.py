@@ -1,0 +1,90 @@
+"""Two sets of rules side by side, taken apart for who asks what differs between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import count
+from typing import NamedTuple
+
+from barnabas.common.acl import AclBinding
+from barnabas.common.resource import PatternType
+from barnabas.common.uuid import Uuid
+from barnabas.security.authorizer.acl_index import AclIndex
+from barnabas.security.principal import Principal
+
+__all__ = ["EVERYBODY_ELSE", "AccessRules", "RulesBeforeAndAfter", "Side"]
+
+EVERYBODY_ELSE = "*"
+
+_FIRST_ID = 1 << 64
+
+
+class AccessRules(NamedTuple):
+    """Everything that decides: the ACLs, the super users and the default of the authorizer."""
+
+    bindings: frozenset[AclBinding]
+    super_users: frozenset[str] = frozenset()
+    allow_everyone: bool = False
+
+    def to_index(self) -> AclIndex:
+        by_id = {Uuid.from_int(_FIRST_ID + number): binding for number, binding in enumerate(self.bindings)}
+        return AclIndex(by_id, allow_if_no_rule=self.allow_everyone)
+
+
+class Side:
+    """One of the two states."""
+
+    def __init__(self, rules: AccessRules) -> None:
+        self.rules = rules
+        self.index = rules.to_index()
+
+    def mask(self, principal: Principal, host: str, resource_type: int, name: str) -> int:
+        if f"{principal.type}:{principal.name}" in self.rules.super_users:
+            return -1
+        return self.index.mask(principal, host, resource_type, name)
+
+    def allows_any(self, principal: Principal, host: str, operation: int, resource_type: int) -> bool:
+        if f"{principal.type}:{principal.name}" in self.rules.super_users:
+            return True
+        return self.index.allows_any(principal, host, operation, resource_type)
+
+
+class RulesBeforeAndAfter:
+    """By resource type and principal; rules with codes that we don't know decide nothing, and are in no group."""
+
+    def __init__(self, before: AccessRules, after: AccessRules) -> None:
+        self.before, self.after = Side(before), Side(after)
+        changed, everything = before.bindings ^ after.bindings, before.bindings | after.bindings
+        self.special = before.super_users | after.super_users
+        self.is_default_open = before.allow_everyone or after.allow_everyone
+        self.is_default_changed = before.allow_everyone != after.allow_everyone
+        self.by_type = _grouped(everything)
+        self.changed_by_type = _grouped(changed)
+        taken = {text for group in self.by_type.values() for text in group} | self.special
+        self._everybody_else = Principal("User", _unused(taken, "User:"))
+        self.other_host = _unused({binding.host for binding in everything})
+        """A host that no rule names."""
+
+    def asked(self, principal: str) -> Principal:
+        """Who is asked about for a principal of a result."""
+        if principal == EVERYBODY_ELSE:
+            return self._everybody_else
+        kind, _, name = principal.partition(":")
+        return Principal(kind, name)
+
+    def rules_for(self, resource_type: int, principal: str) -> list[AclBinding]:
+        """Those of both sides whose principal is this text."""
+        return self.by_type.get(resource_type, {}).get(principal, [])
+
+
+def _grouped(bindings: Iterable[AclBinding]) -> dict[int, dict[str, list[AclBinding]]]:
+    groups: dict[int, dict[str, list[AclBinding]]] = {}
+    for binding in bindings:
+        if binding.pattern_type in (PatternType.LITERAL, PatternType.PREFIXED):
+            groups.setdefault(binding.resource_type, {}).setdefault(binding.principal, []).append(binding)
+    return groups
+
+
+def _unused(taken: Iterable[str], prefix: str = "") -> str:
+    known = set(taken)
+    return next(name for number in count() if prefix + (name := f"(other{number or ''})") not in known)
