@@ -169,7 +169,7 @@ def test_configs(admin: SyncAdminClient) -> None:
 def test_the_legacy_change_replaces_all(admin: SyncAdminClient) -> None:
     admin.create_topics([NewTopic("adm-legacy", configs={"retention.ms": "1000"})], wait=True).raise_for_errors()
     topic = ConfigResource.topic("adm-legacy")
-    admin.alter_configs({topic: {"flush.ms": "5"}}).raise_for_errors()
+    admin.alter_configs({topic: {"flush.ms": "5"}}, wait=True).raise_for_errors()
     found = admin.describe_configs([topic])[topic]
     assert found["retention.ms"].is_default
     assert found.get("flush.ms") == "5"

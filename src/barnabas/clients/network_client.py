@@ -83,10 +83,14 @@ class NetworkClient:
             task = self._opening[address] = asyncio.get_running_loop().create_task(
                 _open(address, self.config, self._tls, self._make_sasl_client)
             )
-            task.add_done_callback(lambda _: self._opening.pop(address, None))
-        connection = await asyncio.shield(task)
-        self._connections[address] = connection
-        return connection
+            task.add_done_callback(lambda done: self._opened(address, done))
+        return await asyncio.shield(task)
+
+    def _opened(self, address: Address, task: asyncio.Task[NodeConnection]) -> None:
+        """Kept for the next one, also when whoever wanted it has given up meanwhile."""
+        self._opening.pop(address, None)
+        if not task.cancelled() and task.exception() is None:
+            self._connections[address] = task.result()
 
     async def request(self, message: Message, *, version: int | None = None, timeout_s: float | None = None) -> Any:
         """Ask a bootstrap server; see ``NodeConnection.request``."""

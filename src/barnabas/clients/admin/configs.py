@@ -258,9 +258,13 @@ class ConfigOperations(Operations):
         configs: Mapping[ConfigResource, Mapping[str, str | None]],
         *,
         validate_only: bool = False,
+        wait: bool = False,
         timeout_s: float | None = None,
     ) -> Results[ConfigResource, None]:
-        """The legacy API: these settings replace ALL that were set on the resource. Prefer the incremental one."""
+        """The legacy API: these settings replace ALL that were set on the resource. Prefer the incremental one.
+
+        With ``wait`` every live broker tells these settings; what they replaced is not looked at.
+        """
 
         def build(left: Sequence[ConfigResource]) -> legacy.AlterConfigsRequest:
             return legacy.AlterConfigsRequest(
@@ -277,7 +281,15 @@ class ConfigOperations(Operations):
                 validate_only=validate_only,
             )
 
-        return await self._alter(configs, build, ApiKey.ALTER_CONFIGS, self._deadline(timeout_s))
+        deadline = self._deadline(timeout_s)
+        results = await self._alter(configs, build, ApiKey.ALTER_CONFIGS, deadline)
+        if wait and not validate_only and results.values:
+            changes = {
+                each: [AlterConfigOp.set(name, value) for name, value in configs[each].items() if value is not None]
+                for each in results.values
+            }
+            await self._until_configs_show(changes, deadline)
+        return results
 
     async def list_config_resources(
         self, types: Iterable[ConfigResourceType] = (), *, timeout_s: float | None = None

@@ -151,10 +151,20 @@ class SyncAdminClient:
         """Ends the thread. A second call does nothing."""
         if self._loop.is_closed():
             return
-        self._run(self._admin.close())
+        self._run(self._end())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
+
+    async def _end(self) -> None:
+        """What other threads still wait for is cancelled."""
+        await self._admin.close()
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+        await self._loop.shutdown_asyncgens()
+        await self._loop.shutdown_default_executor()
 
     def _run(self, operation: Coroutine[Any, Any, R]) -> R:
         """What the caller interrupts (Ctrl-C) is cancelled on the loop as well."""
