@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from barnabas.cli.answer import Problem
 from barnabas.common.error_code import ErrorCode
@@ -66,7 +66,7 @@ def problem_of(
 
 
 def problems_of(
-    errors: Mapping[object, AdminError] | Mapping[str, AdminError],
+    errors: Mapping[Any, AdminError],
     *,
     right: str = "",
     names: Iterable[str] = (),

@@ -21,6 +21,7 @@ COMMANDS = {
     "storage": ("barnabas.cli.storage", "format and inspect a node's log directories"),
     "topics": ("barnabas.cli.topics", "list, describe, create, alter and delete topics"),
     "configs": ("barnabas.cli.configs", "look at settings and change them; check a server.properties"),
+    "acls": ("barnabas.cli.acls", "list, add and remove access rules"),
     "access": ("barnabas.cli.access", "explain who may do what, and which rule says so"),
     "shell": ("barnabas.cli.shell", "look at the metadata in a snapshot or a log directory"),
 }
