@@ -5,7 +5,9 @@ what a setting means; and whether a server.properties can be used.
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
 
 from barnabas.cli.advice import problem_of
 from barnabas.cli.answer import Answer, Change, change_answer
@@ -25,6 +27,8 @@ app = cluster_app(
     "configs", "Look at the settings of a cluster and change them; look settings up; check a server.properties."
 )
 main = main_of(app)
+
+_ONLY = "This setting, and not all that somebody has set. May be repeated."
 
 
 @app.command(name="list")
@@ -96,6 +100,34 @@ def describe(
             synonyms=synonyms,
             documentation=documentation,
         )
+
+    return (options or ClusterOptions()).run(work)
+
+
+@app.command
+def explain(
+    *,
+    config: Annotated[list[str] | None, Parameter(help=_ONLY)] = None,
+    entities: Entities | None = None,
+    options: ClusterOptions | None = None,
+) -> int:
+    """Say why a setting has its value, what would hold otherwise, and what each node answers.
+
+    Nodes answer by their own files, so they may differ about the same topic.
+
+    Examples:
+
+        barnabas configs explain --topic orders --config retention.ms
+        barnabas configs explain --broker 1 --config log.cleaner.backoff.ms --output json
+    """
+    asked = entities or Entities()
+    if not asked.named():
+        raise UsageError(WHOSE)
+
+    async def work(admin: AdminClient) -> Answer:
+        from barnabas.cli.config_explain import explained_answer
+
+        return await explained_answer(admin, await asked.resources(admin), config or [])
 
     return (options or ClusterOptions()).run(work)
 

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -172,3 +173,29 @@ def test_what_can_not_be_meant_is_refused(
 ) -> None:
     assert main(arguments) == 2
     assert said in capsys.readouterr().err
+
+
+def test_nodes_that_differ_are_explained_each(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+    static = ConfigSynonym("log.retention.ms", "7", ConfigSource.STATIC_BROKER_CONFIG)
+    of_topic = ConfigEntry("retention.ms", "7", ConfigSource.STATIC_BROKER_CONFIG, False, False, (static,))
+    of_one = ConfigEntry("log.retention.ms", "7", ConfigSource.STATIC_BROKER_CONFIG, False, False, (static,))
+    of_two = ConfigEntry("log.retention.ms", None, ConfigSource.DEFAULT_CONFIG, False, False)
+    brokers = {ConfigResource.broker(1): of_one, ConfigResource.broker(2): of_two}
+    admin.describe_cluster.return_value = SimpleNamespace(nodes=[SimpleNamespace(id=1), SimpleNamespace(id=2)])
+    admin.describe_configs.side_effect = [
+        Results({ORDERS: Config(ORDERS, {"retention.ms": of_topic})}, {}),
+        Results({each: Config(each, {entry.name: entry}) for each, entry in brokers.items()}, {}),
+    ]
+    assert main(["explain", "--topic", "orders"]) == 0
+    printed = capsys.readouterr()
+    lines = [" ".join(line.split()) for line in printed.out.splitlines()]
+    assert lines[2:] == [
+        "1 7 log.retention.ms, in the node's file 168 (log.retention.hours, the default)",
+        "2 604800000 the default",
+    ]
+    assert "the nodes answer differently about retention.ms" in printed.err
+
+
+def test_what_is_to_be_explained_is_named(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain"]) == 2
+    assert "--topic" in capsys.readouterr().err

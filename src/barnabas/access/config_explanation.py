@@ -1,0 +1,122 @@
+"""Why a topic, a group or a broker has the value of a setting that it has, and what each node would answer.
+
+A node answers by its own file, so nodes whose files differ give different answers about the same topic (KAFKA-16211).
+What a node's levels say is put together again from what it tells about its own settings; then the rules are those of
+every describe call (``metadata.config_resolution``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from barnabas.common.broker_config import broker_synonyms
+from barnabas.common.group_config import group_synonym
+from barnabas.common.topic_config import TOPIC_SYNONYMS
+from barnabas.metadata.config_resolution import (
+    BrokerLevels,
+    ConfigEntry,
+    ConfigSource,
+    ConfigSynonym,
+    describe_group_configs,
+    describe_topic_configs,
+)
+
+__all__ = [
+    "ConfigExplanation",
+    "NodeAnswer",
+    "broker_settings_behind",
+    "explain_broker_setting",
+    "explain_group_setting",
+    "explain_topic_setting",
+    "levels_of",
+    "reason",
+]
+
+_REASONS = {
+    ConfigSource.TOPIC_CONFIG: "set on the topic",
+    ConfigSource.GROUP_CONFIG: "set on the group",
+    ConfigSource.DYNAMIC_BROKER_CONFIG: "set for this broker",
+    ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG: "set for all brokers",
+    ConfigSource.STATIC_BROKER_CONFIG: "in the node's file",
+    ConfigSource.DEFAULT_CONFIG: "the default",
+}
+
+
+class NodeAnswer(NamedTuple):
+    """What one node answers. ``chain`` is everything that says something, the winner first; empty for a default."""
+
+    node_id: int
+    value: str | None
+    source: ConfigSource
+    sensitive: bool
+    chain: Sequence[ConfigSynonym]
+
+    @property
+    def because(self) -> str:
+        return reason(self.chain[0]) if self.chain else _REASONS[ConfigSource.DEFAULT_CONFIG]
+
+
+class ConfigExplanation(NamedTuple):
+    setting: str
+    answers: Sequence[NodeAnswer]
+
+    @property
+    def nodes_agree(self) -> bool:
+        return len({answer.value for answer in self.answers}) <= 1
+
+
+def reason(synonym: ConfigSynonym) -> str:
+    """``log.retention.ms, set for all brokers``."""
+    return f"{synonym.name}, {_REASONS.get(synonym.source, synonym.source.name.lower())}"
+
+
+def broker_settings_behind(setting: str) -> list[str]:
+    """What has to be asked of a node to explain a setting of a topic or a group; nothing where no broker has a say."""
+    names = [name for name, _ in TOPIC_SYNONYMS.get(setting, ())]
+    behind = group_synonym(setting)
+    if behind is not None:
+        names.append(behind)
+    return list(dict.fromkeys(synonym for name in names for synonym in broker_synonyms(name)))
+
+
+def levels_of(synonyms: Iterable[ConfigSynonym]) -> BrokerLevels:
+    """A node's levels, from the synonyms that it gives for its own settings."""
+    by_source: dict[ConfigSource, dict[str, str]] = {}
+    for synonym in synonyms:
+        if synonym.value is not None:
+            by_source.setdefault(synonym.source, {})[synonym.name] = synonym.value
+    return BrokerLevels(
+        by_source.get(ConfigSource.STATIC_BROKER_CONFIG, {}),
+        by_source.get(ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG, {}),
+        by_source.get(ConfigSource.DYNAMIC_BROKER_CONFIG, {}),
+    )
+
+
+def explain_topic_setting(
+    setting: str, overrides: Mapping[str, str], nodes: Mapping[int, BrokerLevels]
+) -> ConfigExplanation | None:
+    """None for a setting that topics don't have."""
+    answers = []
+    for node_id, levels in sorted(nodes.items()):
+        answers += _answers(node_id, describe_topic_configs(overrides, levels, names=[setting]))
+    return ConfigExplanation(setting, answers) if answers else None
+
+
+def explain_group_setting(
+    setting: str, overrides: Mapping[str, str], nodes: Mapping[int, BrokerLevels]
+) -> ConfigExplanation | None:
+    """None for a setting that groups don't have."""
+    answers = []
+    for node_id, levels in sorted(nodes.items()):
+        answers += _answers(node_id, describe_group_configs(overrides, levels, names=[setting]))
+    return ConfigExplanation(setting, answers) if answers else None
+
+
+def explain_broker_setting(node_id: int, entry: ConfigEntry) -> ConfigExplanation:
+    """A node's own setting, as it describes it."""
+    return ConfigExplanation(entry.name, _answers(node_id, [entry]))
+
+
+def _answers(node_id: int, entries: Iterable[ConfigEntry]) -> list[NodeAnswer]:
+    return [NodeAnswer(node_id, each.value, each.source, each.sensitive, each.synonyms) for each in entries]

@@ -1,0 +1,68 @@
+"""``barnabas configs explain`` of our node and of a real Kafka: the same answers."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from barnabas.cli.configs import main
+from tests.interop.raw_client import RawClient
+from tests.peers.admin_requests import BROKER, DELETE, SET, TOPIC, alter, create, new_topic
+from tests.peers.node_process import NodeProcess
+
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(180)]
+
+TOPIC_NAME = "explained"
+
+
+@pytest.fixture(params=["barnabas_node", "real_kafka"])
+def node(request: pytest.FixtureRequest) -> NodeProcess:
+    found: NodeProcess = request.getfixturevalue(request.param)
+    return found
+
+
+def test_the_level_that_wins_is_named(node: NodeProcess, capsys: pytest.CaptureFixture[str]) -> None:
+    client = RawClient(node.port)
+    client.call(create(new_topic(TOPIC_NAME)))
+    client.call(alter((BROKER, "", ("log.retention.ms", SET, "70000000"))))
+    client.call(alter((TOPIC, TOPIC_NAME, ("retention.ms", SET, "5000000"))))
+    try:
+        command = ["explain", "--bootstrap-server", node.bootstrap, "--topic", TOPIC_NAME]
+        explanations: dict[str, Any] = {}
+        for _ in range(50):  # A real Kafka answers by a change a little later than it takes it.
+            assert main([*command, "--config", "retention.ms", "--config", "flush.ms", "-o", "json"]) == 0
+            explanations = {each["setting"]: each for each in json.loads(capsys.readouterr().out)["explanations"]}
+            if len(explanations["retention.ms"]["nodes"][0]["chain"]) == 3:
+                break
+        assert explanations["flush.ms"]["nodes"] == [
+            {"node": 1, "value": "9223372036854775807", "source": "DEFAULT_CONFIG", "chain": []}
+        ]
+        assert explanations["retention.ms"]["nodes_agree"] is True
+        assert explanations["retention.ms"]["nodes"] == [
+            {
+                "node": 1,
+                "value": "5000000",
+                "source": "TOPIC_CONFIG",
+                "chain": [
+                    {"name": "retention.ms", "value": "5000000", "source": "TOPIC_CONFIG"},
+                    {"name": "log.retention.ms", "value": "70000000", "source": "DYNAMIC_DEFAULT_BROKER_CONFIG"},
+                    {"name": "log.retention.hours", "value": "168", "source": "DEFAULT_CONFIG"},
+                ],
+            }
+        ]
+        assert main([*command, "--config", "retention.ms"]) == 0
+        told = " ".join(capsys.readouterr().out.split())
+        assert "1 5000000 retention.ms, set on the topic 70000000 (log.retention.ms, set for all brokers); then" in told
+    finally:
+        client.call(alter((BROKER, "", ("log.retention.ms", DELETE, None))))
+        client.close()
+
+
+def test_a_broker_explains_itself(node: NodeProcess, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["explain", "--bootstrap-server", node.bootstrap, "--broker", "1", "--config", "node.id"]
+    assert main(command) == 0
+    assert "node.id, in the node's file" in capsys.readouterr().out
+    assert main([*command[:-1], "node.idd"]) == 0
+    assert "has no setting node.idd" in capsys.readouterr().err
