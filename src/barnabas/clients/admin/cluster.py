@@ -17,6 +17,8 @@ from barnabas.protocol.messages.unregister_broker import UnregisterBrokerRequest
 __all__ = ["ClusterDescription", "ClusterOperations", "Node"]
 
 _BROKERS, _CONTROLLERS = 1, 2
+_TELLS_OPERATIONS = 8
+"""Older versions of Metadata have no authorized operations; who asks for them is told None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +72,14 @@ class ClusterOperations(Operations):
             if endpoint == _CONTROLLERS or include_fenced_brokers:
                 raise
             response = await self._call(
-                MetadataRequest(topics=[], include_cluster_authorized_operations=include_authorized_operations),
+                lambda version: MetadataRequest(
+                    topics=[],
+                    include_cluster_authorized_operations=include_authorized_operations
+                    and version >= _TELLS_OPERATIONS,
+                ),
                 deadline,
                 api=ApiKey.METADATA,
-                at_least=8,
+                at_least=1,
                 at_most=10,
             )
         return _description(response, include_authorized_operations)

@@ -29,6 +29,8 @@ GROUP = 0
 """The kind of coordinator."""
 _NO_SUCH_GROUP = (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION)
 _DEAD = "Dead"
+_TELLS_OPERATIONS = 3
+"""Older versions of DescribeGroups have no authorized operations; who asks for them is told None."""
 V = TypeVar("V")
 
 
@@ -188,7 +190,11 @@ class GroupOperations(Operations):
     ) -> Results[str, GroupDescription]:
         return await self._groups(
             part,
-            lambda left: DescribeGroupsRequest(groups=list(left), include_authorized_operations=with_operations),
+            lambda left: (
+                lambda version: DescribeGroupsRequest(
+                    groups=list(left), include_authorized_operations=with_operations and version >= _TELLS_OPERATIONS
+                )
+            ),
             lambda response: ((each.group_id, _classic_group(each, with_operations)) for each in response.groups),
             target,
             deadline,

@@ -49,6 +49,8 @@ __all__ = [
 
 _TOPICS_PER_REQUEST = 500
 _PARTITIONS_PER_PAGE = 2000
+_TELLS_OPERATIONS = 8
+"""Older versions of Metadata have no authorized operations; who asks for them is told None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,15 +302,17 @@ class TopicOperations(Operations):
         by_id = any(isinstance(each, Uuid) for each in topics)
         return await self._items(
             topics,
-            lambda left: MetadataRequest(
-                topics=[
-                    MetadataRequestTopic(topic_id=each, name=None)
-                    if isinstance(each, Uuid)
-                    else MetadataRequestTopic(name=each)
-                    for each in left
-                ],
-                allow_auto_topic_creation=False,
-                include_topic_authorized_operations=with_operations,
+            lambda left: (
+                lambda version: MetadataRequest(
+                    topics=[
+                        MetadataRequestTopic(topic_id=each, name=None)
+                        if isinstance(each, Uuid)
+                        else MetadataRequestTopic(name=each)
+                        for each in left
+                    ],
+                    allow_auto_topic_creation=False,
+                    include_topic_authorized_operations=with_operations and version >= _TELLS_OPERATIONS,
+                )
             ),
             lambda response: (
                 (

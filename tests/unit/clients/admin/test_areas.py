@@ -209,6 +209,35 @@ def test_authorized_operations_are_a_set_or_not_told() -> None:
     assert authorized_operations(1 << 3 | 1 << 8 | 1 << 30 | 0b111) == {AclOperation.READ, AclOperation.DESCRIBE}
 
 
+@pytest.mark.parametrize(("version", "told"), [(7, None), (10, frozenset({AclOperation.ALTER}))])
+def test_operations_that_an_old_node_does_not_tell_are_none(version: int, told: frozenset[AclOperation] | None) -> None:
+    async def test() -> None:
+        cluster = ScriptedCluster()
+        node = cluster[1]
+        del node.versions[ApiKey.DESCRIBE_CLUSTER]
+        del node.versions[ApiKey.DESCRIBE_TOPIC_PARTITIONS]
+        node.versions[ApiKey.METADATA] = SupportedVersions(0, version)
+
+        def metadata(request: Any) -> MetadataResponse:
+            made = cluster.default(node, request)
+            made.topics = [MetadataResponseTopic(name=each.name) for each in request.topics or ()]
+            if version >= 8:
+                made.cluster_authorized_operations = 1 << AclOperation.ALTER
+                for topic in made.topics:
+                    topic.topic_authorized_operations = 1 << AclOperation.ALTER
+            return made
+
+        node.script[ApiKey.METADATA] = metadata
+        admin = admin_of(cluster)
+        found = await admin.describe_cluster(include_authorized_operations=True)
+        assert found.authorized_operations == told
+        topics = await admin.describe_topics(["t"], include_authorized_operations=True)
+        assert topics["t"].authorized_operations == told
+        assert (await admin.describe_topics(["t"]))["t"].authorized_operations is None
+
+    run(test)
+
+
 # --- topics
 
 
