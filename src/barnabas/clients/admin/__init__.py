@@ -2,7 +2,7 @@
 
 from barnabas.clients.admin.client import AdminClient
 from barnabas.clients.admin.cluster import ClusterDescription, Node
-from barnabas.clients.admin.configs import (
+from barnabas.clients.admin.config_entries import (
     AlterConfigOp,
     AlterConfigOpType,
     Config,
@@ -52,13 +52,12 @@ from barnabas.clients.admin.quotas import ClientQuotaEntity, ClientQuotaFilter, 
 from barnabas.clients.admin.results import Results
 from barnabas.clients.admin.sync_client import SyncAdminClient
 from barnabas.clients.admin.tokens import DelegationToken
+from barnabas.clients.admin.topic_description import TopicDescription, TopicPartitionInfo
 from barnabas.clients.admin.topics import (
     CreatedTopic,
     NewPartitions,
     NewTopic,
-    TopicDescription,
     TopicListing,
-    TopicPartitionInfo,
 )
 from barnabas.clients.admin.transactions import (
     ProducerState,

@@ -3,175 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from enum import IntEnum
 from typing import Any
 
+from barnabas.clients.admin.config_entries import (
+    AlterConfigOp,
+    AlterConfigOpType,
+    Config,
+    ConfigResource,
+    ConfigResourceType,
+    config_entry,
+    config_resource,
+    is_shown,
+)
 from barnabas.clients.admin.errors import AdminError, admin_error
 from barnabas.clients.admin.operations import Operations, chunks, refuse_unless
 from barnabas.clients.admin.results import Results
 from barnabas.clients.admin.retry import Deadline
 from barnabas.clients.admin.routing import ANY, Target, broker
 from barnabas.clients.admin.words import known
-from barnabas.common.config_value import ConfigType
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.messages import alter_configs as legacy
 from barnabas.protocol.messages import incremental_alter_configs as incremental
 from barnabas.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from barnabas.protocol.messages.list_config_resources import ListConfigResourcesRequest
 
-__all__ = [
-    "AlterConfigOp",
-    "AlterConfigOpType",
-    "Config",
-    "ConfigEntry",
-    "ConfigOperations",
-    "ConfigResource",
-    "ConfigResourceType",
-    "ConfigSource",
-    "ConfigSynonym",
-]
+__all__ = ["ConfigOperations"]
 
 _DESCRIBED_PER_REQUEST = 250
 _ALTERED_PER_REQUEST = 1000
-
-
-class ConfigResourceType(IntEnum):
-    """The numbers differ from those of ACL resources."""
-
-    UNKNOWN = 0
-    TOPIC = 2
-    BROKER = 4
-    BROKER_LOGGER = 8
-    CLIENT_METRICS = 16
-    GROUP = 32
-
-
-class ConfigSource(IntEnum):
-    """Where a value comes from."""
-
-    UNKNOWN = 0
-    TOPIC_CONFIG = 1
-    DYNAMIC_BROKER_CONFIG = 2
-    DYNAMIC_DEFAULT_BROKER_CONFIG = 3
-    STATIC_BROKER_CONFIG = 4
-    DEFAULT_CONFIG = 5
-    DYNAMIC_BROKER_LOGGER_CONFIG = 6
-    CLIENT_METRICS_CONFIG = 7
-    GROUP_CONFIG = 8
-
-
-class AlterConfigOpType(IntEnum):
-    SET = 0
-    DELETE = 1
-    APPEND = 2
-    SUBTRACT = 3
-
-
-@dataclass(frozen=True, slots=True)
-class ConfigResource:
-    """What has settings. The broker with the empty name stands for the default of all brokers."""
-
-    type: ConfigResourceType
-    name: str
-
-    @classmethod
-    def topic(cls, name: str) -> ConfigResource:
-        return cls(ConfigResourceType.TOPIC, name)
-
-    @classmethod
-    def broker(cls, broker_id: int | None = None) -> ConfigResource:
-        """One broker; without an id the default of all."""
-        return cls(ConfigResourceType.BROKER, "" if broker_id is None else str(broker_id))
-
-    @classmethod
-    def broker_logger(cls, broker_id: int) -> ConfigResource:
-        return cls(ConfigResourceType.BROKER_LOGGER, str(broker_id))
-
-    @classmethod
-    def group(cls, group_id: str) -> ConfigResource:
-        return cls(ConfigResourceType.GROUP, group_id)
-
-    @classmethod
-    def client_metrics(cls, name: str) -> ConfigResource:
-        return cls(ConfigResourceType.CLIENT_METRICS, name)
-
-    @property
-    def answers_itself(self) -> bool:
-        """Whether only the broker of this name can be asked."""
-        return self.type in (ConfigResourceType.BROKER, ConfigResourceType.BROKER_LOGGER) and self.name != ""
-
-    def __str__(self) -> str:
-        return f"{self.type.name} {self.name or '(default)'}"
-
-
-@dataclass(frozen=True, slots=True)
-class ConfigSynonym:
-    name: str
-    value: str | None
-    source: ConfigSource
-
-
-@dataclass(frozen=True, slots=True)
-class ConfigEntry:
-    """One setting. The value of a sensitive one is None: no node tells it. ``type`` is None when it is not told."""
-
-    name: str
-    value: str | None
-    source: ConfigSource
-    is_sensitive: bool
-    is_read_only: bool
-    synonyms: tuple[ConfigSynonym, ...] = ()
-    type: ConfigType | None = None
-    documentation: str | None = None
-
-    @property
-    def is_default(self) -> bool:
-        return self.source == ConfigSource.DEFAULT_CONFIG
-
-
-@dataclass(frozen=True, slots=True)
-class Config:
-    """The settings of a resource by name."""
-
-    resource: ConfigResource
-    entries: Mapping[str, ConfigEntry]
-
-    def __getitem__(self, name: str) -> ConfigEntry:
-        return self.entries[name]
-
-    def get(self, name: str) -> str | None:
-        """The value, None without one."""
-        entry = self.entries.get(name)
-        return None if entry is None else entry.value
-
-
-@dataclass(frozen=True, slots=True)
-class AlterConfigOp:
-    """One change. APPEND and SUBTRACT are for lists, with commas between values. The value never gets into a text."""
-
-    name: str
-    value: str | None = None
-    op: AlterConfigOpType = AlterConfigOpType.SET
-
-    @classmethod
-    def set(cls, name: str, value: str) -> AlterConfigOp:
-        return cls(name, value)
-
-    @classmethod
-    def delete(cls, name: str) -> AlterConfigOp:
-        return cls(name, None, AlterConfigOpType.DELETE)
-
-    @classmethod
-    def append(cls, name: str, value: str) -> AlterConfigOp:
-        return cls(name, value, AlterConfigOpType.APPEND)
-
-    @classmethod
-    def subtract(cls, name: str, value: str) -> AlterConfigOp:
-        return cls(name, value, AlterConfigOpType.SUBTRACT)
-
-    def __repr__(self) -> str:
-        return f"AlterConfigOp({self.op.name} {self.name})"
 
 
 class ConfigOperations(Operations):
@@ -342,7 +201,7 @@ class ConfigOperations(Operations):
         return await self._items(
             resources,
             lambda left: build,
-            lambda response: ((_resource(each), _config(each)) for each in response.results),
+            lambda response: ((config_resource(each), _config(each)) for each in response.results),
             deadline,
             api=ApiKey.DESCRIBE_CONFIGS,
             target=target,
@@ -358,7 +217,7 @@ class ConfigOperations(Operations):
             return await self._items(
                 part,
                 build,
-                lambda response: ((_resource(each), _done(each)) for each in response.responses),
+                lambda response: ((config_resource(each), _done(each)) for each in response.responses),
                 deadline,
                 api=api,
                 target=target,
@@ -378,54 +237,13 @@ class ConfigOperations(Operations):
             for part in chunks(here, _DESCRIBED_PER_REQUEST):
                 found = await self._describe(part, None, False, False, target, deadline)
                 if any(
-                    each not in found.values or not all(_is_shown(op, found.values[each]) for op in changes[each])
+                    each not in found.values or not all(is_shown(op, found.values[each]) for op in changes[each])
                     for each in part
                 ):
                     return False
             return True
 
         await self._until_each_broker(shows, deadline, "changing configs")
-
-
-_OWN_SOURCE = {
-    ConfigResourceType.TOPIC: ConfigSource.TOPIC_CONFIG,
-    ConfigResourceType.BROKER_LOGGER: ConfigSource.DYNAMIC_BROKER_LOGGER_CONFIG,
-    ConfigResourceType.CLIENT_METRICS: ConfigSource.CLIENT_METRICS_CONFIG,
-    ConfigResourceType.GROUP: ConfigSource.GROUP_CONFIG,
-}
-
-
-def _is_shown(op: AlterConfigOp, config: Config) -> bool:
-    """Whether the described settings are those after the change. A secret shows by its source only."""
-    entry = config.entries.get(op.name)
-    own = _OWN_SOURCE.get(config.resource.type)
-    if own is None:
-        is_one = config.resource.name != ""
-        own = ConfigSource.DYNAMIC_BROKER_CONFIG if is_one else ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
-    if op.op == AlterConfigOpType.DELETE:
-        return entry is None or entry.source != own
-    if entry is None or (op.op == AlterConfigOpType.SET and entry.source != own):
-        return False
-    if entry.is_sensitive:
-        return True
-    if op.op == AlterConfigOpType.SET:
-        return _same(entry.value, op.value)
-    held, meant = _words(entry.value), _words(op.value)
-    return meant <= held if op.op == AlterConfigOpType.APPEND else not meant & held
-
-
-def _same(told: str | None, given: str | None) -> bool:
-    """Nodes may tell a value in another form than it was given: 0100 as 100, TRUE as true, lists without blanks."""
-    if told is None or given is None or told == given:
-        return told == given
-    try:
-        return float(told) == float(given)
-    except ValueError:
-        return [each.strip().lower() for each in told.split(",")] == [each.strip().lower() for each in given.split(",")]
-
-
-def _words(value: str | None) -> set[str]:
-    return {each.strip() for each in (value or "").split(",") if each.strip()}
 
 
 def _by_target(resources: list[ConfigResource], size: int) -> Iterable[tuple[Target, Sequence[ConfigResource]]]:
@@ -450,31 +268,11 @@ def _refuse_bad_ops(resource: ConfigResource, ops: Sequence[AlterConfigOp]) -> N
         )
 
 
-def _resource(each: Any) -> ConfigResource:
-    return ConfigResource(known(ConfigResourceType, each.resource_type, ConfigResourceType.UNKNOWN), each.resource_name)
-
-
 def _done(each: Any) -> AdminError | None:
-    return admin_error(each.error_code, each.error_message, _resource(each)) if each.error_code else None
+    return admin_error(each.error_code, each.error_message, config_resource(each)) if each.error_code else None
 
 
 def _config(each: Any) -> Config | AdminError:
     if each.error_code:
-        return admin_error(each.error_code, each.error_message, _resource(each))
-    return Config(_resource(each), {entry.name: _entry(entry) for entry in each.configs})
-
-
-def _entry(entry: Any) -> ConfigEntry:
-    return ConfigEntry(
-        entry.name,
-        entry.value,
-        known(ConfigSource, entry.config_source, ConfigSource.UNKNOWN),
-        entry.is_sensitive,
-        entry.read_only,
-        tuple(
-            ConfigSynonym(each.name, each.value, known(ConfigSource, each.source, ConfigSource.UNKNOWN))
-            for each in entry.synonyms
-        ),
-        ConfigType(entry.config_type) if entry.config_type in ConfigType._value2member_map_ else None,
-        entry.documentation,
-    )
+        return admin_error(each.error_code, each.error_message, config_resource(each))
+    return Config(config_resource(each), {entry.name: config_entry(entry) for entry in each.configs})

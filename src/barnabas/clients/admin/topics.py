@@ -11,9 +11,8 @@ from barnabas.clients.admin.operations import Operations, chunks, refuse_unless
 from barnabas.clients.admin.results import Results
 from barnabas.clients.admin.retry import Deadline
 from barnabas.clients.admin.routing import ANY, Target
-from barnabas.clients.admin.words import authorized_operations
+from barnabas.clients.admin.topic_description import TopicDescription, joined, topic_description
 from barnabas.clients.errors import UnsupportedVersion
-from barnabas.common.acl import AclOperation
 from barnabas.common.error_code import ErrorCode
 from barnabas.common.topic_name import topic_name_problem
 from barnabas.common.uuid import Uuid
@@ -41,10 +40,8 @@ __all__ = [
     "CreatedTopic",
     "NewPartitions",
     "NewTopic",
-    "TopicDescription",
     "TopicListing",
     "TopicOperations",
-    "TopicPartitionInfo",
 ]
 
 _TOPICS_PER_REQUEST = 500
@@ -91,29 +88,6 @@ class TopicListing:
     name: str
     topic_id: Uuid
     is_internal: bool
-
-
-@dataclass(frozen=True, slots=True)
-class TopicPartitionInfo:
-    """``leader`` is None while there is none. The last two are None when the node does not tell them."""
-
-    partition: int
-    leader: int | None
-    replicas: tuple[int, ...]
-    isr: tuple[int, ...]
-    offline_replicas: tuple[int, ...] = ()
-    leader_epoch: int | None = None
-    eligible_leader_replicas: tuple[int, ...] | None = None
-    last_known_elr: tuple[int, ...] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class TopicDescription:
-    name: str
-    topic_id: Uuid
-    is_internal: bool
-    partitions: tuple[TopicPartitionInfo, ...]
-    authorized_operations: frozenset[AclOperation] | None = None
 
 
 class TopicOperations(Operations):
@@ -259,9 +233,9 @@ class TopicOperations(Operations):
                 if each.error_code:
                     errors[each.name] = admin_error(each.error_code, None, each.name)
                     continue
-                page = _description(each, with_operations)
+                page = topic_description(each, with_operations)
                 begun = values.get(page.name)
-                values[page.name] = page if begun is None else _joined(begun, page)
+                values[page.name] = page if begun is None else joined(begun, page)
         return Results(values, errors)
 
     async def _all_topics(self, deadline: Deadline) -> AsyncGenerator[list[Any]]:
@@ -319,7 +293,7 @@ class TopicOperations(Operations):
                     topic.topic_id if by_id else topic.name,
                     admin_error(topic.error_code, None, topic.name or topic.topic_id)
                     if topic.error_code
-                    else _description(topic, with_operations),
+                    else topic_description(topic, with_operations),
                 )
                 for topic in response.topics
             ),
@@ -432,40 +406,3 @@ def _growth(name: str, new: NewPartitions) -> CreatePartitionsTopic:
 
 def _done(each: Any, item: object) -> AdminError | None:
     return admin_error(each.error_code, each.error_message, item) if each.error_code else None
-
-
-def _description(topic: Any, with_operations: bool) -> TopicDescription:
-    return TopicDescription(
-        topic.name or "",
-        topic.topic_id,
-        topic.is_internal,
-        tuple(_partition(each) for each in sorted(topic.partitions, key=lambda each: each.partition_index)),
-        authorized_operations(topic.topic_authorized_operations) if with_operations else None,
-    )
-
-
-def _partition(each: Any) -> TopicPartitionInfo:
-    return TopicPartitionInfo(
-        each.partition_index,
-        each.leader_id if each.leader_id >= 0 else None,
-        tuple(each.replica_nodes),
-        tuple(each.isr_nodes),
-        tuple(each.offline_replicas),
-        each.leader_epoch if each.leader_epoch >= 0 else None,
-        _optional(getattr(each, "eligible_leader_replicas", None)),
-        _optional(getattr(each, "last_known_elr", None)),
-    )
-
-
-def _optional(ids: list[int] | None) -> tuple[int, ...] | None:
-    return None if ids is None else tuple(ids)
-
-
-def _joined(begun: TopicDescription, page: TopicDescription) -> TopicDescription:
-    return TopicDescription(
-        begun.name,
-        begun.topic_id,
-        begun.is_internal,
-        begun.partitions + page.partitions,
-        begun.authorized_operations,
-    )
