@@ -45,7 +45,7 @@ def list_(
 ) -> int:
     """List rules: all, or those on some resources, or for somebody.
 
-    Examples:
+    For example:
 
         barnabas acls list
         barnabas acls list --topic orders
@@ -103,7 +103,7 @@ def add(
 
     A rule that is there already is no error.
 
-    Examples:
+    For example:
 
         barnabas acls add --allow-principal User:alice --operation Read --topic orders
         barnabas acls add --allow-principal User:bob --producer --topic ord --resource-pattern-type prefixed
@@ -181,7 +181,7 @@ def remove(
     tool: without --operation that is the rule with All. With --principal, or without anybody, all rules on the
     resources. A rule that denies may be what keeps somebody out: look with --dry-run first.
 
-    Examples:
+    For example:
 
         barnabas acls remove --allow-principal User:alice --operation Read --topic orders
         barnabas acls remove --principal User:alice --topic orders --dry-run

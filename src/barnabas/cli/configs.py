@@ -37,7 +37,7 @@ def list_(*, options: ClusterOptions | None = None) -> int:
 
     Needs Kafka 4.1 or later.
 
-    Examples:
+    For example:
 
         barnabas configs list
     """
@@ -67,7 +67,7 @@ def describe(
 ) -> int:
     """Show settings: those that somebody has set, or all. What is secret is never told.
 
-    Examples:
+    For example:
 
         barnabas configs describe --topic orders
         barnabas configs describe --topic orders --all --synonyms
@@ -115,7 +115,7 @@ def explain(
 
     Nodes answer by their own files, so they may differ about the same topic.
 
-    Examples:
+    For example:
 
         barnabas configs explain --topic orders --config retention.ms
         barnabas configs explain --broker 1 --config log.cleaner.backoff.ms --output json
@@ -149,7 +149,7 @@ def alter(
 
     --dry-run asks the cluster to check everything as it would for the change itself, policies included.
 
-    Examples:
+    For example:
 
         barnabas configs alter --topic orders --config retention.ms=86400000 --delete-config segment.ms
         barnabas configs alter --topic orders --add-config 'cleanup.policy=[compact,delete],segment.ms=600000'
@@ -223,7 +223,7 @@ def alter(
 def show(name: str, *more: str) -> int:
     """Say what settings mean, what they may be, and whether this release supports them. No cluster is asked.
 
-    Examples:
+    For example:
 
         barnabas configs show retention.ms num.partitions
 
@@ -256,7 +256,7 @@ def show(name: str, *more: str) -> int:
 def check(path: str, *, override: list[str] | None = None) -> int:
     """Check a server.properties as a node would, without starting one.
 
-    Examples:
+    For example:
 
         barnabas configs check server.properties --override num.partitions=3
 

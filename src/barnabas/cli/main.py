@@ -22,6 +22,10 @@ COMMANDS = {
     "topics": ("barnabas.cli.topics", "list, describe, create, alter and delete topics"),
     "configs": ("barnabas.cli.configs", "look at settings and change them; check a server.properties"),
     "acls": ("barnabas.cli.acls", "list, add and remove access rules"),
+    "cluster": ("barnabas.cli.cluster", "describe the nodes, and forget brokers that are gone"),
+    "features": ("barnabas.cli.features", "show, upgrade and downgrade the levels of features"),
+    "quorum": ("barnabas.cli.quorum", "describe the quorum of the controllers"),
+    "log-dirs": ("barnabas.cli.log_dirs", "show how much is in the log directories"),
     "access": ("barnabas.cli.access", "explain who may do what, and which rule says so"),
     "shell": ("barnabas.cli.shell", "look at the metadata in a snapshot or a log directory"),
 }

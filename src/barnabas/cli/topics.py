@@ -39,7 +39,7 @@ def list_(
 ) -> int:
     """List the topics that you may see.
 
-    Examples:
+    For example:
 
         barnabas topics list
         barnabas topics list 'pay.*' --exclude-internal --output json
@@ -85,7 +85,7 @@ def describe(
 
     With one of the options about partitions only partitions of that kind are shown, of all topics if none is named.
 
-    Examples:
+    For example:
 
         barnabas topics describe orders
         barnabas topics describe --under-replicated-partitions
@@ -147,7 +147,7 @@ def create(
 ) -> int:
     """Create topics.
 
-    Examples:
+    For example:
 
         barnabas topics create orders --partitions 6 --replication-factor 3
         barnabas topics create orders payments --config retention.ms=86400000 --config cleanup.policy=compact,delete
@@ -220,7 +220,7 @@ def add_partitions(
 
     Records with a key go to another partition afterwards than before.
 
-    Examples:
+    For example:
 
         barnabas topics add-partitions orders --partitions 12
         barnabas topics add-partitions orders --partitions 12 --dry-run
@@ -269,7 +269,7 @@ def delete(
 ) -> int:
     """Delete topics with all their records. Nothing brings them back.
 
-    Examples:
+    For example:
 
         barnabas topics delete orders --dry-run
         barnabas topics delete orders payments --if-exists

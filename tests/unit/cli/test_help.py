@@ -51,6 +51,6 @@ def test_every_example_can_be_typed(command: str) -> None:
 
 @pytest.mark.parametrize("command", [name for name in APPS if name not in ("access", "configs")])
 def test_every_verb_has_an_example(command: str) -> None:
-    without = [name for name, verb in verbs(APPS[command]) if "Examples:" not in (verb.help or "")]
-    doc = [name for name in without if "Examples:" not in (APPS[command][name].default_command.__doc__ or "")]
+    without = [name for name, verb in verbs(APPS[command]) if "For example:" not in (verb.help or "")]
+    doc = [name for name in without if "For example:" not in (APPS[command][name].default_command.__doc__ or "")]
     assert doc == []

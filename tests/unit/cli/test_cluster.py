@@ -1,0 +1,140 @@
+"""``barnabas cluster|quorum|features|log-dirs``: the cluster as a whole."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from barnabas.cli.cluster import main as cluster
+from barnabas.cli.features import main as features
+from barnabas.cli.log_dirs import main as log_dirs
+from barnabas.cli.quorum import main as quorum
+from barnabas.clients.admin import (
+    ClusterDescription,
+    FeatureMetadata,
+    FeatureUpdate,
+    LogDirDescription,
+    Node,
+    QuorumInfo,
+    QuorumNode,
+    RaftVoterEndpoint,
+    ReplicaInfo,
+    ReplicaState,
+    Results,
+    TopicPartition,
+    UpgradeType,
+    Uuid,
+    VersionRange,
+)
+from barnabas.clients.admin.errors import admin_error
+from barnabas.common.error_code import ErrorCode
+from tests.unit.cli.conftest import FakeAdmin
+
+NODES = (Node(1, "a", 9092), Node(2, "b", 9092, "r1"), Node(3, "c", 9092, None, True))
+
+
+@pytest.fixture
+def two_brokers(admin: FakeAdmin) -> FakeAdmin:
+    admin.describe_cluster.return_value = ClusterDescription("cid", NODES, NODES[0])
+    return admin
+
+
+def test_the_nodes_are_shown(two_brokers: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cluster(["describe", "--include-fenced-brokers"]) == 0
+    out = capsys.readouterr().out.splitlines()
+    assert out[0] == "cluster cid"
+    assert out[-1].split() == ["3", "c", "9092", "fenced"]
+    assert two_brokers.describe_cluster.call_args.kwargs == {"include_fenced_brokers": True}
+    assert cluster(["cluster-id"]) == 0
+    assert capsys.readouterr().out == "cid\n"
+
+
+def test_a_broker_is_unregistered_or_only_looked_at(two_brokers: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cluster(["unregister", "3", "--dry-run"]) == 0
+    assert capsys.readouterr().out == "broker 3  would be unregistered\n"
+    assert cluster(["unregister", "2", "--dry-run"]) == 0
+    assert "is alive" in capsys.readouterr().err
+    assert cluster(["unregister", "9", "--dry-run"]) == 1
+    assert "there are 1, 2, 3" in capsys.readouterr().err
+    two_brokers.unregister_broker.assert_not_called()
+    assert cluster(["unregister", "--broker-id", "3"]) == 0
+    two_brokers.unregister_broker.assert_awaited_once_with(3)
+
+
+def test_the_quorum_is_described(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+    voters = (ReplicaState(1, Uuid.from_int(7), 100, 5, 5), ReplicaState(2, Uuid.from_int(8), 90, 0, None))
+    nodes = (QuorumNode(1, (RaftVoterEndpoint("CONTROLLER", "a", 9093),)),)
+    admin.describe_quorum.return_value = QuorumInfo(1, 3, 99, voters, (), nodes)
+    assert quorum(["describe", "--status"]) == 0
+    assert "most a voter lags  10" in capsys.readouterr().out
+    assert quorum(["describe", "--replication", "--human-readable"]) == 0
+    first, second = capsys.readouterr().out.splitlines()[1:]
+    assert first.split()[:2] == ["1", "leader"]
+    assert second.split()[3:] == ["90", "10", "1970-01-01", "00:00:00.000+00:00", "unknown"]
+    assert quorum(["describe", "-o", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["voters"][1]["lag"] == 10
+
+
+def test_features_are_described(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+    one = VersionRange(1, 1)
+    admin.describe_features.return_value = FeatureMetadata({"a": one}, 5, {"a": VersionRange(0, 2), "b": one})
+    assert features(["describe"]) == 0
+    assert [line.split() for line in capsys.readouterr().out.splitlines()[1:]] == [
+        ["a", "0", "2", "1"],
+        ["b", "1", "1", "0"],
+    ]
+
+
+def test_features_go_up_and_down(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+    admin.update_features.return_value = Results({"a": None}, {})
+    assert features(["upgrade", "--feature", "a=2", "--dry-run"]) == 0
+    assert capsys.readouterr().out == "feature a  would be upgraded (to level 2)\n"
+    assert admin.update_features.call_args.args[0] == {"a": FeatureUpdate(2, UpgradeType.UPGRADE)}
+    assert features(["downgrade", "--feature", "a=1"]) == 0
+    assert admin.update_features.call_args.args[0] == {"a": FeatureUpdate(1, UpgradeType.SAFE_DOWNGRADE)}
+    assert features(["disable", "--feature", "a", "--unsafe"]) == 0
+    assert admin.update_features.call_args.args[0] == {"a": FeatureUpdate(0, UpgradeType.UNSAFE_DOWNGRADE)}
+
+
+def test_a_feature_that_is_not_there_is_answered_with_the_nearest(
+    admin: FakeAdmin, capsys: pytest.CaptureFixture[str]
+) -> None:
+    refused = admin_error(ErrorCode.INVALID_UPDATE_VERSION, "does not support this feature", "metdata.version")
+    admin.update_features.return_value = Results({}, {"metdata.version": refused})
+    supported = {"metadata.version": VersionRange(7, 30)}
+    admin.describe_features.return_value = FeatureMetadata({}, 1, supported)
+    assert features(["upgrade", "--feature", "metdata.version=30"]) == 1
+    assert "did you mean metadata.version?" in capsys.readouterr().err
+    assert features(["upgrade", "--feature", "x"]) == 2
+    assert features(["upgrade", "--feature", "x=1", "--feature", "x=2"]) == 2
+
+
+def test_log_directories_are_shown(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+    replicas = {
+        TopicPartition("orders", 0): ReplicaInfo(2048, 0, False),
+        TopicPartition("other", 1): ReplicaInfo(100, 7, True),
+    }
+    down = LogDirDescription({}, error=admin_error(ErrorCode.KAFKA_STORAGE_ERROR, None, "/bad"))
+    admin.describe_log_dirs.return_value = Results(
+        {1: {"/data": LogDirDescription(replicas, 4096, 1024), "/bad": down}}, {}
+    )
+    assert log_dirs(["describe"]) == 1
+    captured = capsys.readouterr()
+    assert captured.out.splitlines()[1].split() == ["1", "/data", "2", "2.1", "KiB", "1.0", "KiB", "4.0", "KiB"]
+    assert "broker 1 /bad: KAFKA_STORAGE_ERROR" in captured.err
+    admin.describe_log_dirs.return_value = Results({1: {"/data": LogDirDescription(replicas, 4096, 1024)}}, {})
+    assert log_dirs(["describe", "--partitions", "--bytes", "--broker-list", "1", "--topic-list", "other"]) == 0
+    assert capsys.readouterr().out.splitlines()[1].split() == [
+        "1",
+        "/data",
+        "other",
+        "1",
+        "100",
+        "7",
+        "on",
+        "its",
+        "way",
+    ]
+    assert admin.describe_log_dirs.call_args.args == ([1],)
+    assert log_dirs(["describe", "--broker-list", "x"]) == 2
