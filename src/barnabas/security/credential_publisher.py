@@ -61,7 +61,7 @@ class CredentialPublisher:
 
     @property
     def disguise_key(self) -> bytes:
-        """From what every node has: the secret of delegation tokens, else the cluster id, which is told after a login."""
+        """From what every node has: the secret of tokens, else the cluster id, which is told after a login."""
         import hmac
 
         if not self._cluster_id:
