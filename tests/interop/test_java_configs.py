@@ -2,20 +2,10 @@
 
 from __future__ import annotations
 
-import socket
-import ssl
-import time
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 
-from tests.interop.raw_client import RawClient
 from tests.interop.test_java_tools import tool
-from tests.peers.admin_requests import BROKER, SET, alter
 from tests.peers.barnabas_node import BarnabasNode
-from tests.peers.certificates import PASSWORD, Authority
-from tests.peers.node_process import free_ports
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(180)]
 
@@ -52,54 +42,3 @@ def test_configs_are_set_shown_and_deleted(
 def test_what_needs_a_restart_is_refused_with_its_name(barnabas_node: BarnabasNode) -> None:
     answer = configs(barnabas_node, "brokers", "1", "--alter", "--add-config", "num.partitions=3", check=False)
     assert "Cannot update these configs dynamically: [num.partitions]" in answer
-
-
-def eventually(is_so: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + 10
-    while not is_so():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.05)
-    return True
-
-
-def certificate(port: int) -> bytes:
-    context = ssl.create_default_context()
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    with socket.create_connection(("127.0.0.1", port)) as plain, context.wrap_socket(plain) as secured:
-        return secured.getpeercert(binary_form=True) or b""
-
-
-def test_a_listener_gets_another_certificate_while_it_runs(tmp_path: Path) -> None:
-    authority, prefix = Authority(), "listener.name.tls.ssl.keystore."
-    first, second = (authority.issue("node") for _ in range(2))
-    for number, identity in enumerate((first, second)):
-        identity.write_pkcs12(tmp_path / f"{number}.p12")
-    (tmp_path / "node").mkdir()
-    node, (port,) = BarnabasNode(tmp_path / "node"), free_ports(1)
-    node.change_settings(
-        {
-            "listeners": f"PLAINTEXT://127.0.0.1:{node.port},TLS://127.0.0.1:{port},"
-            f"CONTROLLER://127.0.0.1:{node.controller_port}",
-            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,TLS:SSL,CONTROLLER:PLAINTEXT",
-            f"{prefix}location": str(tmp_path / "0.p12"),
-            f"{prefix}password": PASSWORD,
-            f"{prefix}type": "PKCS12",
-        }
-    )
-    node.start()
-    client = RawClient(node.port)
-    assert certificate(port) == first.der
-    change = (f"{prefix}location", SET, str(tmp_path / "1.p12"))
-    (refused,) = client.call(alter((BROKER, "1", (f"{prefix}location", SET, "missing.p12")))).responses
-    assert refused.error_code == 42
-    assert "missing.p12" in refused.error_message
-    (done,) = client.call(alter((BROKER, "1", change))).responses
-    assert done.error_code == 0, done.error_message
-    assert eventually(lambda: certificate(port) == second.der)
-    client.close()
-    node.stop()
-    node.start()
-    assert eventually(lambda: certificate(port) == second.der)
-    assert node.stop() == 0
-    assert "Traceback" not in node.printed()

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from barnabas.broker.forwarding import forward_to_controller
 from barnabas.broker.log_levels import alter_log_levels
 from barnabas.common.acl import AclOperation
+from barnabas.common.broker_config import BROKER_CONFIG_DEF, broker_config_key
 from barnabas.common.errors import ApiError, ApiException, ErrorCode
 from barnabas.common.resource import ResourceType
 from barnabas.metadata.config_operations import ConfigOperation, OpType, changes_of, check_operations
@@ -109,6 +110,8 @@ async def _is_done_here(broker: Broker, change: ConfigChange, access: Access, *,
         _alter_loggers(broker, change, access, validate_only=validate_only)
         return True
     await _check_broker(broker, change)
+    if not validate_only:
+        _warn_about_unknown(change, access)
     return False
 
 
@@ -136,6 +139,20 @@ async def _check_broker(broker: Broker, change: ConfigChange) -> None:
     merged = changed if replaces else {**current, **changed}
     after = {name: value for name, value in merged.items() if value is not None}
     await settings.check(change.resource, changed, after)
+
+
+def _warn_about_unknown(change: ConfigChange, access: Access) -> None:
+    """They are taken, as with Kafka, for a plug-in may know them; most often they are a typo."""
+    for operation in change.operations:
+        if operation.op == OpType.DELETE or broker_config_key(operation.name) is not None:
+            continue
+        log.warning(
+            "%s sets %s for %s: there is no such setting of a broker%s",
+            access.context.principal,
+            operation.name,
+            f"broker {change.resource.name}" if change.resource.name else "all brokers",
+            BROKER_CONFIG_DEF.hint(operation.name),
+        )
 
 
 def own_broker_problem(broker: Broker, resource: ConfigResource) -> ApiException | None:

@@ -14,7 +14,7 @@ import random
 import signal
 import sys
 from functools import partial
-from time import perf_counter
+from time import monotonic, perf_counter
 from typing import TYPE_CHECKING, Any
 
 from barnabas.broker.apis import SERVED_BY_BROKER
@@ -38,6 +38,7 @@ from barnabas.metadata.features import SUPPORTED_FEATURES
 from barnabas.metadata.image.record_writer import ApiMessageAndVersion
 from barnabas.metadata.loader import MetadataLoader
 from barnabas.network.api_handler import HandlerTable
+from barnabas.network.connection_quotas import ConnectionQuotas
 from barnabas.network.listener import ConnectionLimits, Listener
 from barnabas.network.request_dispatcher import RequestDispatcher
 from barnabas.raft.raft_config import RaftConfig
@@ -47,6 +48,7 @@ from barnabas.raft.voter_set import VoterNode, VoterSet
 from barnabas.security.credential_publisher import CredentialPublisher
 from barnabas.security.delegation_tokens import token_hmacs_of
 from barnabas.server.config_encryption import EncryptedConfigsCheck, config_cipher, offered_features
+from barnabas.server.connection_settings import ConnectionEffect, IpRatePublisher, connection_caps
 from barnabas.server.controller_handlers import (
     SERVED_ON_CONTROLLER_LISTENERS,
     SERVED_TO_OWN_BROKER,
@@ -76,6 +78,8 @@ from barnabas.storage.file_pool import FilePool
 from barnabas.storage.log_manager import LogManager
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from barnabas.network.api_stats import ApiStats
     from barnabas.protocol.api_keys import ApiKey
     from barnabas.server.access_audit import AccessAuditService
@@ -255,7 +259,25 @@ class Node:
             on_change=self._follow_quotas,
         )
         self.loader.install(self.client_quotas)
+        self.broker_connections = self._connection_quotas(config.broker_listeners, config.inter_broker_listener_name)
+        self.controller_connections = self._connection_quotas(config.controller_listeners)
+        self.loader.install(IpRatePublisher((self.broker_connections, self.controller_connections)))
         self.metrics = MetricsEndpoint(self)
+
+    def _connection_quotas(self, endpoints: Sequence[Endpoint], protected: str | None = None) -> ConnectionQuotas:
+        config, names = self.config, [endpoint.listener for endpoint in endpoints]
+        try:
+            caps = connection_caps(config, names, protected=protected)
+        except ValueError as error:
+            raise NodeStartError(str(error)) from error
+        quotas = ConnectionQuotas(
+            caps,
+            now_s=monotonic,
+            window_count=config.quota_window_num,
+            window_s=config.quota_window_size_seconds,
+        )
+        self.dynamic_settings.add_effect(ConnectionEffect(quotas, names, protected))
+        return quotas
 
     def _follow_quotas(self, is_any_set: bool) -> None:
         """Where no quota is set, no request pays for counting."""
@@ -400,6 +422,7 @@ class Node:
         self.groups.start()
         self.maintenance.start()
         self.snapshots.start()
+        await self.dynamic_settings.applied()
         await self.authorization.ready.wait()
         self.authorization.warn_about_own_broker(self.own_principal)
         await self._open_listeners(early=False)
@@ -432,7 +455,7 @@ class Node:
                 stats=self.broker_stats,
                 security_protocol=endpoint.security_protocol,
             )
-            await self._open(endpoint, dispatcher, limits)
+            await self._open(endpoint, dispatcher, limits, self.broker_connections)
         for endpoint in config.controller_listeners:
             if all(endpoint.listener != name for name in self.listeners) and endpoint.port >= 0:
                 dispatcher = RequestDispatcher(
@@ -443,11 +466,17 @@ class Node:
                     is_privileged=True,
                     security_protocol=endpoint.security_protocol,
                 )
-                await self._open(endpoint, dispatcher, limits)
+                await self._open(endpoint, dispatcher, limits, self.controller_connections)
 
-    async def _open(self, endpoint: Endpoint, dispatcher: RequestDispatcher, limits: ConnectionLimits) -> None:
+    async def _open(
+        self,
+        endpoint: Endpoint,
+        dispatcher: RequestDispatcher,
+        limits: ConnectionLimits,
+        quotas: ConnectionQuotas,
+    ) -> None:
         security = listener_security(self.config, endpoint, credentials=self.credentials, clock=self.clock)
-        listener = Listener(endpoint.listener, dispatcher, limits, security)
+        listener = Listener(endpoint.listener, dispatcher, limits, security, quotas)
         try:
             await listener.bind(endpoint.host, endpoint.port, self.config.socket_listen_backlog_size)
         except OSError as error:

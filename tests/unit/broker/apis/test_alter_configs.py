@@ -167,6 +167,16 @@ def test_settings_of_brokers_are_checked_as_they_would_be(world: World) -> None:
     assert world.metadata.image.configs.of_broker(1) == {"e.f": "3"}
 
 
+def test_a_likely_typo_is_in_the_log(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    world.ask(alter((BROKER, "", ("log.cleaner.backof.ms", SET, "hunter2"))))
+    world.ask(alter((BROKER, "", ("log.cleaner.backof.ms", DELETE, None))))
+    (record,) = caplog.records
+    assert record.getMessage() == (
+        "User:ANONYMOUS sets log.cleaner.backof.ms for all brokers: there is no such setting of a broker"
+        " (did you mean log.cleaner.backoff.ms?)"
+    )
+
+
 @pytest.mark.parametrize("name", ["2", "x", "-1"])
 def test_a_broker_changes_its_own_settings_only(world: World, name: str) -> None:
     assert world.outcomes(alter((BROKER, name, ("a.b", SET, "1")))) == [(name, 42)]
