@@ -330,6 +330,12 @@ class Connection(asyncio.BufferedProtocol):
             self._reading_paused = True
             self._transport.pause_reading()
 
+    def wake(self) -> None:
+        """Rest no longer."""
+        if self._resting is not None:
+            self._resting.cancel()
+            self._rested()
+
     def _rested(self) -> None:
         self._resting = None
         self._busy = False

@@ -1,7 +1,7 @@
 """A listening socket and the connections that it accepted.
 
-Limits are Kafka's: ``max.connections``, ``max.connections.per.ip``, ``connections.max.idle.ms``,
-``socket.request.max.bytes``. Idle connections are found by a sweep, not by a timer each.
+Limits are Kafka's: ``connections.max.idle.ms``, ``socket.request.max.bytes``, and those of ``connection_quotas``. Idle
+connections are found by a sweep, not by a timer each.
 
 At most a few connections are accepted in one go, whatever the length of the system's queue: all of them take a
 descriptor before the first one that is too many can be refused.
@@ -22,6 +22,7 @@ from barnabas.network.refusal_log import RefusalLog
 if TYPE_CHECKING:
     from barnabas.network.authentication import ConnectionSecurity
     from barnabas.network.connection import RequestProcessor
+    from barnabas.network.connection_quotas import ConnectionQuotas
     from barnabas.security.tls_settings import TlsSettings
 
 __all__ = ["ConnectionLimits", "Listener"]
@@ -35,7 +36,7 @@ _TLS_CHECK_S = 3.0
 class ConnectionLimits:
     """Limits of one listener, or of several together: ``open_count`` is the number of connections of all of them."""
 
-    __slots__ = ("handshake_ms_max", "idle_ms_max", "open_count", "per_ip_max", "request_bytes_max", "total_max")
+    __slots__ = ("handshake_ms_max", "idle_ms_max", "open_count", "request_bytes_max", "total_max")
 
     def __init__(
         self,
@@ -43,13 +44,11 @@ class ConnectionLimits:
         request_bytes_max: int = 104857600,
         idle_ms_max: int = 600000,
         total_max: int = _UNLIMITED,
-        per_ip_max: int = _UNLIMITED,
         handshake_ms_max: int = 30000,
     ) -> None:
         self.request_bytes_max = request_bytes_max
         self.idle_ms_max = idle_ms_max
         self.total_max = total_max
-        self.per_ip_max = per_ip_max
         self.handshake_ms_max = handshake_ms_max
         self.open_count = 0
 
@@ -63,7 +62,9 @@ class Listener:
         processor: RequestProcessor,
         limits: ConnectionLimits,
         security: ConnectionSecurity | None = None,
+        quotas: ConnectionQuotas | None = None,
     ) -> None:
+        """``quotas`` may be shared with other listeners; ``limits`` keep descriptors for other things."""
         self.name = name
         self.security = security
         self.processor = processor
@@ -76,7 +77,7 @@ class Listener:
         self.connections: set[Connection] = set()
         self.connections_created = 0
         self._limits = limits
-        self._per_ip: dict[str, int] = {}
+        self._quotas = quotas
         self._server: asyncio.Server | None = None
         self._sweep: asyncio.TimerHandle | None = None
         self._tls_check: asyncio.TimerHandle | None = None
@@ -135,16 +136,14 @@ class Listener:
     # --- ConnectionOwner
 
     def opened(self, connection: Connection) -> bool:
-        host = connection.peer_host
-        count = self._per_ip.get(host, 0)
         self.connections.add(connection)
         self._limits.open_count += 1
-        self._per_ip[host] = count + 1
         if self._limits.open_count > self._limits.total_max:
             self._refuse(connection, f"{self._limits.total_max} connections are open, no more are possible")
             return False
-        if count >= self._limits.per_ip_max:
-            self._refuse(connection, f"it has max.connections.per.ip={self._limits.per_ip_max} connections")
+        refusal = None if self._quotas is None else self._quotas.opened(self.name, connection)
+        if refusal is not None:
+            self._refuse(connection, refusal)
             return False
         if self.security is not None and self.security.protocol == "PLAINTEXT":
             return self._is_let_in(connection)
@@ -153,12 +152,8 @@ class Listener:
     def closed(self, connection: Connection) -> None:
         self.connections.discard(connection)
         self._limits.open_count -= 1
-        host = connection.peer_host
-        left = self._per_ip.get(host, 1) - 1
-        if left:
-            self._per_ip[host] = left
-        else:
-            self._per_ip.pop(host, None)
+        if self._quotas is not None:
+            self._quotas.closed(self.name, connection)
 
     # --- who is calling
 

@@ -94,6 +94,10 @@ _WORKING = (
     "log.dirs",
     "log.flush.offset.checkpoint.interval.ms",
     "log.retention.check.interval.ms",
+    "max.connection.creation.rate",
+    "max.connections",
+    "max.connections.per.ip",
+    "max.connections.per.ip.overrides",
     "max.incremental.fetch.session.cache.slots",
     "max.request.partition.size.limit",
     "metadata.log.dir",
@@ -273,7 +277,7 @@ _NOT_ALLOWED: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         ("org.apache.kafka.common.security.oauthbearer.BrokerJwtValidator",),
     ),
     ("Quotas are worked out as Kafka's own callback does; another one can't be loaded.", "client.quota.*", ()),
-    ("Connection limits are not there yet.", "max.connection* queued.max.request.bytes", ()),
+    ("There is no queue of requests whose size it could limit.", "queued.max.request.bytes", ()),
     ("Config providers are not there yet: write the value itself.", "config.providers", ()),
     (
         "Metrics are read from the Prometheus endpoint (barnabas.metrics.listener): there are no reporter plug-ins.",
@@ -310,7 +314,9 @@ _JAAS = Support(
 )
 
 # What may be set for one listener, as listener.name.<listener>.<setting>.
-_PER_LISTENER = "sasl.* ssl.* connections.max.reauth.ms principal.builder.class"
+_PER_LISTENER = (
+    "sasl.* ssl.* connections.max.reauth.ms principal.builder.class max.connections max.connection.creation.rate"
+)
 
 # What Kafka 4 no longer has, with what to do about it.
 REMOVED_SETTINGS: tuple[tuple[str, str], ...] = (
@@ -384,10 +390,16 @@ _FOLLOWED = frozenset(
         "log.cleaner.dedupe.buffer.size",
         "log.cleaner.io.buffer.load.factor",
         "log.cleaner.io.max.bytes.per.second",
+        "max.connection.creation.rate",
+        "max.connections",
+        "max.connections.per.ip",
+        "max.connections.per.ip.overrides",
         "producer.id.expiration.ms",
     )
 )
-_FOLLOWED_PER_LISTENER = frozenset((*TLS_SETTINGS, "sasl.jaas.config"))
+_FOLLOWED_PER_LISTENER = frozenset(
+    (*TLS_SETTINGS, "max.connection.creation.rate", "max.connections", "sasl.jaas.config")
+)
 _NOT_REPLICATED = "A cluster is one node in this release: nothing is replicated."
 
 
