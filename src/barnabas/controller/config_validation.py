@@ -44,7 +44,7 @@ def validate_configs(
     if resource.type == ConfigResourceType.TOPIC:
         _validate_topic(resource, configs, existing, config, resolver)
     elif resource.type == ConfigResourceType.BROKER:
-        _validate_broker(resource, configs)
+        _validate_broker(resource, configs, existing)
     elif resource.type == ConfigResourceType.CLIENT_METRICS:
         _validate_client_metrics(resource, configs)
     elif resource.type == ConfigResourceType.GROUP:
@@ -74,8 +74,11 @@ def _validate_topic(
         raise ApiException(ErrorCode.INVALID_CONFIG, str(error)) from error
 
 
-def _validate_broker(resource: ConfigResource, configs: Mapping[str, str]) -> None:
-    """Types and ranges too: who calls the controller directly has not been checked by a broker."""
+def _validate_broker(resource: ConfigResource, configs: Mapping[str, str], existing: Mapping[str, str]) -> None:
+    """Types and ranges too: who calls the controller directly has not been checked by a broker.
+
+    What stands there already may be bad (Kafka takes it), and does not hinder a change of something else.
+    """
     if resource.name:
         try:
             broker_id = int(resource.name)
@@ -87,7 +90,7 @@ def _validate_broker(resource: ConfigResource, configs: Mapping[str, str]) -> No
     for name, value in configs.items():
         key = broker_config_key(name)
         try:
-            if key is not None:
+            if key is not None and existing.get(name) != value:
                 key.parse(value)
         except ConfigException as error:
             problems.append(str(error))

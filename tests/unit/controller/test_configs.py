@@ -8,6 +8,8 @@ import pytest
 
 from barnabas.common.errors import ErrorCode
 from barnabas.controller.apis import alter_configs, incremental_alter_configs, update_features
+from barnabas.controller.config_encryption import config_record
+from barnabas.controller.controller_result import ControllerResult
 from barnabas.controller.policies import PolicyViolation
 from barnabas.metadata.image.configs import ConfigResource
 from barnabas.protocol.messages.alter_configs import AlterConfigsResponse
@@ -194,3 +196,12 @@ def test_every_bad_setting_of_a_resource_is_named(harness: ControllerHarness) ->
     ):
         assert message is not None
         assert all(name in message for name in names), message
+
+
+def test_a_bad_setting_that_kafka_took_does_not_hinder_others(harness: ControllerHarness) -> None:
+    record = config_record(ConfigResource.broker(1), "num.io.threads", "many")
+    harness.controller.submit(lambda: ControllerResult([record], None), lambda error: None)
+    (kept,) = change(harness, (BROKER, "1", ("log.cleaner.threads", SET, "2"))).responses
+    (mended,) = change(harness, (BROKER, "1", ("num.io.threads", DELETE, None))).responses
+    assert (kept.error_code, mended.error_code) == (0, 0)
+    assert harness.controller.committed_image.configs.of_broker(1) == {"log.cleaner.threads": "2"}
