@@ -56,7 +56,7 @@ from barnabas.clients.admin import (
 )
 from barnabas.clients.errors import AuthenticationFailed
 from barnabas.common.error_code import ErrorCode
-from tests.peers import PROJECT, KafkaNode
+from tests.peers import PROJECT
 from tests.peers.secure import USERS, SecureNode, jaas_client, running_secure_barnabas, running_secure_kafka
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(180), pytest.mark.usefixtures("kafka_peer")]
@@ -345,10 +345,10 @@ def test_groups_and_their_offsets(peer: SecureNode, admin: SyncAdminClient) -> N
     assert (offsets[zero].offset, offsets[one].offset) == (5, 0)
     assert admin.delete_records({zero: 2, one: -1}).raise_for_errors() == {zero: 2, one: 5}
     assert admin.list_offsets({zero: OffsetSpec.earliest()})[zero].offset == 2
-    elected = admin.elect_leaders(ElectionType.PREFERRED, [zero, TopicPartition("adm-none", 0)])
+    elected = admin.elect_leaders(ElectionType.PREFERRED, [zero, TopicPartition("adm-none", 0)], wait=True)
     assert elected.values == {zero: False}
     assert isinstance(elected.errors[TopicPartition("adm-none", 0)], UnknownTopicOrPartition)
-    moved = admin.alter_partition_reassignments({zero: [1], one: None})
+    moved = admin.alter_partition_reassignments({zero: [1], one: None}, wait=True)
     assert moved.errors[one].code == ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
     assert admin.list_partition_reassignments() == {}
 
@@ -385,8 +385,6 @@ def test_log_directories(admin: SyncAdminClient) -> None:
 
 
 def test_the_tutorial_prints_what_it_says(peer: SecureNode) -> None:
-    if isinstance(peer.process, KafkaNode):
-        pytest.skip("it was written with our node")
     text = (PROJECT / "docs/tutorials/admin-client.md").read_text()
     blocks = re.findall(r"```python\n(.*?)```.*?```text\n(.*?)```", text, re.DOTALL)
     assert len(blocks) == 4

@@ -40,15 +40,10 @@ from barnabas.clients.admin.group_member import MemberDescription
 from barnabas.clients.admin.group_offsets import OffsetAndMetadata
 from barnabas.clients.admin.groups import GroupDescription, GroupListing, GroupListings, MemberToRemove
 from barnabas.clients.admin.log_dirs import LogDirDescription, ReplicaInfo, TopicPartitionReplica
-from barnabas.clients.admin.partitions import (
-    ElectionType,
-    IsolationLevel,
-    ListedOffset,
-    OffsetSpec,
-    PartitionReassignment,
-)
+from barnabas.clients.admin.partitions import IsolationLevel, ListedOffset, OffsetSpec
 from barnabas.clients.admin.quorum import QuorumInfo, QuorumNode, RaftVoterEndpoint, ReplicaState
 from barnabas.clients.admin.quotas import ClientQuotaEntity, ClientQuotaFilter, QuotaMatch
+from barnabas.clients.admin.replicas import ElectionType, PartitionReassignment
 from barnabas.clients.admin.results import Results
 from barnabas.clients.admin.sync_client import SyncAdminClient
 from barnabas.clients.admin.tokens import DelegationToken

@@ -14,6 +14,7 @@ from barnabas.clients.admin.group_offsets import GroupOffsetOperations
 from barnabas.clients.admin.log_dirs import LogDirOperations
 from barnabas.clients.admin.quorum import QuorumOperations
 from barnabas.clients.admin.quotas import QuotaOperations
+from barnabas.clients.admin.replicas import ReplicaOperations
 from barnabas.clients.admin.routing import Network, Router
 from barnabas.clients.admin.tokens import TokenOperations
 from barnabas.clients.admin.topics import TopicOperations
@@ -30,6 +31,7 @@ __all__ = ["AdminClient"]
 class AdminClient(
     TopicOperations,
     TransactionOperations,
+    ReplicaOperations,
     ConfigOperations,
     AclOperations,
     GroupOffsetOperations,

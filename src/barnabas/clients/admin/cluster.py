@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from barnabas.clients.admin.operations import Operations, refuse_unless
+from barnabas.clients.admin.routing import Target
 from barnabas.clients.admin.words import authorized_operations
 from barnabas.clients.errors import UnsupportedVersion
 from barnabas.common.acl import AclOperation
@@ -84,12 +85,28 @@ class ClusterOperations(Operations):
             )
         return _description(response, include_authorized_operations)
 
-    async def unregister_broker(self, broker_id: int, *, timeout_s: float | None = None) -> None:
-        """Forget a broker that will not come back. Raises AdminError."""
+    async def unregister_broker(self, broker_id: int, *, wait: bool = False, timeout_s: float | None = None) -> None:
+        """Forget a broker that will not come back. Raises AdminError.
+
+        With ``wait`` (from Kafka 4.0 on) no live broker names it any more, not even as fenced.
+        """
         refuse_unless(broker_id >= 0, f"there is no broker {broker_id}")
-        await self._call(
-            UnregisterBrokerRequest(broker_id=broker_id), self._deadline(timeout_s), api=ApiKey.UNREGISTER_BROKER
-        )
+        deadline = self._deadline(timeout_s)
+        await self._call(UnregisterBrokerRequest(broker_id=broker_id), deadline, api=ApiKey.UNREGISTER_BROKER)
+        if not wait:
+            return
+
+        async def shows(target: Target) -> bool:
+            response = await self._call(
+                DescribeClusterRequest(include_fenced_brokers=True),
+                deadline,
+                api=ApiKey.DESCRIBE_CLUSTER,
+                target=target,
+                at_least=2,
+            )
+            return all(each.broker_id != broker_id for each in response.brokers)
+
+        await self._until_each_broker(shows, deadline, "forgetting the broker")
 
 
 def _description(response: Any, with_operations: bool) -> ClusterDescription:

@@ -1,4 +1,4 @@
-"""Partitions: their offsets, records to be deleted, leaders to be elected, replicas to be moved."""
+"""Partitions: their offsets, and records to be deleted."""
 
 from __future__ import annotations
 
@@ -12,35 +12,20 @@ from barnabas.clients.admin.operations import Operations, Request, refuse_unless
 from barnabas.clients.admin.results import Results
 from barnabas.clients.admin.retry import LEADER_MOVED, RETRIED, Deadline
 from barnabas.clients.admin.routing import Target
-from barnabas.common.error_code import ErrorCode
 from barnabas.common.topic_partition import TopicPartition
 from barnabas.protocol.api_keys import ApiKey
-from barnabas.protocol.messages import alter_partition_reassignments as reassigning
 from barnabas.protocol.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
-from barnabas.protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
 from barnabas.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from barnabas.protocol.messages.list_partition_reassignments import (
-    ListPartitionReassignmentsRequest,
-    ListPartitionReassignmentsTopics,
-)
 
 __all__ = [
-    "ElectionType",
     "IsolationLevel",
     "ListedOffset",
     "OffsetSpec",
     "PartitionOperations",
-    "PartitionReassignment",
     "by_topic",
 ]
 
-_REASSIGNED_PER_REQUEST = 1000
 V = TypeVar("V")
-
-
-class ElectionType(IntEnum):
-    PREFERRED = 0
-    UNCLEAN = 1
 
 
 class IsolationLevel(IntEnum):
@@ -92,15 +77,6 @@ class ListedOffset:
     offset: int
     timestamp: int
     leader_epoch: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class PartitionReassignment:
-    """A move that is under way."""
-
-    replicas: tuple[int, ...]
-    adding_replicas: tuple[int, ...]
-    removing_replicas: tuple[int, ...]
 
 
 class PartitionOperations(Operations):
@@ -179,102 +155,6 @@ class PartitionOperations(Operations):
             api=ApiKey.DELETE_RECORDS,
         )
 
-    async def elect_leaders(
-        self,
-        election_type: ElectionType,
-        partitions: Iterable[TopicPartition] | None = None,
-        *,
-        timeout_s: float | None = None,
-    ) -> Results[TopicPartition, bool]:
-        """Elect leaders; without partitions, of all that could have a better one.
-
-        The value is False where the wanted leader was in office already.
-        """
-        wanted = None if partitions is None else list(dict.fromkeys(partitions))
-        deadline = self._deadline(timeout_s)
-        values: dict[TopicPartition, bool] = {}
-        errors: dict[TopicPartition, AdminError] = {}
-        response = await self._call(
-            lambda version: ElectLeadersRequest(
-                election_type=election_type,
-                topic_partitions=None
-                if wanted is None
-                else [
-                    TopicPartitions(topic=topic, partitions=[each.partition for each in group])
-                    for topic, group in by_topic(wanted)
-                ],
-                timeout_ms=self._timeout_ms(deadline),
-            ),
-            deadline,
-            api=ApiKey.ELECT_LEADERS,
-            at_least=1 if election_type == ElectionType.UNCLEAN else 0,
-        )
-        for topic in response.replica_election_results:
-            for each in topic.partition_result:
-                partition = TopicPartition(topic.topic, each.partition_id)
-                if each.error_code in (ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED):
-                    values[partition] = not each.error_code
-                else:
-                    errors[partition] = admin_error(each.error_code, each.error_message, partition)
-        return Results(values, errors)
-
-    async def alter_partition_reassignments(
-        self,
-        reassignments: Mapping[TopicPartition, Sequence[int] | None],
-        *,
-        allow_replication_factor_change: bool = True,
-        timeout_s: float | None = None,
-    ) -> Results[TopicPartition, None]:
-        """Move partitions to brokers, the preferred leader first; None cancels a move that is under way."""
-        for partition, replicas in reassignments.items():
-            refuse_unless(replicas is None or replicas, f"{partition}: a partition needs a broker")
-        deadline = self._deadline(timeout_s)
-
-        async def alter(part: Sequence[TopicPartition]) -> Results[TopicPartition, None]:
-            return await self._items(
-                part,
-                lambda left: reassigning.AlterPartitionReassignmentsRequest(
-                    timeout_ms=self._timeout_ms(deadline),
-                    allow_replication_factor_change=allow_replication_factor_change,
-                    topics=[_reassignment(topic, group, reassignments) for topic, group in by_topic(left)],
-                ),
-                lambda response: (
-                    (TopicPartition(topic.name, each.partition_index), _done(topic.name, each))
-                    for topic in response.responses
-                    for each in topic.partitions
-                ),
-                deadline,
-                api=ApiKey.ALTER_PARTITION_REASSIGNMENTS,
-            )
-
-        return await self._in_chunks(list(reassignments), _REASSIGNED_PER_REQUEST, alter)
-
-    async def list_partition_reassignments(
-        self, partitions: Iterable[TopicPartition] | None = None, *, timeout_s: float | None = None
-    ) -> dict[TopicPartition, PartitionReassignment]:
-        """The moves that are under way; without partitions, all."""
-        deadline = self._deadline(timeout_s)
-        topics = (
-            None
-            if partitions is None
-            else [
-                ListPartitionReassignmentsTopics(name=topic, partition_indexes=[each.partition for each in group])
-                for topic, group in by_topic(dict.fromkeys(partitions))
-            ]
-        )
-        response = await self._call(
-            ListPartitionReassignmentsRequest(timeout_ms=self._timeout_ms(deadline), topics=topics),
-            deadline,
-            api=ApiKey.LIST_PARTITION_REASSIGNMENTS,
-        )
-        return {
-            TopicPartition(topic.name, each.partition_index): PartitionReassignment(
-                tuple(each.replicas), tuple(each.adding_replicas), tuple(each.removing_replicas)
-            )
-            for topic in response.topics
-            for each in topic.partitions
-        }
-
     async def _at_leaders(
         self,
         partitions: Iterable[TopicPartition],
@@ -320,24 +200,3 @@ def _low_watermark(topic: str, each: Any) -> int | AdminError:
     if each.error_code:
         return admin_error(each.error_code, None, TopicPartition(topic, each.partition_index))
     return int(each.low_watermark)
-
-
-def _reassignment(
-    topic: str, partitions: Sequence[TopicPartition], wanted: Mapping[TopicPartition, Sequence[int] | None]
-) -> reassigning.ReassignableTopic:
-    return reassigning.ReassignableTopic(
-        name=topic,
-        partitions=[
-            reassigning.ReassignablePartition(
-                partition_index=each.partition,
-                replicas=None if (brokers := wanted[each]) is None else list(brokers),
-            )
-            for each in partitions
-        ],
-    )
-
-
-def _done(topic: str, each: Any) -> AdminError | None:
-    if not each.error_code:
-        return None
-    return admin_error(each.error_code, each.error_message, TopicPartition(topic, each.partition_index))

@@ -38,6 +38,11 @@ from barnabas.clients.node_connection import SupportedVersions
 from barnabas.common.error_code import ErrorCode
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.errors import DecodeError
+from barnabas.protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartitionResponse,
+    ReassignableTopicResponse,
+)
 from barnabas.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsResponse,
     AlterUserScramCredentialsResult,
@@ -64,7 +69,7 @@ from barnabas.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsResponse,
 )
 from barnabas.protocol.messages.leave_group import LeaveGroupResponse, MemberResponse
-from barnabas.protocol.messages.metadata import MetadataResponse, MetadataResponseTopic
+from barnabas.protocol.messages.metadata import MetadataResponse, MetadataResponsePartition, MetadataResponseTopic
 from barnabas.protocol.messages.update_features import UpdateFeaturesResponse
 from barnabas.protocol.records import consumer_protocol_assignment as assigned
 from tests.unit.clients.admin.scripted import ScriptedCluster, admin_of
@@ -507,5 +512,34 @@ def test_the_error_of_a_feature_update_is_the_error_of_each() -> None:
             "a: INVALID_UPDATE_VERSION: too new",
             "b: INVALID_UPDATE_VERSION: too new",
         }
+
+    run(test)
+
+
+# --- leaders and replicas
+
+
+def test_a_move_is_waited_for_until_nobody_is_added_or_removed() -> None:
+    async def test() -> None:
+        cluster = ScriptedCluster(2)
+
+        def replicas(*brokers: int) -> Callable[[Any], MetadataResponse]:
+            def answer(request: Any) -> MetadataResponse:
+                made: MetadataResponse = cluster.default(cluster[1], request)
+                partition = MetadataResponsePartition(partition_index=0, leader_id=1, replica_nodes=list(brokers))
+                made.topics = [MetadataResponseTopic(name=each.name, partitions=[partition]) for each in request.topics]
+                return made
+
+            return answer
+
+        moving = ReassignableTopicResponse(name="t", partitions=[ReassignablePartitionResponse(error_message=None)])
+        cluster.everywhere(
+            ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+            AlterPartitionReassignmentsResponse(responses=[moving], error_message=None),
+        )
+        cluster[1].script[ApiKey.METADATA] = replicas(2)
+        cluster[2].script[ApiKey.METADATA] = [replicas(2, 1), replicas(2, 1), replicas(2)]
+        assert (await admin_of(cluster).alter_partition_reassignments({TopicPartition("t", 0): [2]}, wait=True)).ok
+        assert len(cluster[2].requests(ApiKey.METADATA)) == 3
 
     run(test)
