@@ -218,7 +218,11 @@ class Router:
         connection = await self._network.connect()
         self._connections[connection.address] = connection
         if not learning:
-            await self.refresh()
+            try:
+                await self.refresh()
+            except UnsupportedVersion:
+                del self._connections[connection.address]  # Who is of the wrong kind is of no use for anything else.
+                raise
         return connection
 
     async def _connect(self, address: Address) -> Connection:

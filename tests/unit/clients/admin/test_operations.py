@@ -363,3 +363,28 @@ def test_bad_topics_are_refused_before_anything_is_sent(topic: NewTopic, problem
         assert not cluster[1].asked
 
     run(test)
+
+
+def test_a_controller_among_the_bootstrap_servers_is_told_apart() -> None:
+    async def test() -> None:
+        cluster = ScriptedCluster()
+        del cluster[1].versions[ApiKey.METADATA]
+        with pytest.raises(UnsupportedVersion, match=r"is a controller and no broker: set bootstrap\.controllers"):
+            await admin_of(cluster).describe_cluster()
+
+    run(test)
+
+
+def test_with_controllers_their_addresses_are_learnt_and_the_active_one_is_found() -> None:
+    async def test() -> None:
+        cluster = ScriptedCluster(2)
+        cluster.controller_id = 2
+        for node in cluster.nodes.values():
+            del node.versions[ApiKey.METADATA]
+        cluster[1].script[ApiKey.CREATE_TOPICS] = created(a=ErrorCode.NOT_CONTROLLER)
+        cluster[2].script[ApiKey.CREATE_TOPICS] = created()
+        admin = admin_of(cluster, {"bootstrap.servers": "", "bootstrap.controllers": "bootstrap:9093"})
+        assert (await admin.create_topics([NewTopic("a")])).ok
+        assert cluster[1].requests(ApiKey.DESCRIBE_CLUSTER)[0].endpoint_type == 2
+
+    run(test)
