@@ -5,6 +5,7 @@ A test compares the pages with what would be written, so that they can't say wha
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Callable, Mapping
@@ -13,6 +14,7 @@ from pathlib import Path
 
 from cyclopts import App
 
+from barnabas.access.file_format import json_schema
 from barnabas.broker.apis import SERVED_BY_BROKER
 from barnabas.cli.exit_status import TABLE
 from barnabas.cli.main import COMMANDS
@@ -147,6 +149,7 @@ def main() -> None:
     REFERENCE.mkdir(parents=True, exist_ok=True)
     for name, page in PAGES.items():
         (REFERENCE / name).write_text(NOTICE + page())
+    (REFERENCE / "desired-state.schema.json").write_text(json.dumps(json_schema(), indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -7,9 +7,25 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from barnabas.common.acl import AclBinding
+from barnabas.common.broker_config import broker_config_key
 from barnabas.common.scram_mechanism import ScramMechanism
 
-__all__ = ["BROKER", "GROUP", "ClusterState", "ConfigTarget", "Credential", "QuotaEntity", "TopicState", "entity_text"]
+__all__ = [
+    "BROKER",
+    "GROUP",
+    "HIDDEN",
+    "TOPIC",
+    "ClusterState",
+    "ConfigTarget",
+    "Credential",
+    "QuotaEntity",
+    "TopicState",
+    "entity_text",
+    "is_secret",
+]
+
+HIDDEN = "(hidden)"
+"""Shown for a secret."""
 
 TOPIC, BROKER, GROUP = 2, 4, 32
 """Kafka's numbers for what has settings."""
@@ -59,3 +75,11 @@ class ClusterState:
 
 def entity_text(entity: QuotaEntity) -> str:
     return ", ".join(f"{kind} {'(default)' if name is None else name}" for kind, name in entity)
+
+
+def is_secret(target: ConfigTarget, name: str) -> bool:
+    """Whether a setting's value must not be shown: passwords of brokers, and what nobody knows: it may be one."""
+    if target.type != BROKER:
+        return False
+    key = broker_config_key(name)
+    return key is None or key.sensitive

@@ -47,8 +47,10 @@ __all__ = [
     "StepKind",
     "TopicCreation",
     "UserChange",
+    "Verdict",
     "make_plan",
     "owned_part",
+    "verdict",
 ]
 
 RECORDS_PER_STEP = 2_000
@@ -178,6 +180,25 @@ def make_plan(
         tuple(done), tuple(kept_back), tuple(difference.impossible), tuple(difference.notes), prove(before, after),
         order.gaps,
     )  # fmt: skip
+
+
+class Verdict(Enum):
+    """What a plan comes to. The values are part of the JSON form."""
+
+    NOTHING_TO_DO = "nothing-to-do"
+    CHANGES_PENDING = "changes-pending"
+    NEW_ACCESS = "new-access"
+    """Something would be opened that was closed, and that is forbidden."""
+    IMPOSSIBLE = "impossible"
+
+
+def verdict(plan: Plan, *, forbid_new_access: bool = False) -> Verdict:
+    """The gravest that holds."""
+    if plan.impossible:
+        return Verdict.IMPOSSIBLE
+    if forbid_new_access and plan.proof.opens:
+        return Verdict.NEW_ACCESS
+    return Verdict.NOTHING_TO_DO if plan.is_empty else Verdict.CHANGES_PENDING
 
 
 def owned_part(state: ClusterState, scope: Scope) -> ClusterState:

@@ -14,7 +14,7 @@ from barnabas.cli.exit_status import DONE, FAILED
 from barnabas.cli.sheet import Sheet, show
 from barnabas.common.printable import printable
 
-__all__ = ["Answer", "Change", "Problem", "change_answer"]
+__all__ = ["Answer", "Change", "Problem", "as_json", "as_yaml", "change_answer"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Answer:
                 show(sheet)
         else:
             document = self.document | {"errors": [each.document() for each in self.problems]}
-            sys.stdout.write(_as_json(document) if output == "json" else _as_yaml(document))
+            sys.stdout.write(as_json(document) if output == "json" else as_yaml(document))
         sys.stdout.flush()
         for note in self.notes:
             sys.stderr.write(f"note: {printable(note)}\n")
@@ -95,13 +95,13 @@ def change_answer(
     return Answer(document, [sheet] if changes else [], said, problems)
 
 
-def _as_json(document: Mapping[str, Any]) -> str:
+def as_json(document: Mapping[str, Any]) -> str:
     import json
 
     return json.dumps(document, indent=2) + "\n"
 
 
-def _as_yaml(document: Mapping[str, Any]) -> str:
+def as_yaml(document: Mapping[str, Any]) -> str:
     import yaml
 
     return str(yaml.safe_dump(document, sort_keys=False, allow_unicode=True))

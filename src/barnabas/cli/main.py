@@ -22,11 +22,15 @@ COMMANDS = {
     "topics": ("barnabas.cli.topics", "list, describe, create, alter and delete topics"),
     "configs": ("barnabas.cli.configs", "look at settings and change them; check a server.properties"),
     "acls": ("barnabas.cli.acls", "list, add and remove access rules"),
+    "groups": ("barnabas.cli.groups", "list, describe and delete groups, and reset their offsets"),
     "cluster": ("barnabas.cli.cluster", "describe the nodes, and forget brokers that are gone"),
     "features": ("barnabas.cli.features", "show, upgrade and downgrade the levels of features"),
     "quorum": ("barnabas.cli.quorum", "describe the quorum of the controllers"),
     "log-dirs": ("barnabas.cli.log_dirs", "show how much is in the log directories"),
     "access": ("barnabas.cli.access", "explain who may do what, and which rule says so"),
+    "plan": ("barnabas.cli.plan", "compare a file of desired state with a cluster: what changes, which access opens"),
+    "apply": ("barnabas.cli.apply", "make a cluster what a file of desired state says"),
+    "export": ("barnabas.cli.export", "write a cluster down as a file of desired state"),
     "shell": ("barnabas.cli.shell", "look at the metadata in a snapshot or a log directory"),
 }
 

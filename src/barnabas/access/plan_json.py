@@ -1,0 +1,152 @@
+"""A plan as JSON. Documented in docs/tutorials/plan-and-apply.md and kept stable: fields are added, never renamed.
+
+Enumerations have Kafka's names; ``*`` as a principal is whoever has no rule of his own for the names, as a host every
+host but those in ``hosts_except``. Passwords are never in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from barnabas.access.any_resource import AnyResourceChange
+from barnabas.access.cluster_state import HIDDEN, TOPIC, ConfigTarget, is_secret
+from barnabas.access.json_form import rule_json
+from barnabas.access.name_classes import NameClass
+from barnabas.access.plan import (
+    Change,
+    ConfigChange,
+    Deletion,
+    PartitionsChange,
+    Plan,
+    QuotaChange,
+    Step,
+    TopicCreation,
+    verdict,
+)
+from barnabas.access.policy import Rule
+from barnabas.access.proof import AccessChange, Cause, Proof
+from barnabas.common.acl import AclBinding, AclOperation
+from barnabas.common.resource import PatternType, ResourceType
+
+__all__ = ["plan_json", "proof_json"]
+
+
+def plan_json(plan: Plan, *, forbid_new_access: bool = False) -> dict[str, Any]:
+    return {
+        "verdict": verdict(plan, forbid_new_access=forbid_new_access).value,
+        "opens_access": plan.proof.opens,
+        "closes_access": plan.proof.closes,
+        "steps": [_step(step) for step in plan.steps],
+        "withheld": [_step(step) for step in plan.withheld],
+        "impossible": [{"what": each.what, "why": each.why} for each in plan.impossible],
+        "notes": list(plan.notes),
+        "access": proof_json(plan.proof),
+        "interrupted_for": [_names(gap) for gap in plan.gaps],
+    }
+
+
+def proof_json(proof: Proof) -> dict[str, Any]:
+    return {
+        "changes": [_access_change(change) for change in proof.changes],
+        "any_resource": [_any_resource(change) for change in proof.any_resource],
+    }
+
+
+def _step(step: Step) -> dict[str, Any]:
+    return {"kind": step.kind.value, "changes": [_change(change) for change in step.changes]}
+
+
+def _change(change: Change) -> dict[str, Any]:
+    if isinstance(change, AclBinding):
+        rule = rule_json(Rule(change))
+        del rule["id"]
+        return rule
+    if isinstance(change, TopicCreation):
+        topic = change.topic
+        return {
+            "topic": change.name,
+            "partitions": topic.partitions,
+            "replication_factor": topic.replication_factor,
+            "configs": dict(topic.configs),
+        }
+    if isinstance(change, PartitionsChange):
+        return {"topic": change.name, "before": change.before, "after": change.after}
+    if isinstance(change, ConfigChange):
+        shown = ((key, _shown(change.target, key, a), _shown(change.target, key, b)) for key, a, b in change.values)
+        return {"resource": _target(change.target), "values": _values(shown)}
+    if isinstance(change, QuotaChange):
+        return {"entity": dict(change.entity), "values": _values(change.values)}
+    if isinstance(change, Deletion):
+        return {change.what: change.name}
+    return {
+        "user": change.credential.user,
+        "mechanism": change.credential.mechanism.mechanism_name,
+        "iterations": change.iterations,
+        "new": change.is_new,
+    }
+
+
+def _values(values: Iterable[tuple[str, Any, Any]]) -> list[dict[str, Any]]:
+    return [{"key": key, "before": before, "after": after} for key, before, after in values]
+
+
+def _shown(target: ConfigTarget, key: str, value: str | None) -> str | None:
+    return HIDDEN if value is not None and is_secret(target, key) else value
+
+
+def _target(target: ConfigTarget) -> str:
+    return f"topic:{target.name}" if target.type == TOPIC else str(target)
+
+
+def _access_change(change: AccessChange) -> dict[str, Any]:
+    return {
+        "resource_type": _word(ResourceType, change.resource_type),
+        "principal": change.principal,
+        "hosts": list(change.hosts),
+        "hosts_except": list(change.hosts_except),
+        "before": _operations(change.before),
+        "after": _operations(change.after),
+        "opened": _operations(change.opened),
+        "closed": _operations(change.closed),
+        "names": [
+            {
+                **_names(each.names),
+                "opened_by": [_cause(cause) for cause in each.opened_by],
+                "closed_by": [_cause(cause) for cause in each.closed_by],
+            }
+            for each in change.classes
+        ],
+    }
+
+
+def _names(names: NameClass) -> dict[str, Any]:
+    kind = "rest" if names.is_rest else "name" if names.pattern_type == PatternType.LITERAL else "prefix"
+    return {"class": kind, "name": names.name, "example": names.example}
+
+
+def _cause(cause: Cause) -> dict[str, Any]:
+    if cause.binding is None:
+        return {"kind": cause.kind.value}
+    rule = rule_json(Rule(cause.binding))
+    del rule["id"]
+    return {"kind": cause.kind.value, "rule": rule}
+
+
+def _any_resource(change: AnyResourceChange) -> dict[str, Any]:
+    return {
+        "resource_type": _word(ResourceType, change.resource_type),
+        "operation": _word(AclOperation, change.operation),
+        "principal": change.principal,
+        "hosts": list(change.hosts),
+        "hosts_except": list(change.hosts_except),
+        "allowed": change.is_allowed,
+    }
+
+
+def _operations(codes: Iterable[int]) -> list[str]:
+    return [_word(AclOperation, code) for code in codes]
+
+
+def _word(known: Any, code: int) -> str:
+    return str(known(code).name) if code in known._value2member_map_ else f"UNKNOWN({code})"
