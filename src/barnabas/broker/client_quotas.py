@@ -2,8 +2,8 @@
 
 A client that is over a quota gets its answer at once, with the time for which it shall wait in ``throttle_time_ms``;
 for that time its connection is not read (KIP-219). Of a fetch that was too large Kafka throws the data away and answers
-with nothing, to read them again later; here they are sent, and the wait is the same. No single fetch is larger than what
-the quota allows in all of its windows together.
+with nothing, to read them again later; here they are sent, and the wait is the same. No fetch is larger than what the
+quota allows in all of its windows together.
 
 Quotas are followed from the metadata image. While none is set nothing here is called.
 """
@@ -37,7 +37,7 @@ _INT32_MAX = 2**31 - 1
 class _Kind:
     """One sort of quota, with what everybody who has one used of it."""
 
-    __slots__ = ("_by_client", "_new_rate", "_rates", "levels", "throttle_ms_max")
+    __slots__ = ("_by_client", "_new_rate", "_rates", "levels", "throttle_ms_max", "throttled_count", "throttled_ms")
 
     def __init__(self, new_rate: Callable[[], WindowedRate], throttle_ms_max: int | None = None) -> None:
         self._new_rate = new_rate
@@ -45,6 +45,8 @@ class _Kind:
         self._by_client: dict[tuple[str, str], Quota | None] = {}
         self.levels: QuotaLevels | None = None
         self.throttle_ms_max = throttle_ms_max
+        self.throttled_count = 0
+        self.throttled_ms = 0
 
     def follow(self, levels: QuotaLevels) -> None:
         """What was used stays; who has no quota any more is forgotten in time."""
@@ -75,7 +77,12 @@ class _Kind:
             rate = self._rates[quota.share] = self._new_rate()
         rate.record(value, now_ms)
         throttle_ms = rate.throttle_ms(quota.limit, now_ms)
-        return throttle_ms if self.throttle_ms_max is None else min(throttle_ms, self.throttle_ms_max)
+        if throttle_ms:
+            if self.throttle_ms_max is not None:
+                throttle_ms = min(throttle_ms, self.throttle_ms_max)
+            self.throttled_count += 1
+            self.throttled_ms += throttle_ms
+        return throttle_ms
 
 
 class ClientQuotas:
@@ -114,6 +121,11 @@ class ClientQuotas:
         """Whether any answer may have to be throttled. Quotas of mutations are kept by the controller."""
         kinds = (self._produced, self._fetched, self._busy)
         return self._has_mutation_quota or any(kind.levels is not None for kind in kinds)
+
+    def throttled(self) -> dict[str, tuple[int, int]]:
+        """By sort of quota how many answers had to wait, and for how many milliseconds together."""
+        kinds = {"Produce": self._produced, "Fetch": self._fetched, "Request": self._busy}
+        return {name: (kind.throttled_count, kind.throttled_ms) for name, kind in kinds.items()}
 
     # --- requests
 

@@ -14,6 +14,8 @@ from barnabas.metadata.quota_levels import QuotaLevels
 from barnabas.metadata.quota_rates import TokenBucket
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from barnabas.common.clock import Clock
     from barnabas.controller.controller_state import ControllerState
     from barnabas.metadata.image.client_quotas import ClientQuotasImage
@@ -27,10 +29,18 @@ _BUCKETS_MAX: Final = 10_000
 class MutationAllowance:
     """What one request may use."""
 
-    __slots__ = ("_bucket", "_is_strict", "_limit", "_was_refused")
+    __slots__ = ("_bucket", "_is_strict", "_limit", "_on_refusal", "_was_refused")
 
-    def __init__(self, bucket: TokenBucket | None = None, limit: float = 0.0, *, is_strict: bool = False) -> None:
+    def __init__(
+        self,
+        bucket: TokenBucket | None = None,
+        limit: float = 0.0,
+        *,
+        is_strict: bool = False,
+        on_refusal: Callable[[], None] = lambda: None,
+    ) -> None:
         self._bucket = bucket
+        self._on_refusal = on_refusal
         self._limit = limit
         self._is_strict = is_strict
         self._was_refused = False
@@ -42,6 +52,7 @@ class MutationAllowance:
             return
         if self._is_strict and bucket.tokens < 0:
             self._was_refused = True
+            self._on_refusal()
             raise ApiException(ErrorCode.THROTTLING_QUOTA_EXCEEDED, "The throttling quota has been exceeded.")
         bucket.take(partitions)
 
@@ -64,6 +75,7 @@ class MutationQuotas:
         self._image: ClientQuotasImage | None = None
         self._levels: QuotaLevels | None = None
         self._buckets: dict[object, TokenBucket] = {}
+        self.refused_count = 0
 
     def allowance(self, context: RequestContext, *, strict_since: int) -> MutationAllowance:
         """``strict_since``: the first version of the API whose clients know THROTTLING_QUOTA_EXCEEDED."""
@@ -83,4 +95,8 @@ class MutationQuotas:
                 self._buckets.clear()
             bucket = self._buckets[quota.share] = TokenBucket(quota.limit, burst_s=self._burst_s, now_ms=now_ms)
         bucket.fill(quota.limit, now_ms)
-        return MutationAllowance(bucket, quota.limit, is_strict=context.api_version >= strict_since)
+        is_strict = context.api_version >= strict_since
+        return MutationAllowance(bucket, quota.limit, is_strict=is_strict, on_refusal=self._count_refusal)
+
+    def _count_refusal(self) -> None:
+        self.refused_count += 1

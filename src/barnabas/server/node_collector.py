@@ -63,6 +63,22 @@ METRICS: dict[str, MetricInfo] = {
         MetricInfo("kafka_server_socket_server_connection_count", "gauge", "Open connections.", ("listener",)),
         MetricInfo("kafka_server_socket_server_connection_creation", "counter", "Connections accepted.", ("listener",)),
         MetricInfo(
+            "barnabas_connections_waiting",
+            "gauge",
+            "Connections that are not read because max.connections are open.",
+            ("listeners",),
+        ),
+        MetricInfo(
+            "barnabas_quota_throttled_requests",
+            "counter",
+            "Answers that told a client over a quota to wait (Produce, Fetch, Request), and what could not be created "
+            "or deleted yet (ControllerMutation).",
+            ("quota",),
+        ),
+        MetricInfo(
+            "barnabas_quota_throttle_seconds", "counter", "For how long clients over a quota had to wait.", ("quota",)
+        ),
+        MetricInfo(
             "kafka_server_socket_server_successful_authentication",
             "counter",
             "Logins, by SASL mechanism; SSL counts TLS handshakes on listeners of that protocol.",
@@ -194,6 +210,7 @@ class NodeCollector(Collector):
     def collect(self) -> Iterable[Metric]:
         yield from self._requests()
         yield from self._connections()
+        yield from self._quotas()
         yield from self._authentications()
         yield from self._broker_topics()
         yield from self._partitions()
@@ -232,6 +249,19 @@ class NodeCollector(Collector):
             open_now.add_metric((name,), len(listener.connections))
             created.add_metric((name,), listener.connections_created)
         yield from (open_now, created)
+        waiting = _family("barnabas_connections_waiting")
+        waiting.add_metric(("broker",), self._node.broker_connections.waiting_count)
+        waiting.add_metric(("controller",), self._node.controller_connections.waiting_count)
+        yield waiting
+
+    def _quotas(self) -> Iterator[Metric]:
+        requests = _family("barnabas_quota_throttled_requests")
+        seconds = _family("barnabas_quota_throttle_seconds")
+        for quota, (count, throttled_ms) in self._node.client_quotas.throttled().items():
+            requests.add_metric((quota,), count)
+            seconds.add_metric((quota,), throttled_ms / 1000)
+        requests.add_metric(("ControllerMutation",), self._node.controller.mutation_quotas.refused_count)
+        yield from (requests, seconds)
 
     def _authentications(self) -> Iterator[Metric]:
         succeeded = _family("kafka_server_socket_server_successful_authentication")
