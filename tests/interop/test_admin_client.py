@@ -54,8 +54,12 @@ from barnabas.clients.admin import (
     UnknownTopicOrPartition,
     Uuid,
 )
-from barnabas.clients.errors import AuthenticationFailed
+from barnabas.clients.client_config import Address, client_config
+from barnabas.clients.errors import AuthenticationFailed, UnsupportedVersion
+from barnabas.clients.network_client import NetworkClient
+from barnabas.clients.node_connection import NodeConnection, SupportedVersions
 from barnabas.common.error_code import ErrorCode
+from barnabas.protocol.api_keys import ApiKey
 from tests.peers import PROJECT
 from tests.peers.secure import USERS, SecureNode, jaas_client, running_secure_barnabas, running_secure_kafka
 
@@ -98,6 +102,79 @@ def properties(peer: SecureNode, user: str, mechanism: str, password: str | None
 
 def login(peer: SecureNode, user: str, mechanism: str = "PLAIN", **more: Any) -> SyncAdminClient:
     return AdminClient.sync(peer.bootstrap("SASL_SSL"), properties(peer, user, mechanism, **more))
+
+
+VERSIONS_OF_3_0 = {
+    ApiKey.LIST_OFFSETS: 7, ApiKey.METADATA: 11, ApiKey.OFFSET_COMMIT: 8, ApiKey.OFFSET_FETCH: 8,
+    ApiKey.FIND_COORDINATOR: 4, ApiKey.LEAVE_GROUP: 4, ApiKey.DESCRIBE_GROUPS: 5, ApiKey.LIST_GROUPS: 4,
+    ApiKey.API_VERSIONS: 3, ApiKey.CREATE_TOPICS: 7, ApiKey.DELETE_TOPICS: 6, ApiKey.DELETE_RECORDS: 2,
+    ApiKey.DESCRIBE_ACLS: 2, ApiKey.CREATE_ACLS: 2, ApiKey.DELETE_ACLS: 2, ApiKey.DESCRIBE_CONFIGS: 4,
+    ApiKey.ALTER_CONFIGS: 2, ApiKey.DESCRIBE_LOG_DIRS: 2, ApiKey.CREATE_PARTITIONS: 3,
+    ApiKey.CREATE_DELEGATION_TOKEN: 2, ApiKey.DESCRIBE_DELEGATION_TOKEN: 2, ApiKey.DELETE_GROUPS: 2,
+    ApiKey.ELECT_LEADERS: 2, ApiKey.INCREMENTAL_ALTER_CONFIGS: 1, ApiKey.ALTER_PARTITION_REASSIGNMENTS: 0,
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: 0, ApiKey.OFFSET_DELETE: 0, ApiKey.DESCRIBE_CLIENT_QUOTAS: 1,
+    ApiKey.ALTER_CLIENT_QUOTAS: 1, ApiKey.UPDATE_FEATURES: 0, ApiKey.DESCRIBE_CLUSTER: 0,
+}  # fmt: skip
+"""The newest that Kafka 3.0 has; APIs that are not here it lacks."""
+
+
+class OldNetwork(NetworkClient):
+    """Speaks to every node as if it were a Kafka 3.0."""
+
+    async def connection_to(self, address: Address) -> NodeConnection:
+        connection = await super().connection_to(address)
+        connection.versions = {
+            key: SupportedVersions(versions.min, min(versions.max, VERSIONS_OF_3_0[ApiKey(key)]))
+            for key, versions in connection.versions.items()
+            if key in VERSIONS_OF_3_0
+        }
+        return connection
+
+
+def test_everything_in_the_versions_of_an_old_kafka(peer: SecureNode) -> None:
+    async def test() -> None:
+        config = client_config({}, bootstrap=peer.bootstrap("PLAINTEXT"))
+        async with AdminClient(config=config, network=OldNetwork(config)) as admin:
+            (await admin.create_topics([NewTopic("adm-old", 2)], wait=True)).raise_for_errors()
+            assert "adm-old" in {each.name async for each in admin.list_topics()}
+            topics = await admin.describe_topics(["adm-old", "adm-none"], include_authorized_operations=True)
+            assert topics["adm-old"].authorized_operations
+            assert list(topics.errors) == ["adm-none"]
+            with pytest.raises(UnsupportedVersion, match="Metadata in versions 0 to 11, and version 12 is needed"):
+                await admin.describe_topics([topics["adm-old"].topic_id])
+
+            config_of = ConfigResource.topic("adm-old")
+            change = {config_of: [AlterConfigOp.set("retention.ms", "1000")]}
+            (await admin.incremental_alter_configs(change, wait=True)).raise_for_errors()
+            (await admin.create_acls([rule("adm-old")], wait=True)).raise_for_errors()
+            assert [each async for each in admin.describe_acls(AclBindingFilter(name="adm-old"))] == [rule("adm-old")]
+            gone = await admin.delete_acls([AclBindingFilter(name="adm-old")], wait=True)
+            assert list(gone.values.values()) == [(rule("adm-old"),)]
+
+            partition = TopicPartition("adm-old", 0)
+            assert (await admin.list_offsets({partition: OffsetSpec.max_timestamp()}))[partition].offset == -1
+            with pytest.raises(UnsupportedVersion, match="ListOffsets"):
+                await admin.list_offsets({partition: OffsetSpec.earliest_local()})
+            (await admin.alter_group_offsets("adm-old-group", {partition: 0})).raise_for_errors()
+            assert (await admin.list_group_offsets(["adm-old-group"]))["adm-old-group"][partition].offset == 0
+            described = await admin.describe_groups(["adm-old-group", "adm-none"])
+            assert described["adm-old-group"].type == "classic"
+            assert isinstance(described.errors["adm-none"], GroupIdNotFound)
+            listed = (await admin.list_groups(states=["Empty"])).raise_for_errors()
+            assert "adm-old-group" in {each.group_id for each in listed}
+            assert listed[0].type is None
+            (await admin.delete_groups(["adm-old-group"])).raise_for_errors()
+
+            assert (await admin.describe_cluster(include_authorized_operations=True)).authorized_operations
+            assert (await admin.describe_log_dirs())[1]
+            assert (await admin.describe_features()).finalized["metadata.version"].max
+            refused = await admin.update_features({"metadata.version": FeatureUpdate(999)})
+            assert not refused.ok
+            with pytest.raises(UnsupportedVersion, match="does not offer DescribeQuorum"):
+                await admin.describe_quorum()
+            (await admin.delete_topics(["adm-old"], wait=True)).raise_for_errors()
+
+    asyncio.run(test())
 
 
 def test_topics_from_their_creation_to_their_end(admin: SyncAdminClient) -> None:
