@@ -431,6 +431,8 @@ def test_groups_and_their_offsets(peer: SecureNode, admin: SyncAdminClient) -> N
 
 
 def test_records_of_internal_topics_stay(admin: SyncAdminClient) -> None:
+    admin.create_topics([NewTopic("adm-internal")], wait=True).raise_for_errors()
+    admin.alter_group_offsets("adm-internal", {TopicPartition("adm-internal", 0): 0}).raise_for_errors()
     partition = TopicPartition("__consumer_offsets", 0)
     assert isinstance(admin.delete_records({partition: -1}).errors[partition], InvalidTopic)
 
