@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -93,3 +94,34 @@ def test_java_elects_reassigns_and_updates_features(kafka_peer: Path, node: Barn
     run_class("features", *to_node, "downgrade", "--feature", "eligible.leader.replicas.version=0")
     levels = [line.split() for line in run_class("features", *to_node, "describe").stdout.splitlines()]
     assert ["eligible.leader.replicas.version", "0"] in [[line[1], line[7]] for line in levels]
+
+
+def test_java_asks_for_the_cluster_and_unregisters_a_broker_that_is_gone(kafka_peer: Path, node: BarnabasNode) -> None:
+    to_node = ("--bootstrap-server", node.bootstrap)
+    assert "Cluster ID:" in run_class("cluster", "cluster-id", *to_node).stdout
+    assert str(node.port) in run_class("cluster", "list-endpoints", *to_node).stdout
+    failed = run_class("cluster", "unregister", *to_node, "--id", "77", check=False)
+    assert "77" in failed.stdout + failed.stderr
+    assert "not currently registered" in failed.stdout + failed.stderr or "BrokerIdNotRegistered" in failed.stderr
+
+
+def test_a_java_producer_and_consumer_keep_to_their_quotas(kafka_peer: Path, node: BarnabasNode) -> None:
+    """Eight megabytes beyond what the windows allow at once take some seconds, and nobody sees an error."""
+    clients = ("--entity-type", "clients", "--entity-name", "slow")
+    to_node = ("--bootstrap-server", node.bootstrap)
+    rates = "producer_byte_rate=1000000,consumer_byte_rate=1000000"
+    run_class("configs", *to_node, "--alter", "--add-config", rates, *clients)
+    run_class("topics", *to_node, "--create", "--topic", "throttled")
+    produced = run_class(
+        "producer-perf", "--topic", "throttled", "--num-records", "14000", "--record-size", "1000", "--throughput",
+        "-1", "--producer-props", f"bootstrap.servers={node.bootstrap}", "client.id=slow",
+    ).stdout  # fmt: skip
+    average = float(produced.strip().splitlines()[-1].split("records/sec")[0].split()[-1])
+    assert average < 4000, produced
+    began = time.monotonic()
+    consumed = run_class(
+        "consumer-perf", *to_node, "--topic", "throttled", "--num-records", "14000", "--command-property",
+        "client.id=slow", check=False,
+    )  # fmt: skip
+    assert "14000" in consumed.stdout, consumed.stdout + consumed.stderr
+    assert time.monotonic() - began > 3

@@ -38,7 +38,7 @@ class QuotaLevels:
         self._of_users: dict[str | None, float] = {}
         self._of_clients: dict[str | None, float] = {}
         for entity, quotas in image.by_entity.items():
-            if key in quotas:
+            if quotas.get(key, 0.0) > 0:
                 self._add(entity, quotas[key])
 
     def _add(self, entity: QuotaEntity, limit: float) -> None:

@@ -97,7 +97,7 @@ class IpRatePublisher:
             return
         default, limits, names = None, {}, {}
         for entity, quotas in new_image.client_quotas.by_entity.items():
-            if len(entity) != 1 or entity[0][0] != "ip" or _KEY not in quotas:
+            if len(entity) != 1 or entity[0][0] != "ip" or not quotas.get(_KEY, 0.0) > 0:
                 continue
             host = entity[0][1]
             if host is None:
