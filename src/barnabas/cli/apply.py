@@ -7,8 +7,9 @@ makes no sense, 3 access would open and ``--forbid-new-access`` forbids it (noth
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from barnabas.access.plan import Plan, Verdict, make_plan, verdict
 from barnabas.cli.answer import Answer, Problem
@@ -19,10 +20,15 @@ from barnabas.cli.plan import InvalidState, plan_answer, read_file
 from barnabas.cli.plan_sources import AccessOptions, Known
 
 if TYPE_CHECKING:
+    from barnabas.access.cluster_state import Credential
     from barnabas.access.desired_state import DesiredState
     from barnabas.clients.admin import AdminClient
+    from barnabas.clients.admin.errors import AdminError
 
 __all__ = ["app", "main"]
+
+_BEHIND_S = 0.5
+"""How long a broker may take to show what the controller made."""
 
 app = cluster_app(
     "apply",
@@ -73,7 +79,11 @@ def apply(
 
     async def work(admin: AdminClient) -> Answer:
         nonlocal is_refused
-        made, notes = await _planned(admin, desired, known, allow_delete=allow_delete)
+
+        async def planned() -> tuple[Plan, list[str]]:
+            return await _planned(admin, desired, known, allow_delete=allow_delete)
+
+        made, notes = await planned()
         answer = plan_answer(made, notes, forbid_new_access=forbid_new_access)
         answer.document["done"] = 0
         is_refused = verdict(made, forbid_new_access=forbid_new_access) is Verdict.NEW_ACCESS
@@ -83,7 +93,7 @@ def apply(
         elif chosen.dry_run and not made.is_empty:
             answer.notes = [*answer.notes, "nothing was changed (--dry-run)"]
         elif not made.is_empty and not made.impossible:
-            await _do(admin, made, answer)
+            await _do(admin, made, planned, answer)
         return answer
 
     status = chosen.run(work, right="ALTER and ALTER_CONFIGS on Cluster, and on the topics and groups of the file")
@@ -106,27 +116,49 @@ async def _planned(
     return made, [*notes, *(known.notes if desired.scope.acls else ())]
 
 
-async def _do(admin: AdminClient, made: Plan, answer: Answer) -> None:
-    """Stops at the first step that fails: those behind it may count on it."""
+async def _do(
+    admin: AdminClient, made: Plan, plan_again: Callable[[], Awaitable[tuple[Plan, list[str]]]], answer: Answer
+) -> None:
+    """Stops at the first step that fails: those behind it may count on it.
+
+    Right after an interruption a broker may not show yet what was made before it, and the cluster then refuses to make
+    it again. So after a failure the rest is planned once more, and goes on if it has become less.
+    """
     from barnabas.cli.advice import problems_of
-    from barnabas.cli.desired_state_cluster import perform
     from barnabas.cli.desired_state_secrets import resolve_passwords
-    from barnabas.cli.progress import in_steps
 
     passwords, problems = resolve_passwords(made.steps)
     if problems:
         answer.problems = problems
         return
-    done = 0
-    for (step,) in in_steps(made.steps, 1, "applying"):
-        errors = await perform(admin, step, passwords)
-        done += len(step.changes) - len(errors)
-        answer.document["done"] = done
-        if errors:
-            rest = Problem(
-                f"{done} of {made.change_count} changes are made; the rest was not tried",
-                advice="put right what failed, and apply again: it does what is left",
-            )
-            answer.problems = [*problems_of(errors), rest]
+    total, left = made.change_count, made.change_count
+    while True:
+        errors = await _steps_of(admin, made, passwords)
+        if not errors:
+            answer.document["done"] = total
+            answer.notes = [*answer.notes, f"{total} changes are made"]
             return
-    answer.notes = [*answer.notes, f"{done} changes are made"]
+        await asyncio.sleep(_BEHIND_S)
+        made, _ = await plan_again()
+        if made.change_count >= left:
+            break
+        left = made.change_count
+        passwords |= resolve_passwords(made.steps)[0]
+    answer.document["done"] = total - left
+    rest = Problem(
+        f"{total - left} of {total} changes are made; the rest was not tried",
+        advice="put right what failed, and apply again: it does what is left",
+    )
+    answer.problems = [*problems_of(errors), rest]
+
+
+async def _steps_of(admin: AdminClient, made: Plan, passwords: Mapping[Credential, str]) -> Mapping[Any, AdminError]:
+    """Why the first step that failed did so; nothing if all are made."""
+    from barnabas.cli import desired_state_cluster
+    from barnabas.cli.progress import in_steps
+
+    for (step,) in in_steps(made.steps, 1, "applying"):
+        errors = await desired_state_cluster.perform(admin, step, passwords)
+        if errors:
+            return errors
+    return {}

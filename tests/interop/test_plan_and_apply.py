@@ -1,0 +1,221 @@
+"""``barnabas export``, ``plan`` and ``apply`` on a real Kafka and on our node: the same tests on both."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from barnabas.access.plan import Step
+from barnabas.cli import apply, desired_state_cluster, export, plan
+from barnabas.clients.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    AlterConfigOp,
+    ClientQuotaEntity,
+    ConfigResource,
+    NewTopic,
+    PatternType,
+    ResourceType,
+    ScramMechanism,
+    ScramUpsertion,
+)
+from tests.peers import KafkaNode
+from tests.peers.barnabas_node import BarnabasNode
+from tests.peers.node_process import NodeProcess
+
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(300), pytest.mark.usefixtures("kafka_peer")]
+
+SETTINGS = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS",
+}
+
+
+@pytest.fixture(scope="module", params=["barnabas", "kafka"])
+def node(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeProcess]:
+    folder = tmp_path_factory.mktemp(request.param)
+    kind = BarnabasNode if request.param == "barnabas" else KafkaNode
+    process: Any = kind(folder, settings=SETTINGS)
+    process.start(timeout_s=120)
+    try:
+        asyncio.run(furnish(process.bootstrap))
+        yield process
+    finally:
+        process.stop()
+
+
+async def furnish(bootstrap: str) -> None:
+    """What a cluster has that was run by hand."""
+    async with AdminClient(bootstrap) as admin:
+        topics = [NewTopic(f"t{number}", 1 + number % 3, 1, {"retention.ms": "5000"}) for number in range(20)]
+        (await admin.create_topics(topics)).raise_for_errors()
+        rules = [
+            AclBinding(
+                ResourceType.TOPIC if number % 2 else ResourceType.GROUP,
+                f"t{number}",
+                PatternType.PREFIXED if number % 3 else PatternType.LITERAL,
+                f"User:u{number % 5}",
+                "*" if number % 4 else "10.0.0.1",
+                AclOperation.READ,
+                AclPermissionType.DENY if number % 7 == 0 else AclPermissionType.ALLOW,
+            )
+            for number in range(30)
+        ]
+        (await admin.create_acls(rules)).raise_for_errors()
+        users = [ScramUpsertion(f"u{number}", ScramMechanism.SCRAM_SHA_256, "pw", 4096) for number in range(4)]
+        (await admin.alter_user_scram_credentials(users)).raise_for_errors()
+        quotas = {ClientQuotaEntity.of({"user": f"u{number}"}): {"producer_byte_rate": 1000.0} for number in range(4)}
+        quotas[ClientQuotaEntity.of({"user": None, "client-id": "app"})] = {"request_percentage": 12.5}
+        (await admin.alter_client_quotas(quotas)).raise_for_errors()
+        settings = {
+            ConfigResource.broker(): [AlterConfigOp.set("log.retention.ms", "86400000")],
+            ConfigResource.group("g1"): [AlterConfigOp.set("consumer.session.timeout.ms", "50000")],
+        }
+        (await admin.incremental_alter_configs(settings, wait=True)).raise_for_errors()
+
+
+def exported(node: NodeProcess, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    capsys.readouterr()
+    assert export.main(["--bootstrap-server", node.bootstrap]) == 0
+    return dict(yaml.safe_load(capsys.readouterr().out))
+
+
+def changed(document: dict[str, Any]) -> dict[str, Any]:
+    """About 50 resources are new, different or gone."""
+    new: dict[str, Any] = yaml.safe_load(yaml.safe_dump(document))
+    for number in range(8):
+        new["topics"][f"new{number}"] = {"partitions": 1, "replication-factor": 1, "configs": {"flush.ms": 9}}
+        new["topics"][f"t{number}"]["configs"] = {"retention.ms": 7000 + number, "cleanup.policy": "compact"}
+    for number in range(8, 12):
+        del new["topics"][f"t{number}"]
+        new["topics"][f"t{number + 4}"]["partitions"] = 5
+    new["acls"] = new["acls"][3:]
+    for number in range(8):
+        new["acls"].append(
+            {"principal": f"User:new{number}", "operations": ["Read", "Write"], "resources": [f"Topic:new{number}"]}
+        )
+    new["acls"].append({"principal": "User:new1", "permission": "deny", "operations": "All", "resources": "Topic:new*"})
+    new["users"]["new"] = {"SCRAM-SHA-512": {"iterations": 8192, "password": "${env:NEW_PASSWORD}"}}
+    new["users"]["u1"]["SCRAM-SHA-256"] = {"iterations": 5000, "password": "${env:NEW_PASSWORD}"}
+    del new["users"]["u0"]
+    new["quotas"] = [each for each in new["quotas"] if each["entity"] != {"user": "u0"}]
+    new["quotas"].append({"entity": {"user": "new"}, "limits": {"consumer_byte_rate": 5000}})
+    new["configs"]["broker-defaults"]["log.retention.ms"] = "76400000"
+    new["configs"]["group:g1"]["consumer.session.timeout.ms"] = "55000"
+    return new
+
+
+def with_passwords(document: dict[str, Any]) -> dict[str, Any]:
+    """An export can't be gone back to without: a user that was deleted is new again."""
+    for mechanisms in document["users"].values():
+        for credential in mechanisms.values():
+            credential["password"] = "${env:NEW_PASSWORD}"
+    return document
+
+
+class Files:
+    """Two states and the way between them."""
+
+    def __init__(self, node: NodeProcess, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.at = ["--bootstrap-server", node.bootstrap]
+        self.old, self.new = str(folder / "old.yaml"), str(folder / "new.yaml")
+        before = with_passwords(exported(node, capsys))
+        self.document = changed(before)
+        Path(self.old).write_text(yaml.safe_dump(before))
+        Path(self.new).write_text(yaml.safe_dump(self.document))
+
+    def is_as(self, file: str) -> bool:
+        return plan.main([file, "--allow-delete", *self.at]) == 0
+
+    def apply(self, file: str) -> None:
+        assert apply.main([file, "--allow-delete", *self.at]) == 0
+        wait_until(lambda: self.is_as(file))
+
+
+def wait_until(condition: Any) -> None:
+    """A broker shows a change a moment after the controller made it."""
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline, "the cluster did not become what was applied"
+        time.sleep(0.2)
+
+
+@pytest.fixture
+def files(
+    node: NodeProcess, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Files]:
+    monkeypatch.setenv("NEW_PASSWORD", "a new secret")
+    found = Files(node, tmp_path, capsys)
+    yield found
+    # Partitions are never taken away, so the topics that grew have to go before they are made again.
+    asyncio.run(remove_grown(node.bootstrap))
+    found.apply(found.old)
+
+
+async def remove_grown(bootstrap: str) -> None:
+    async with AdminClient(bootstrap) as admin:
+        await admin.delete_topics([f"t{number}" for number in range(12, 16)], wait=True)
+
+
+def test_export_change_plan_apply_and_nothing_is_left(
+    node: NodeProcess, files: Files, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert files.is_as(files.old)
+    assert plan.main([files.new, "--allow-delete", *files.at, "-o", "json"]) == 3
+    capsys.readouterr()
+    assert apply.main([files.new, "--allow-delete", "--dry-run", *files.at]) == 0
+    assert apply.main([files.new, "--allow-delete", "--forbid-new-access", *files.at]) == 3
+    assert files.is_as(files.old)
+    files.apply(files.new)
+    capsys.readouterr()
+    again = exported(node, capsys)
+    assert set(again["topics"]) == set(files.document["topics"])
+    assert again["configs"] == files.document["configs"]
+    assert again["quotas"] == sorted(files.document["quotas"], key=again["quotas"].index)
+    assert "a new secret" not in yaml.safe_dump(again)
+
+
+def test_an_interruption_at_every_step_is_taken_up(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each run is broken off when the cluster has made one more step and before it says so."""
+    perform = desired_state_cluster.perform
+    made: list[Step] = []
+
+    async def perform_and_die(admin: Any, step: Step, passwords: Any) -> Any:
+        await perform(admin, step, passwords)
+        made.append(step)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(desired_state_cluster, "perform", perform_and_die)
+        for _ in range(30):
+            count = len(made)
+            try:
+                apply.main([files.new, "--allow-delete", *files.at])
+            except KeyboardInterrupt:
+                pass
+            if len(made) == count:
+                break
+            time.sleep(0.5)  # Or a broker that is behind makes the next run repeat the step, which is allowed.
+    assert len({step.kind for step in made}) >= 8
+    wait_until(lambda: files.is_as(files.new))
+
+
+@pytest.mark.parametrize("after_s", [0.3, 0.6, 0.9, 1.2])
+def test_a_killed_run_is_taken_up(files: Files, after_s: float) -> None:
+    command = [str(Path(sys.executable).parent / "barnabas"), "apply", files.new, "--allow-delete", *files.at]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    time.sleep(after_s)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    files.apply(files.new)
