@@ -14,13 +14,14 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from barnabas.broker.forwarding import forward_to_controller
-from barnabas.broker.log_levels import alter_log_levels
 from barnabas.common.acl import AclOperation
 from barnabas.common.broker_config import BROKER_CONFIG_DEF, broker_config_key
 from barnabas.common.errors import ApiError, ApiException, ErrorCode
 from barnabas.common.resource import ResourceType
 from barnabas.metadata.config_operations import ConfigOperation, OpType, changes_of, check_operations
+from barnabas.metadata.described_resources import other_node_problem
 from barnabas.metadata.image.configs import ConfigResource, ConfigResourceType
+from barnabas.metadata.log_levels import alter_log_levels
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from barnabas.protocol.messages.alter_configs import AlterConfigsRequest
     from barnabas.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 
-__all__ = ["ConfigChange", "alter_configs", "own_broker_problem"]
+__all__ = ["ConfigChange", "alter_configs"]
 
 log = logging.getLogger(__name__)
 
@@ -118,18 +119,15 @@ async def _is_done_here(broker: Broker, change: ConfigChange, access: Access, *,
 def _alter_loggers(broker: Broker, change: ConfigChange, access: Access, *, validate_only: bool) -> None:
     if change.replaces:
         raise ApiException(ErrorCode.INVALID_REQUEST, f"Unknown resource type {change.resource.type}")
-    problem = own_broker_problem(broker, change.resource)
+    problem = other_node_problem(broker.broker_id, change.resource)
     if problem is not None:
         raise problem
-    alter_log_levels(change.operations, validate_only=validate_only)
-    if not validate_only and change.operations:
-        levels = ", ".join(f"{each.name}={each.value if each.op == OpType.SET else ''}" for each in change.operations)
-        log.warning("%s changed log levels: %s", access.context.principal, levels)
+    alter_log_levels(change.operations, who=access.context.principal, validate_only=validate_only)
 
 
 async def _check_broker(broker: Broker, change: ConfigChange) -> None:
     check_operations(change.operations)
-    problem = own_broker_problem(broker, change.resource)
+    problem = other_node_problem(broker.broker_id, change.resource)
     if problem is not None:
         raise problem
     settings = broker.dynamic_settings
@@ -153,19 +151,3 @@ def _warn_about_unknown(change: ConfigChange, access: Access) -> None:
             f"broker {change.resource.name}" if change.resource.name else "all brokers",
             BROKER_CONFIG_DEF.hint(operation.name),
         )
-
-
-def own_broker_problem(broker: Broker, resource: ConfigResource) -> ApiException | None:
-    """A broker answers for itself and, but for its loggers, for the default of all brokers (the empty name)."""
-    name, own = resource.name, broker.broker_id
-    is_logger = resource.type == ConfigResourceType.BROKER_LOGGER
-    if not name:
-        return ApiException(ErrorCode.INVALID_REQUEST, "Broker id must not be empty") if is_logger else None
-    try:
-        broker_id = int(name)
-    except ValueError:
-        return ApiException(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}")
-    if broker_id == own:
-        return None
-    expected = f"{own}" if is_logger else f"{own} or empty string"
-    return ApiException(ErrorCode.INVALID_REQUEST, f"Unexpected broker id, expected {expected}, but received {name}")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import pytest
 
 from barnabas.common.errors import ErrorCode
-from barnabas.controller.apis import alter_configs, incremental_alter_configs, update_features
+from barnabas.controller.apis import alter_configs, describe_configs, incremental_alter_configs, update_features
 from barnabas.controller.config_encryption import config_record
 from barnabas.controller.controller_result import ControllerResult
 from barnabas.controller.policies import PolicyViolation
@@ -20,6 +21,7 @@ from barnabas.protocol.records.config_record import ConfigRecord
 from tests.peers.admin_requests import (
     APPEND,
     BROKER,
+    BROKER_LOGGER,
     CLIENT_METRICS,
     DELETE,
     GROUP,
@@ -31,6 +33,7 @@ from tests.peers.admin_requests import (
     replace,
     update,
 )
+from tests.peers.config_requests import describe
 from tests.unit.controller.controller_harness import ControllerHarness, topic
 
 
@@ -205,3 +208,23 @@ def test_a_bad_setting_that_kafka_took_does_not_hinder_others(harness: Controlle
     (mended,) = change(harness, (BROKER, "1", ("num.io.threads", DELETE, None))).responses
     assert (kept.error_code, mended.error_code) == (0, 0)
     assert harness.controller.committed_image.configs.of_broker(1) == {"log.cleaner.threads": "2"}
+
+
+def test_log_levels_change_on_the_controller_they_are_asked_of(harness: ControllerHarness) -> None:
+    logger = logging.getLogger("barnabas.test.controller")
+    try:
+        own = (BROKER_LOGGER, "1", (logger.name, SET, "DEBUG"))
+        answers = change(harness, own, (BROKER_LOGGER, "2", (logger.name, SET, "ERROR")), (TOPIC, "orders")).responses
+        assert {each.resource_name: each.error_code for each in answers} == {"1": 0, "2": 42, "orders": 0}
+        assert logger.level == logging.DEBUG
+    finally:
+        logger.setLevel(logging.NOTSET)
+
+
+def test_a_controller_describes_itself_and_what_is_committed(harness: ControllerHarness) -> None:
+    change(harness, (TOPIC, "orders", ("retention.ms", SET, "5")))
+    asked = [(TOPIC, "orders", ["retention.ms"]), (BROKER, "1", ["num.partitions"]), (BROKER, "2", None)]
+    request = describe(*asked, (TOPIC, "missing", None))
+    topic_, own, other, missing = harness.call(describe_configs.handle, request, 4).results
+    assert [(each.value, each.config_source) for each in topic_.configs] == [("5", 1)]
+    assert ([each.value for each in own.configs], other.error_code, missing.error_code) == (["1"], 42, 3)

@@ -1,4 +1,7 @@
-"""IncrementalAlterConfigs on the controller: ALTER_CONFIGS on the topic, the group, or the cluster for the rest."""
+"""IncrementalAlterConfigs on the controller: ALTER_CONFIGS on the topic, the group, or the cluster for the rest.
+
+Levels of this process's loggers need CLUSTER_ACTION, as on Kafka's controllers.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +10,24 @@ from typing import TYPE_CHECKING
 
 from barnabas.common.acl import AclOperation
 from barnabas.common.errors import ApiError, ApiException
-from barnabas.common.resource import ResourceType
+from barnabas.common.resource import CLUSTER_NAME, ResourceType
 from barnabas.controller.apis.alter_configs_checks import DUPLICATE_RESOURCE, denial
 from barnabas.controller.controller_result import ControllerResult
 from barnabas.metadata.config_operations import ConfigOperation
-from barnabas.metadata.image.configs import ConfigResource
+from barnabas.metadata.described_resources import other_node_problem
+from barnabas.metadata.image.configs import ConfigResource, ConfigResourceType
+from barnabas.metadata.log_levels import alter_log_levels
 from barnabas.network.api_handler import AclRule
 from barnabas.protocol.messages.incremental_alter_configs import (
     AlterConfigsResourceResponse,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
+from barnabas.security.authorizer.denial import denial_error
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from barnabas.controller.quorum_controller import QuorumController
     from barnabas.coordinator.deferred import Deferred
     from barnabas.security.authorizer.authorizer import Authorizer
@@ -31,6 +39,7 @@ ACL = (
     AclRule(ResourceType.TOPIC, AclOperation.ALTER_CONFIGS),
     AclRule(ResourceType.GROUP, AclOperation.ALTER_CONFIGS),
     AclRule(ResourceType.CLUSTER, AclOperation.ALTER_CONFIGS),
+    AclRule(ResourceType.CLUSTER, AclOperation.CLUSTER_ACTION),
 )
 
 
@@ -48,11 +57,16 @@ def handle(
         if counts[resource] > 1:
             refused.append(_result(resource, DUPLICATE_RESOURCE))
             continue
+        operations = [ConfigOperation(c.name, c.config_operation, c.value) for c in requested.configs]
+        if resource.type == ConfigResourceType.BROKER_LOGGER:
+            outcome = _alter_loggers(controller, context, authorizer, resource, operations, request.validate_only)
+            refused.append(_result(resource, outcome))
+            continue
         denied = denial(authorizer, context, resource)
         if denied is not None:
             refused.append(_result(resource, denied))
             continue
-        changes[resource] = [ConfigOperation(c.name, c.config_operation, c.value) for c in requested.configs]
+        changes[resource] = operations
 
     def decide() -> ControllerResult[IncrementalAlterConfigsResponse]:
         result = controller.configs.incremental_alter_configs(changes, validate_only=request.validate_only)
@@ -64,6 +78,27 @@ def handle(
         return IncrementalAlterConfigsResponse(responses=[*refused, *failed])
 
     return controller.submit(decide, answer_error)
+
+
+def _alter_loggers(
+    controller: QuorumController,
+    context: RequestContext,
+    authorizer: Authorizer,
+    resource: ConfigResource,
+    operations: Sequence[ConfigOperation],
+    validate_only: bool,
+) -> ApiError:
+    """Log levels are those of this process: they change here and now, and nothing is recorded."""
+    if not authorizer.authorize(context, AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME):
+        return ApiError.of(denial_error(context, AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME))
+    problem = other_node_problem(controller.config.node_id, resource)
+    if problem is not None:
+        return ApiError.of(problem)
+    try:
+        alter_log_levels(operations, who=context.principal, validate_only=validate_only)
+    except ApiException as error:
+        return ApiError.of(error)
+    return ApiError.NONE
 
 
 def error_response(request: IncrementalAlterConfigsRequest, error: ApiException) -> IncrementalAlterConfigsResponse:

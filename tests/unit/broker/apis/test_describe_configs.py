@@ -57,8 +57,9 @@ def broker() -> Any:
         (GROUP, "g", "consumer.heartbeat.interval.ms", "6000"),
     ):
         delta.replay(ConfigRecord(resource_type=int(type_), resource_name=name, name=key, value=value))
-    image = SimpleNamespace(configs=delta.apply())
-    metadata = SimpleNamespace(image=image, topic=lambda name: object() if name in ("t", "u") else None)
+    metadata = SimpleNamespace(
+        image=SimpleNamespace(configs=delta.apply(), topics=dict.fromkeys(("t", "u"), "a topic"))
+    )
     return SimpleNamespace(broker_id=1, static_configs={"num.partitions": "3"}, metadata=metadata)
 
 

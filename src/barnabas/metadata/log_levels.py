@@ -15,7 +15,11 @@ from barnabas.metadata.config_operations import ConfigOperation, OpType, check_o
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from barnabas.security.principal import Principal
+
 __all__ = ["LEVELS", "ROOT", "alter_log_levels", "log_levels"]
+
+log = logging.getLogger(__name__)
 
 ROOT = "root"
 LEVELS = {
@@ -35,8 +39,8 @@ def log_levels(names: Iterable[str] | None = None) -> list[tuple[str, str]]:
     return [(name, _level_of(name)) for name in sorted(known & wanted if wanted else known)]
 
 
-def alter_log_levels(operations: Sequence[ConfigOperation], *, validate_only: bool) -> None:
-    """Change all of them or, raising ApiException with everything that is wrong, none."""
+def alter_log_levels(operations: Sequence[ConfigOperation], *, who: Principal, validate_only: bool) -> None:
+    """Change all of them or, raising ApiException with everything that is wrong, none. The log says who did it."""
     check_operations(operations)
     known = _known()
     problems = [problem for operation in operations if (problem := _problem(operation, known)) is not None]
@@ -47,6 +51,9 @@ def alter_log_levels(operations: Sequence[ConfigOperation], *, validate_only: bo
     for operation in operations:
         logger = logging.getLogger(None if operation.name == ROOT else operation.name)
         logger.setLevel(LEVELS[operation.value or ""] if operation.op == OpType.SET else logging.NOTSET)
+    if operations:
+        levels = ", ".join(f"{each.name}={each.value if each.op == OpType.SET else ''}" for each in operations)
+        log.warning("%s changed log levels: %s", who, levels)
 
 
 def _known() -> set[str]:
