@@ -153,3 +153,25 @@ def test_users_of_plain_change_while_the_node_runs(tmp_path: Path) -> None:
     admin.close()
     assert node.stop() == 0
     assert "Recognisable-Secret" not in node.printed()
+
+
+def test_a_limit_of_connections_changes_while_the_node_runs(tmp_path: Path) -> None:
+    with running_barnabas(tmp_path) as node:
+        client = RawClient(node.port)
+
+        def is_let_in() -> bool:
+            another = RawClient(node.port)
+            try:
+                another.call(alter())
+            except ConnectionError:
+                return False
+            finally:
+                another.close()
+            return True
+
+        assert is_let_in()
+        change(client, ("max.connections.per.ip", SET, "1"))
+        assert eventually(lambda: not is_let_in())
+        change(client, ("max.connections.per.ip", DELETE, None))
+        assert eventually(is_let_in)
+        client.close()
