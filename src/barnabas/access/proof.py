@@ -105,6 +105,7 @@ class _Comparison:
         self.examined = 0
         self._tables: dict[tuple[int, str], PatternTable] = {}
         self._lookups: dict[tuple[int, str], RuleLookup] = {}
+        self._operations_by_type: dict[int, int] = {}
 
     @cached_property
     def types(self) -> list[int]:
@@ -236,11 +237,16 @@ class _Comparison:
         return found
 
     def _operations(self, resource_type: int) -> int:
+        """A mask of those that are looked at."""
+        known = self._operations_by_type.get(resource_type)
+        if known is not None:
+            return known
         mask = supported_mask(resource_type)
         for bindings in self.rules.changed_by_type.get(resource_type, {}).values():
             for binding in bindings:
                 if binding.operation > AclOperation.ALL:
                     mask |= 1 << binding.operation
+        self._operations_by_type[resource_type] = mask
         return mask
 
     def _causes(

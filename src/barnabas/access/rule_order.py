@@ -31,6 +31,7 @@ from barnabas.access.policy import Rule, covers
 from barnabas.access.rule_comparison import AccessRules
 from barnabas.access.rule_lookup import RuleLookup
 from barnabas.common.acl import WILDCARD_HOST, WILDCARD_PRINCIPAL, AclBinding, AclOperation, AclPermissionType
+from barnabas.security.authorizer.acl_index import AclIndex
 from barnabas.security.authorizer.authorized_operations import supported_mask
 from barnabas.security.principal import Principal
 
@@ -53,8 +54,9 @@ def order_rules(before: AccessRules, after: AccessRules) -> RuleOrder:
     added, removed = after.bindings - before.bindings, before.bindings - after.bindings
     if not before.allow_everyone:
         return RuleOrder(_phases(added, denials_first=True), _phases(removed, denials_first=False), ())
-    created, gaps = _Adding(before, after, added).order()
-    deleted, more_gaps = _Adding(after, before, removed).order()
+    indexes = before.to_index(), after.to_index()
+    created, gaps = _Adding((before, indexes[0]), (after, indexes[1]), added).order()
+    deleted, more_gaps = _Adding((after, indexes[1]), (before, indexes[0]), removed).order()
     return RuleOrder(created, deleted[::-1], tuple(sorted({*gaps, *more_gaps})))
 
 
@@ -96,11 +98,16 @@ class _Area:
 class _Adding:
     """Adds rules to ``start``, while ``goal`` says what will be allowed in the end."""
 
-    def __init__(self, start: AccessRules, goal: AccessRules, rules: frozenset[AclBinding]) -> None:
-        self._start, self._goal = start, goal
+    def __init__(
+        self,
+        start: tuple[AccessRules, AclIndex],
+        goal: tuple[AccessRules, AclIndex],
+        rules: frozenset[AclBinding],
+    ) -> None:
+        self._start = start[0]
         self._rules = rules
-        self._indexes = start.to_index(), goal.to_index()
-        self._everything = start.bindings | goal.bindings
+        self._indexes = start[1], goal[1]
+        self._everything = start[0].bindings | goal[0].bindings
 
     def order(self) -> tuple[tuple[tuple[AclBinding, ...], ...], list[NameClass]]:
         areas = self._areas()
@@ -144,9 +151,11 @@ class _Adding:
 
     def _area(self, name_class: NameClass, matching: Sequence[AclBinding]) -> _Area | None:
         """None where nothing is demanded."""
-        area = _Area(name_class, frozenset(matching) & self._rules)
-        points = self._points(name_class, matching)
+        area = _Area(name_class, frozenset(binding for binding in matching if binding in self._rules))
         is_open = not any(binding in self._start.bindings for binding in matching)
+        if not is_open and not any(map(_is_deny, area.rules)):
+            return None
+        points = self._points(name_class, matching)
         if is_open and any(point.after for point in points):
             area.is_untouched = True
             area.first = frozenset(rule for rule in area.rules if all(_allows(rule, point) for point in points))
