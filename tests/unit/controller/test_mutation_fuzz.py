@@ -24,7 +24,8 @@ from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.record_serde import encode_metadata_record
 from barnabas.protocol.schema import Field, Struct
-from barnabas.security.principal import Principal
+from barnabas.security.authorizer.standard_authorizer import StandardAuthorizer
+from barnabas.security.principal import ANONYMOUS, Principal
 from barnabas.security.request_context import RequestContext
 from tests.unit.controller.controller_harness import ControllerHarness, directory_of, topic
 
@@ -143,6 +144,9 @@ def context(api: ApiKey, version: int) -> RequestContext:
 
 def stage(**config: Any) -> ControllerHarness:
     harness = ControllerHarness(delegation_token_secret_key=Password("secret"), **config).activate()
+    authorizer: Any = StandardAuthorizer()
+    authorizer.super_users = frozenset({Principal("User", "alice"), ANONYMOUS})
+    harness.authorizer = authorizer
     for broker_id in (1, 2, 3):
         harness.start_broker(broker_id)
     harness.create(topic("orders", 3, 2), topic("payments", 1, 3), topic("a.b", 2, 1))
