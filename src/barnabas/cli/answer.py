@@ -91,7 +91,7 @@ def change_answer(
     }
     said = list(notes)
     if dry_run:
-        said.append("nothing was changed (--dry-run)")
+        said.append("nothing was changed")
     return Answer(document, [sheet] if changes else [], said, problems)
 
 

@@ -110,7 +110,7 @@ def test_trying_says_that_nothing_was_changed(admin: FakeAdmin, capsys: pytest.C
         "changes": [{"topic": "a", "change": "created", "id": None, "partitions": 3, "replication_factor": 2}],
         "errors": [],
     }
-    assert captured.err == "note: nothing was changed (--dry-run)\n"
+    assert captured.err == "note: nothing was changed\n"
     assert admin.create_topics.call_args.kwargs["validate_only"] is True
 
 

@@ -1,0 +1,172 @@
+"""``barnabas groups``: where groups are, and where they are sent."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from barnabas.cli.group_reset import parse_datetime, parse_duration
+from barnabas.cli.groups import main
+from barnabas.clients.admin import (
+    GroupDescription,
+    GroupListing,
+    GroupListings,
+    ListedOffset,
+    MemberDescription,
+    MemberToRemove,
+    OffsetAndMetadata,
+    Results,
+    TopicDescription,
+    TopicPartition,
+    TopicPartitionInfo,
+    Uuid,
+)
+from barnabas.clients.admin.errors import admin_error
+from barnabas.common.error_code import ErrorCode
+from tests.unit.cli.conftest import FakeAdmin
+
+ORDERS = [TopicPartition("orders", 0), TopicPartition("orders", 1)]
+MEMBER = MemberDescription("m-1", None, "client", "/10.0.0.1", (ORDERS[0],))
+
+
+@pytest.fixture
+def billing(admin: FakeAdmin) -> FakeAdmin:
+    """A group that is at 50 of 10..100 in one partition, and has no offset in the other."""
+    admin.list_groups.return_value = GroupListings((GroupListing("billing", "consumer", "Stable", "classic"),), {})
+    has_members(admin, MEMBER)
+    offsets = Results({ORDERS[0]: OffsetAndMetadata(50)}, {})
+    admin.list_group_offsets.return_value = Results({"billing": offsets}, {})
+
+    async def list_offsets(wanted: dict) -> Results:  # type: ignore[type-arg]
+        known = {-2: 10, -1: 100}
+        return Results({tp: ListedOffset(known.get(spec.timestamp, 70), 0, None) for tp, spec in wanted.items()}, {})
+
+    admin.mock.list_offsets = list_offsets
+    partitions = tuple(TopicPartitionInfo(index, 1, (1,), (1,)) for index in (0, 1))
+    admin.describe_topics.return_value = Results(
+        {"orders": TopicDescription("orders", Uuid.from_int(9), False, partitions)}, {}
+    )
+    return admin
+
+
+def has_members(admin: FakeAdmin, *members: MemberDescription) -> None:
+    group = GroupDescription("billing", "classic", "consumer", "Stable", "range", members)
+    admin.describe_groups.return_value = Results({"billing": group}, {})
+
+
+def test_groups_are_listed(billing: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "--state", "Stable,Empty"]) == 0
+    assert capsys.readouterr().out.splitlines()[1].split() == ["billing", "Stable", "classic", "consumer"]
+    assert billing.list_groups.call_args.kwargs == {"states": ["Stable", "Empty"], "types": []}
+
+
+def test_a_group_is_described_with_its_lag(billing: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["describe", "--group", "billing"]) == 0
+    line = capsys.readouterr().out.splitlines()[2]
+    assert line.split() == ["orders", "0", "50", "100", "50", "m-1", "/10.0.0.1", "client"]
+    assert main(["describe", "--all-groups", "--state"]) == 0
+    assert capsys.readouterr().out.splitlines()[1].split() == ["billing", "Stable", "classic", "range", "1", "50"]
+    assert main(["describe", "billing", "--members", "-o", "json"]) == 0
+    (group,) = json.loads(capsys.readouterr().out)["groups"]
+    assert group["members"][0]["partitions"] == [{"topic": "orders", "partition": 0}]
+    assert group["offsets"][0]["lag"] == 50
+
+
+def test_a_group_that_is_not_there_is_answered_with_the_nearest(
+    billing: FakeAdmin, capsys: pytest.CaptureFixture[str]
+) -> None:
+    missing = admin_error(ErrorCode.GROUP_ID_NOT_FOUND, None, "biling")
+    billing.describe_groups.return_value = Results({}, {"biling": missing})
+    assert main(["describe", "biling"]) == 1
+    assert "did you mean billing?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("way", "offsets"),
+    [
+        (["--to-earliest"], [10, 10]),
+        (["--to-latest"], [100, 100]),
+        (["--to-current"], [50, 100]),
+        (["--to-offset", "60"], [60, 60]),
+        (["--to-offset", "5000"], [100, 100]),
+        (["--shift-by", "-5"], [45, 95]),
+        (["--shift-by", "-500"], [10, 10]),
+        (["--to-datetime", "2026-01-31T12:30:00.000"], [70, 70]),
+        (["--by-duration", "PT1H"], [70, 70]),
+    ],
+)
+def test_offsets_are_reset(billing: FakeAdmin, way: list[str], offsets: list[int]) -> None:
+    billing.alter_group_offsets.return_value = Results(dict.fromkeys(ORDERS), {})
+    assert main(["reset-offsets", "billing", "--topic", "orders", *way, "--execute"]) == 0
+    billing.alter_group_offsets.assert_awaited_once_with("billing", dict(zip(ORDERS, offsets, strict=True)))
+
+
+def test_nothing_is_reset_without_execute(billing: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+    has_members(billing)
+    assert main(["reset-offsets", "billing", "--all-topics", "--to-earliest"]) == 0
+    captured = capsys.readouterr()
+    assert captured.out == "group billing  would be reset (orders-0 from 50 to 10)\n"
+    assert "--execute does it" in captured.err
+    billing.alter_group_offsets.assert_not_called()
+    has_members(billing, MEMBER)
+    assert main(["reset-offsets", "billing", "--topic", "orders:1", "--to-earliest"]) == 1
+    assert "stop the members" in capsys.readouterr().err
+
+
+def test_groups_are_deleted_or_only_looked_at(billing: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["delete", "billing", "--dry-run"]) == 1
+    assert "the group has members" in capsys.readouterr().err
+    billing.delete_groups.assert_not_called()
+    billing.delete_groups.return_value = Results({"billing": None}, {})
+    assert main(["delete", "billing"]) == 0
+    assert capsys.readouterr().out == "group billing  deleted\n"
+
+
+def test_offsets_are_forgotten(billing: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+    billing.delete_group_offsets.return_value = Results({ORDERS[0]: None}, {})
+    assert main(["delete-offsets", "billing", "--topic", "orders", "--dry-run"]) == 0
+    billing.delete_group_offsets.assert_not_called()
+    assert main(["delete-offsets", "billing", "--topic", "orders"]) == 0
+    billing.delete_group_offsets.assert_awaited_once_with("billing", [ORDERS[0]])
+    assert capsys.readouterr().out.endswith("offset of billing in orders-0  deleted (offset 50)\n")
+
+
+def test_members_are_put_out(billing: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["remove-members", "billing", "--member", "m-1", "--instance", "none", "--dry-run"]) == 1
+    captured = capsys.readouterr()
+    assert captured.out == "member m-1 of group billing  would be removed\n"
+    assert "instance none: no such member" in captured.err
+    billing.remove_members.return_value = Results({MemberToRemove(None, "m-1"): None}, {})
+    assert main(["remove-members", "billing", "--all-members"]) == 0
+    billing.remove_members.assert_awaited_once_with("billing", [MemberToRemove(None, "m-1")])
+
+
+def test_moments_and_durations_are_kafkas() -> None:
+    assert parse_datetime("1970-01-01T00:00:01.500") == 1500
+    assert parse_datetime("1970-01-01T01:00:00+01:00") == 0
+    assert parse_duration("P1DT2H30M0.5S").total_seconds() == 95400.5
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["describe"], "which group?"),
+        (["describe", "g", "--members", "--state"], "only one"),
+        (["delete"], "which group?"),
+        (["reset-offsets", "g", "--to-latest"], "which offsets?"),
+        (["reset-offsets", "g", "--topic", "t"], "where to?"),
+        (["reset-offsets", "g", "--topic", "t", "--to-latest", "--to-earliest"], "where to?"),
+        (["reset-offsets", "g", "--topic", "t:x", "--to-latest"], "t:0,2"),
+        (["reset-offsets", "g", "--topic", "t", "--to-datetime", "yesterday"], "2026-01-31"),
+        (["reset-offsets", "g", "--topic", "t", "--by-duration", "P"], "P7D"),
+        (["reset-offsets", "g", "--topic", "t", "--to-latest", "--execute", "--dry-run"], "only one"),
+        (["delete-offsets", "g"], "which offsets?"),
+        (["remove-members", "g"], "which members?"),
+    ],
+)
+def test_what_can_not_be_meant_is_refused(
+    admin: FakeAdmin, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+) -> None:
+    assert main(arguments) == 2
+    assert said in capsys.readouterr().err
