@@ -1,0 +1,138 @@
+"""Reassignments and elections where there is more than one broker, which a recorded cluster of one can't show."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from barnabas.common.errors import ErrorCode
+from barnabas.controller.apis import (
+    alter_partition_reassignments,
+    elect_leaders,
+    list_partition_reassignments,
+    unregister_broker,
+)
+from barnabas.protocol.messages.unregister_broker import UnregisterBrokerRequest
+from tests.peers.mutation_requests import PREFERRED, UNCLEAN, elect, ongoing, reassign
+from tests.unit.controller.controller_harness import ControllerHarness
+from tests.unit.controller.test_partition_alteration import alter, harness, partition
+
+__all__ = ["harness"]
+
+OK = int(ErrorCode.NONE)
+
+
+def start(harness: ControllerHarness, replicas: list[int] | None, **fields: Any) -> tuple[int, str | None]:
+    response = harness.call(alter_partition_reassignments.handle, reassign(("orders", [(0, replicas)]), **fields), 1)
+    answer = response.responses[0].partitions[0]
+    return answer.error_code, answer.error_message
+
+
+def under_way(harness: ControllerHarness) -> list[tuple[int, list[int], list[int], list[int]]]:
+    response = harness.call(list_partition_reassignments.handle, ongoing(("orders", [0, 7]), ("nope", [0])), 0)
+    return [
+        (each.partition_index, each.replicas, each.adding_replicas, each.removing_replicas)
+        for topic in response.topics
+        for each in topic.partitions
+    ]
+
+
+def election(harness: ControllerHarness, kind: int) -> int:
+    response = harness.call(elect_leaders.handle, elect(kind, ("orders", [0])), 2)
+    return response.replica_election_results[0].partition_result[0].error_code
+
+
+def test_a_replica_that_comes_is_added_until_it_is_in_sync(harness: ControllerHarness) -> None:
+    assert start(harness, [3, 1]) == (OK, None)
+    assert under_way(harness) == [(0, [3, 1, 2], [3], [2])]
+    assert partition(harness).isr == (1, 2)
+    done = alter(harness, [1, 2, 3])
+    assert done.error_code == OK
+    assert under_way(harness) == []
+    after = partition(harness)
+    assert (after.replicas, sorted(after.isr), after.adding_replicas, after.removing_replicas) == (
+        (3, 1),
+        [1, 3],
+        (),
+        (),
+    )
+    assert len(after.directories) == 2
+
+
+def test_where_it_is_already_changes_nothing(harness: ControllerHarness) -> None:
+    end = harness.end_offset
+    assert start(harness, [1, 2]) == (OK, None)
+    assert harness.end_offset == end
+    assert start(harness, [2, 1]) == (OK, None)
+    assert partition(harness).replicas == (2, 1), "another order, for another preferred leader"
+
+
+def test_a_reassignment_can_be_taken_back(harness: ControllerHarness) -> None:
+    start(harness, [3, 1])
+    assert start(harness, None) == (OK, None)
+    assert (partition(harness).replicas, partition(harness).isr) == ((1, 2), (1, 2))
+    assert under_way(harness) == []
+    assert start(harness, None) == (int(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS), None)
+
+
+def test_another_target_counts_from_where_it_was(harness: ControllerHarness) -> None:
+    start(harness, [3])
+    start(harness, [1, 2])
+    assert under_way(harness) == []
+    assert partition(harness).replicas == (1, 2)
+
+
+def test_going_back_must_not_lose_what_only_the_new_replica_has(harness: ControllerHarness) -> None:
+    harness.start_broker(4)
+    start(harness, [3, 4])
+    alter(harness, [1, 2, 3])
+    for broker_id in (1, 2):
+        harness.heartbeat(broker_id, want_fence=True)
+    assert partition(harness).isr == (3,)
+    code, text = start(harness, None)
+    assert code == ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    assert text is not None
+    assert "it would require an unclean leader election" in text
+    harness.heartbeat(1)
+    alter(harness, [1, 3], broker=3)
+    assert start(harness, None) == (OK, None)
+    assert (partition(harness).replicas, partition(harness).leader) == ((1, 2), 1)
+
+
+def test_the_factor_may_be_fixed(harness: ControllerHarness) -> None:
+    fixed = {"allow_replication_factor_change": False}
+    assert start(harness, [3], **fixed)[0] == ErrorCode.INVALID_REPLICATION_FACTOR
+    assert start(harness, [3, 2], **fixed) == (OK, None)
+    assert start(harness, [3, 1], **fixed) == (OK, None), "what comes and what goes is not counted twice"
+
+
+def test_the_preferred_leader_comes_back_when_it_is_asked_for(harness: ControllerHarness) -> None:
+    assert election(harness, PREFERRED) == ErrorCode.ELECTION_NOT_NEEDED
+    alter(harness, [1, 2])
+    harness.heartbeat(1, want_fence=True)
+    assert partition(harness).leader == 2
+    assert election(harness, PREFERRED) == ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
+    harness.heartbeat(1)
+    alter(harness, [1, 2], broker=2)
+    assert election(harness, PREFERRED) == OK
+    assert partition(harness).leader == 1
+
+
+def test_who_is_not_in_sync_leads_only_when_that_is_asked_for(harness: ControllerHarness) -> None:
+    alter(harness, [1])
+    harness.call(unregister_broker.handle, UnregisterBrokerRequest(broker_id=1), 0)
+    assert partition(harness).leader == -1
+    assert election(harness, PREFERRED) == ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
+    assert election(harness, UNCLEAN) == OK
+    assert (partition(harness).leader, partition(harness).isr) == (2, (2,))
+    assert election(harness, UNCLEAN) == ErrorCode.ELECTION_NOT_NEEDED
+
+
+def test_of_all_partitions_those_are_named_that_an_election_was_for(harness: ControllerHarness) -> None:
+    harness.heartbeat(1, want_fence=True)
+    harness.heartbeat(1)
+    alter(harness, [1, 2], broker=2)
+    request = elect(PREFERRED)
+    request.topic_partitions = None
+    response = harness.call(elect_leaders.handle, request, 2)
+    found = [(each.partition_id, each.error_code) for each in response.replica_election_results[0].partition_result]
+    assert found == [(0, OK)]
