@@ -84,7 +84,7 @@ def change_answer(
     sheet = Sheet()
     for each in changes:
         details = f" ({each.details})" if each.details else ""
-        sheet.add(f"{each.kind} {each.name}", f"{'would be ' if dry_run else ''}{each.done}{details}")
+        sheet.add(f"{each.kind} {each.name}".rstrip(), f"{'would be ' if dry_run else ''}{each.done}{details}")
     document = {
         "dry_run": dry_run,
         "changes": [{each.kind.replace(" ", "_"): each.name, "change": each.done, **each.more} for each in changes],

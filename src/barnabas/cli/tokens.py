@@ -1,0 +1,208 @@
+"""``barnabas tokens list|create|renew|expire``: delegation tokens."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from barnabas.cli.acl_arguments import parse_principals
+from barnabas.cli.answer import Answer, Change, change_answer
+from barnabas.cli.cluster_command import cluster_app, main_of
+from barnabas.cli.cluster_options import ChangeOptions, ClusterOptions, UsageError
+
+if TYPE_CHECKING:
+    from barnabas.clients.admin import AdminClient, DelegationToken
+
+__all__ = ["app", "main"]
+
+app = cluster_app(
+    "tokens",
+    "List, create, renew and expire delegation tokens. The HMAC of a token is its password: whoever has it is its "
+    "owner. It is shown when a token is made, and never again.",
+)
+main = main_of(app)
+
+
+@app.command(name=["list", "describe"])
+def list_(*, owner_principal: list[str] | None = None, options: ClusterOptions | None = None) -> int:
+    """List the tokens that you may see, without their HMACs.
+
+    For example:
+
+        barnabas tokens list --command-config alice.properties
+        barnabas tokens list --owner-principal User:alice --output json
+
+    Parameters
+    ----------
+    owner_principal
+        Only tokens of this owner, as in User:alice. May be repeated.
+    """
+    owners = parse_principals(owner_principal) or None
+
+    async def work(admin: AdminClient) -> Answer:
+        from barnabas.cli.sheet import Sheet
+
+        found = await admin.describe_delegation_tokens(owners)
+        sheet = Sheet(columns=("token", "owner", "requester", "renewers", "issued", "expires", "ends at last"))
+        for each in found:
+            sheet.add(
+                each.token_id, each.owner, each.requester or "", ", ".join(each.renewers),
+                _moment(each.issue_timestamp_ms), _moment(each.expiry_timestamp_ms), _moment(each.max_timestamp_ms),
+            )  # fmt: skip
+        notes = [] if found else ["there are no tokens to be seen"]
+        return Answer({"tokens": [_document(each) for each in found]}, [sheet] if found else [], notes)
+
+    return (options or ClusterOptions()).run(work, right="DESCRIBE on DelegationToken")
+
+
+@app.command
+def create(
+    *,
+    owner_principal: str | None = None,
+    renewer_principal: list[str] | None = None,
+    max_life_time_period: int = -1,
+    options: ChangeOptions | None = None,
+) -> int:
+    """Make a token, for yourself unless there is an owner, and show its HMAC this once.
+
+    For example:
+
+        barnabas tokens create --command-config alice.properties --renewer-principal User:scheduler
+        barnabas tokens create --owner-principal User:bob --max-life-time-period 3600000 --output json
+
+    Parameters
+    ----------
+    owner_principal
+        Whom it stands for, as in User:bob. Needs CREATE_TOKENS on that user.
+    renewer_principal
+        Who may renew it besides, as in User:scheduler. May be repeated.
+    max_life_time_period
+        How long it can be renewed, in milliseconds; -1 is the longest that the cluster allows.
+    """
+    renewers = parse_principals(renewer_principal)
+    owner = None if owner_principal is None else parse_principals([owner_principal])[0]
+    options = options or ChangeOptions()
+    dry_run = options.dry_run
+
+    async def work(admin: AdminClient) -> Answer:
+        if dry_run:
+            await admin.describe_delegation_tokens([owner] if owner else None)  # Whether tokens can be had at all.
+            return change_answer([Change("token", f"for {owner or 'yourself'}", "created")], dry_run=True)
+        made = await admin.create_delegation_token(owner=owner, renewers=renewers, max_lifetime_ms=max_life_time_period)
+        from base64 import b64encode
+
+        from barnabas.cli.sheet import Sheet
+
+        hmac = b64encode(made.hmac).decode()
+        sheet = Sheet()
+        sheet.add("token", made.token_id)
+        sheet.add("hmac", hmac)
+        sheet.add("owner", made.owner)
+        sheet.add("expires", _moment(made.expiry_timestamp_ms))
+        sheet.add("ends at last", _moment(made.max_timestamp_ms))
+        return Answer({"token": _document(made) | {"hmac": hmac}}, [sheet])
+
+    return options.run(work, right="CREATE_TOKENS on User:<owner>")
+
+
+@app.command
+def renew(*, hmac_file: str, renew_time_period: int = -1, options: ChangeOptions | None = None) -> int:
+    """Let a token live longer, within its life time.
+
+    For example:
+
+        barnabas tokens renew --hmac-file token.hmac --renew-time-period 86400000
+
+    Parameters
+    ----------
+    hmac_file
+        A file with the HMAC of the token, in base64; - is the standard input. The command line is no place for it.
+    renew_time_period
+        For how long from now, in milliseconds; -1 is what the cluster has set.
+    """
+    hmac = _hmac(hmac_file)
+    options = options or ChangeOptions()
+    dry_run = options.dry_run
+
+    async def work(admin: AdminClient) -> Answer:
+        if dry_run:
+            return await _tried(admin, hmac, "renewed")
+        expiry_ms = await admin.renew_delegation_token(hmac, renew_period_ms=renew_time_period)
+        more = {"expiry_timestamp_ms": expiry_ms}
+        return change_answer([Change("token", "", "renewed", f"until {_moment(expiry_ms)}", more)], dry_run=False)
+
+    return options.run(work)
+
+
+@app.command
+def expire(*, hmac_file: str, expiry_time_period: int = -1, options: ChangeOptions | None = None) -> int:
+    """End a token, now or later.
+
+    For example:
+
+        barnabas tokens expire --hmac-file token.hmac --dry-run
+
+    Parameters
+    ----------
+    hmac_file
+        A file with the HMAC of the token, in base64; - is the standard input. The command line is no place for it.
+    expiry_time_period
+        In how many milliseconds; -1 is now.
+    """
+    hmac = _hmac(hmac_file)
+    options = options or ChangeOptions()
+    dry_run = options.dry_run
+
+    async def work(admin: AdminClient) -> Answer:
+        if dry_run:
+            return await _tried(admin, hmac, "expired")
+        expiry_ms = await admin.expire_delegation_token(hmac, expiry_time_period_ms=expiry_time_period)
+        more = {"expiry_timestamp_ms": expiry_ms}
+        return change_answer([Change("token", "", "expired", f"at {_moment(expiry_ms)}", more)], dry_run=False)
+
+    return options.run(work)
+
+
+async def _tried(admin: AdminClient, hmac: bytes, done: str) -> Answer:
+    from barnabas.clients.admin.errors import admin_error
+    from barnabas.common.error_code import ErrorCode
+
+    for each in await admin.describe_delegation_tokens():
+        if each.hmac == hmac:
+            return change_answer([Change("token", each.token_id, done)], dry_run=True)
+    raise admin_error(ErrorCode.DELEGATION_TOKEN_NOT_FOUND, "no token with this HMAC can be seen")
+
+
+def _hmac(path: str) -> bytes:
+    """Raises UsageError."""
+    import binascii
+    import sys
+    from base64 import b64decode
+
+    try:
+        if path == "-":
+            text = sys.stdin.readline()
+        else:
+            with open(path, encoding="ascii") as file:
+                text = file.readline()
+        return b64decode(text.strip(), validate=True)
+    except OSError as error:
+        raise UsageError(f"--hmac-file: can't read {path}: {error.strerror}") from error
+    except (binascii.Error, UnicodeDecodeError):
+        raise UsageError(f"--hmac-file: what {path} holds is not base64") from None
+
+
+def _moment(timestamp_ms: int) -> str:
+    return datetime.fromtimestamp(timestamp_ms / 1000, UTC).isoformat(sep=" ", timespec="seconds")
+
+
+def _document(token: DelegationToken) -> dict[str, Any]:
+    return {
+        "token_id": token.token_id,
+        "owner": token.owner,
+        "requester": token.requester,
+        "renewers": list(token.renewers),
+        "issue_timestamp_ms": token.issue_timestamp_ms,
+        "expiry_timestamp_ms": token.expiry_timestamp_ms,
+        "max_timestamp_ms": token.max_timestamp_ms,
+    }
