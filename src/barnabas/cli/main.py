@@ -35,6 +35,7 @@ COMMANDS = {
     "apply": ("barnabas.cli.apply", "make a cluster what a file of desired state says"),
     "export": ("barnabas.cli.export", "write a cluster down as a file of desired state"),
     "shell": ("barnabas.cli.shell", "look at the metadata in a snapshot or a log directory"),
+    "completion": ("barnabas.cli.completion", "print a script for completion in bash, zsh or fish"),
 }
 
 USAGE_ERROR = 2

@@ -1,0 +1,47 @@
+"""``barnabas completion bash|zsh|fish``: a script that lets the shell complete commands, verbs and options."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Literal
+
+from cyclopts import App
+
+from barnabas.cli.cluster_command import cluster_app, main_of
+
+__all__ = ["app", "main"]
+
+app = cluster_app("completion", "Print a script that completes commands, verbs and options in a shell.")
+main = main_of(app)
+
+
+@app.default
+def completion(shell: Literal["bash", "zsh", "fish"]) -> int:
+    """Print the script for a shell. It has to be loaded, as the examples do; a new shell then knows it.
+
+    For example:
+
+        barnabas completion bash > ~/.local/share/bash-completion/completions/barnabas
+        barnabas completion zsh > ~/.zfunc/_barnabas
+        barnabas completion fish > ~/.config/fish/completions/barnabas.fish
+
+    Parameters
+    ----------
+    shell
+        The shell.
+    """
+    import sys
+
+    sys.stdout.write(_whole().generate_completion(prog_name="barnabas", shell=shell))
+    return 0
+
+
+def _whole() -> App:
+    """All commands as one, which they are nowhere else: whoever runs one does not want to wait for the others."""
+    from barnabas.cli.main import COMMANDS
+
+    whole = App(name="barnabas", version_flags=("--version", "-V"))
+    for name, (module, text) in COMMANDS.items():
+        command = getattr(import_module(module), "app", None)
+        whole.command(App(name=name, help=text, version_flags=()) if command is None else command, name=name)
+    return whole
