@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from barnabas.metadata.quota_levels import QuotaLevels
-from barnabas.metadata.quota_rates import WindowedRate
+from barnabas.metadata.quota_rates import WindowedRate, still_used
 from barnabas.protocol.api_keys import ApiKey
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class _Kind:
         rate = self._rates.get(quota.share)
         if rate is None:
             if len(self._rates) >= _REMEMBERED_MAX:
-                self._rates = {share: each for share, each in self._rates.items() if not each.is_idle(now_ms)}
+                self._rates = still_used(self._rates, now_ms)
             rate = self._rates[quota.share] = self._new_rate()
         rate.record(value, now_ms)
         throttle_ms = rate.throttle_ms(quota.limit, now_ms)

@@ -8,8 +8,12 @@ limit if nothing more came.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Hashable
+from typing import TypeVar
 
-__all__ = ["TokenBucket", "WindowedRate"]
+__all__ = ["TokenBucket", "WindowedRate", "still_used"]
+
+K = TypeVar("K", bound=Hashable)
 
 
 class WindowedRate:
@@ -72,3 +76,12 @@ class TokenBucket:
 
     def throttle_ms(self, limit: float) -> int:
         return round(-self.tokens / limit * 1000) if self.tokens < 0 else 0
+
+
+def still_used(rates: dict[K, WindowedRate], now_ms: int) -> dict[K, WindowedRate]:
+    """Those that hold something, or none if that is most of them.
+
+    Who invents names without end would else make us look through all of them for each new one.
+    """
+    kept = {key: rate for key, rate in rates.items() if not rate.is_idle(now_ms)}
+    return kept if len(kept) <= len(rates) // 2 else {}

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from barnabas.metadata.quota_rates import WindowedRate
+from barnabas.metadata.quota_rates import WindowedRate, still_used
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -167,7 +167,7 @@ class ConnectionQuotas:
         rate = self._ip_rates.get(host)
         if rate is None:
             if len(self._ip_rates) >= _REMEMBERED_MAX:
-                self._ip_rates = {ip: each for ip, each in self._ip_rates.items() if not each.is_idle(now_ms)}
+                self._ip_rates = still_used(self._ip_rates, now_ms)
             rate = self._ip_rates[host] = self._new_rate()
         rate.record(1, now_ms)
         throttle_ms = rate.throttle_ms(limit, now_ms)

@@ -6,7 +6,7 @@ import pytest
 
 from barnabas.metadata.image.client_quotas import ClientQuotasDelta, ClientQuotasImage
 from barnabas.metadata.quota_levels import Quota, QuotaLevels
-from barnabas.metadata.quota_rates import TokenBucket, WindowedRate
+from barnabas.metadata.quota_rates import TokenBucket, WindowedRate, still_used
 from barnabas.protocol.records.client_quota_record import ClientQuotaRecord, EntityData
 
 KEY = "producer_byte_rate"
@@ -81,3 +81,12 @@ def test_a_bucket_may_be_overdrawn_and_fills_again() -> None:
     assert bucket.fill(2.0, 4000) == 0
     assert bucket.throttle_ms(2.0) == 0
     assert bucket.fill(2.0, 1_000_000) == 22
+
+
+def test_who_invents_names_makes_us_forget_and_not_search() -> None:
+    rates = {name: WindowedRate(count=11, window_ms=1000) for name in "abcd"}
+    rates["a"].record(1, 20_000)
+    assert list(still_used(rates, 20_000)) == ["a"]
+    for rate in rates.values():
+        rate.record(1, 20_000)
+    assert still_used(rates, 20_000) == {}
