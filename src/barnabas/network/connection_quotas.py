@@ -76,7 +76,7 @@ class ConnectionQuotas:
     def follow(self, caps: ConnectionCaps) -> None:
         """Other limits from now on. Who is connected stays; who waits and now may, goes on."""
         self._caps = caps
-        self._let_in()
+        self._let_in(len(self._waiting))
 
     def follow_ip_rates(self, default: float | None, limits: Mapping[str, float]) -> None:
         """``connection_creation_rate`` of addresses (client quotas)."""
@@ -123,18 +123,22 @@ class ConnectionQuotas:
             self._per_ip.pop(host, None)
         if self._waiting.pop(connection, None) is None:
             del found[connection]
-            self._let_in()
+            self._let_in(1)
 
     @property
     def waiting_count(self) -> int:
         return len(self._waiting)
 
-    def _let_in(self) -> None:
-        for connection, listener in list(self._waiting.items()):
-            if self._has_slot(listener):
-                del self._waiting[connection]
-                self._open.setdefault(listener, {})[connection] = None
-                connection.wake()
+    def _let_in(self, count: int) -> None:
+        """So many at most, who waited longest first."""
+        while count > 0:
+            first = next((each for each, listener in self._waiting.items() if self._has_slot(listener)), None)
+            if first is None:
+                return
+            listener = self._waiting.pop(first)
+            self._open.setdefault(listener, {})[first] = None
+            first.wake()
+            count -= 1
 
     def _has_slot(self, listener: str) -> bool:
         caps = self._caps
