@@ -191,7 +191,7 @@ def test_an_interruption_at_every_step_is_taken_up(files: Files, monkeypatch: py
     perform = desired_state_cluster.perform
     made: list[Step] = []
 
-    async def perform_and_die(admin: Any, step: Step, passwords: Any) -> Any:
+    async def perform_and_die(admin: Any, step: Step, passwords: Any, **more: Any) -> Any:
         await perform(admin, step, passwords)
         made.append(step)
         raise KeyboardInterrupt

@@ -14,7 +14,7 @@ and has what is left.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from typing import NamedTuple
 
@@ -374,7 +374,16 @@ def _is_same_setting(told: str | None, given: str | None) -> bool:
     """Nodes tell some values in another form than they were given: 0100 as 100, TRUE as true, lists without blanks."""
     if told is None or given is None or told == given:
         return told == given
-    try:
-        return float(told) == float(given)
-    except ValueError:
-        return [each.strip().lower() for each in told.split(",")] == [each.strip().lower() for each in given.split(",")]
+    forms: tuple[Callable[[str], object], ...] = (int, float, _truth)
+    for form in forms:
+        try:
+            return form(told) == form(given)
+        except ValueError:
+            continue
+    return [each.strip() for each in told.split(",")] == [each.strip() for each in given.split(",")]
+
+
+def _truth(text: str) -> str:
+    if text.strip().lower() not in ("true", "false"):
+        raise ValueError(text)
+    return text.strip().lower()

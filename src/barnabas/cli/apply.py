@@ -158,7 +158,9 @@ async def _steps_of(admin: AdminClient, made: Plan, passwords: Mapping[Credentia
     from barnabas.cli.progress import in_steps
 
     for (step,) in in_steps(made.steps, 1, "applying"):
-        errors = await desired_state_cluster.perform(admin, step, passwords)
+        # Brokers learn of the steps in their order: who shows the last one shows all.
+        is_last = step is made.steps[-1]
+        errors = await desired_state_cluster.perform(admin, step, passwords, wait=is_last)
         if errors:
             return errors
     return {}

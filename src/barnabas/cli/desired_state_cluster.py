@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Hashable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from barnabas.access.cluster_state import BROKER, GROUP, TOPIC, ClusterState, ConfigTarget, Credential, TopicState
 from barnabas.access.plan import (
@@ -20,10 +20,13 @@ from barnabas.access.scope import Scope
 from barnabas.common.acl import AclBinding, AclBindingFilter
 
 if TYPE_CHECKING:
-    from barnabas.clients.admin import AdminClient
+    from barnabas.clients.admin import AdminClient, Results
     from barnabas.clients.admin.errors import AdminError
 
 __all__ = ["everything", "perform", "read_cluster"]
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
 
 _ITERATIONS = 8192
 """Of a new credential, if the file does not say."""
@@ -44,15 +47,26 @@ def everything(*, has_internal_topics: bool = False) -> Scope:
     )
 
 
-async def read_cluster(admin: AdminClient, scope: Scope) -> tuple[ClusterState, list[str]]:
+async def read_cluster(
+    admin: AdminClient, scope: Scope, *, needs_authorizer: bool = True
+) -> tuple[ClusterState, list[str]]:
     """What of the cluster is in the scope, with all of its rules, and what could not be read.
 
     Raises AdminError for what the scope needs and we may not see.
     """
+    from barnabas.clients.admin import SecurityDisabled
+
     notes: list[str] = []
     topics = await _topics(admin, scope) if scope.topics else {}
     configs = await _configs(admin, scope, notes) if scope.configs else {}
-    acls = frozenset([binding async for binding in admin.describe_acls()]) if scope.acls else frozenset()
+    acls: frozenset[AclBinding] = frozenset()
+    try:
+        if scope.acls:
+            acls = frozenset([binding async for binding in admin.describe_acls()])
+    except SecurityDisabled:
+        if needs_authorizer:
+            raise
+        notes.append("the cluster has no authorizer, and so no ACLs")
     users = await _users(admin, scope) if scope.users else {}
     quotas = {}
     if scope.quotas:
@@ -62,24 +76,35 @@ async def read_cluster(admin: AdminClient, scope: Scope) -> tuple[ClusterState, 
 
 
 async def _topics(admin: AdminClient, scope: Scope) -> dict[str, TopicState]:
-    from barnabas.clients.admin import ConfigResource, ConfigSource
+    from barnabas.clients.admin import ConfigResource, ConfigSource, UnknownTopicOrPartition
 
     names = [each.name async for each in admin.list_topics(include_internal=True) if scope.has_topic(each.name)]
-    described = (await admin.describe_topics(names)).raise_for_errors() if names else {}
+    described = _all(await admin.describe_topics(names), UnknownTopicOrPartition) if names else {}
     settings = await _overrides(admin, map(ConfigResource.topic, names), {ConfigSource.TOPIC_CONFIG})
     return {
         str(name): TopicState(
             len(topic.partitions), len(topic.partitions[0].replicas) if topic.partitions else None, settings[str(name)]
         )
         for name, topic in described.items()
+        if str(name) in settings
     }
+
+
+def _all(results: Results[K, V], *gone: type[AdminError]) -> dict[K, V]:
+    """Raises the first error, except those that say that the item has gone since it was listed."""
+    for error in results.errors.values():
+        if not isinstance(error, gone):
+            raise error
+    return results.values
 
 
 async def _overrides(
     admin: AdminClient, resources: Iterable[Any], sources: set[Any]
 ) -> dict[str, dict[str, str | None]]:
     """By name of the resource. Of a secret it is only known that it is there."""
-    found = (await admin.describe_configs(resources)).raise_for_errors()
+    from barnabas.clients.admin import UnknownTopicOrPartition
+
+    found = _all(await admin.describe_configs(resources), UnknownTopicOrPartition)
     return {
         resource.name: {
             entry.name: None if entry.is_sensitive else entry.value or ""
@@ -125,7 +150,7 @@ async def _group_names(admin: AdminClient, scope: Scope, notes: list[str]) -> li
 
 
 async def _users(admin: AdminClient, scope: Scope) -> dict[Credential, int | None]:
-    found = (await admin.describe_user_scram_credentials()).raise_for_errors()
+    found = _all(await admin.describe_user_scram_credentials())
     return {
         Credential(user, info.mechanism): info.iterations
         for user, infos in found.items()
@@ -134,8 +159,10 @@ async def _users(admin: AdminClient, scope: Scope) -> dict[Credential, int | Non
     }
 
 
-async def perform(admin: AdminClient, step: Step, passwords: Mapping[Credential, str]) -> Mapping[Any, AdminError]:
-    """Make a step; what could not be made, with why."""
+async def perform(
+    admin: AdminClient, step: Step, passwords: Mapping[Credential, str], *, wait: bool = False
+) -> Mapping[Any, AdminError]:
+    """Make a step; what could not be made, with why. With ``wait`` every live broker shows it, and what came before."""
     work = {
         StepKind.CREATE_ACLS: _create_acls,
         StepKind.DELETE_ACLS: _delete_acls,
@@ -146,45 +173,45 @@ async def perform(admin: AdminClient, step: Step, passwords: Mapping[Credential,
         StepKind.ALTER_QUOTAS: _alter_quotas,
     }.get(step.kind)
     if work is not None:
-        return await work(admin, step)
-    return await _alter_users(admin, step, passwords)
+        return await work(admin, step, wait)
+    return await _alter_users(admin, step, passwords, wait)
 
 
-async def _create_acls(admin: AdminClient, step: Step) -> Mapping[Any, AdminError]:
-    return (await admin.create_acls(each for each in step.changes if isinstance(each, AclBinding))).errors
+async def _create_acls(admin: AdminClient, step: Step, wait: bool) -> Mapping[Any, AdminError]:
+    rules = [each for each in step.changes if isinstance(each, AclBinding)]
+    return (await admin.create_acls(rules, wait=wait)).errors
 
 
-async def _delete_acls(admin: AdminClient, step: Step) -> Mapping[Any, AdminError]:
+async def _delete_acls(admin: AdminClient, step: Step, wait: bool) -> Mapping[Any, AdminError]:
     filters = [AclBindingFilter(*each) for each in step.changes if isinstance(each, AclBinding)]
-    return (await admin.delete_acls(filters)).errors
+    return (await admin.delete_acls(filters, wait=wait)).errors
 
 
-async def _delete_topics(admin: AdminClient, step: Step) -> Mapping[Any, AdminError]:
+async def _delete_topics(admin: AdminClient, step: Step, wait: bool) -> Mapping[Any, AdminError]:
     from barnabas.clients.admin import UnknownTopicOrPartition
 
-    results = await admin.delete_topics([each.name for each in step.changes if isinstance(each, Deletion)])
+    results = await admin.delete_topics([each.name for each in step.changes if isinstance(each, Deletion)], wait=wait)
     # An earlier answer may have been lost.
     return {name: error for name, error in results.errors.items() if not isinstance(error, UnknownTopicOrPartition)}
 
 
-async def _create_topics(admin: AdminClient, step: Step) -> Mapping[Any, AdminError]:
+async def _create_topics(admin: AdminClient, step: Step, wait: bool) -> Mapping[Any, AdminError]:
     from barnabas.clients.admin import NewTopic
 
-    return (
-        await admin.create_topics(
-            NewTopic(each.name, each.topic.partitions, each.topic.replication_factor, dict(each.topic.configs))
-            for each in step.changes
-            if isinstance(each, TopicCreation)
-        )
-    ).errors
+    topics = [
+        NewTopic(each.name, each.topic.partitions, each.topic.replication_factor, dict(each.topic.configs))
+        for each in step.changes
+        if isinstance(each, TopicCreation)
+    ]
+    return (await admin.create_topics(topics, wait=wait)).errors
 
 
-async def _create_partitions(admin: AdminClient, step: Step) -> Mapping[Any, AdminError]:
+async def _create_partitions(admin: AdminClient, step: Step, wait: bool) -> Mapping[Any, AdminError]:
     wanted = {each.name: each.after for each in step.changes if isinstance(each, PartitionsChange)}
-    return (await admin.create_partitions(wanted)).errors
+    return (await admin.create_partitions(wanted, wait=wait)).errors
 
 
-async def _alter_configs(admin: AdminClient, step: Step) -> Mapping[Any, AdminError]:
+async def _alter_configs(admin: AdminClient, step: Step, wait: bool) -> Mapping[Any, AdminError]:
     from barnabas.clients.admin import AlterConfigOp, ConfigResource, ConfigResourceType
 
     types = {TOPIC: ConfigResourceType.TOPIC, BROKER: ConfigResourceType.BROKER, GROUP: ConfigResourceType.GROUP}
@@ -196,10 +223,10 @@ async def _alter_configs(admin: AdminClient, step: Step) -> Mapping[Any, AdminEr
         for each in step.changes
         if isinstance(each, ConfigChange)
     }
-    return (await admin.incremental_alter_configs(changes)).errors
+    return (await admin.incremental_alter_configs(changes, wait=wait)).errors
 
 
-async def _alter_quotas(admin: AdminClient, step: Step) -> Mapping[Any, AdminError]:
+async def _alter_quotas(admin: AdminClient, step: Step, wait: bool) -> Mapping[Any, AdminError]:
     from barnabas.clients.admin import ClientQuotaEntity
 
     changes = {
@@ -207,10 +234,12 @@ async def _alter_quotas(admin: AdminClient, step: Step) -> Mapping[Any, AdminErr
         for each in step.changes
         if isinstance(each, QuotaChange)
     }
-    return (await admin.alter_client_quotas(changes)).errors
+    return (await admin.alter_client_quotas(changes, wait=wait)).errors
 
 
-async def _alter_users(admin: AdminClient, step: Step, passwords: Mapping[Credential, str]) -> Mapping[Any, AdminError]:
+async def _alter_users(
+    admin: AdminClient, step: Step, passwords: Mapping[Credential, str], wait: bool
+) -> Mapping[Any, AdminError]:
     from barnabas.clients.admin import ResourceNotFound, ScramDeletion, ScramUpsertion
 
     alterations: list[ScramUpsertion | ScramDeletion] = []
@@ -221,7 +250,7 @@ async def _alter_users(admin: AdminClient, step: Step, passwords: Mapping[Creden
             key = each.credential
             iterations = each.iterations or each.before or _ITERATIONS
             alterations.append(ScramUpsertion(key.user, key.mechanism, passwords[key], iterations))
-    errors = (await admin.alter_user_scram_credentials(alterations)).errors
+    errors = (await admin.alter_user_scram_credentials(alterations, wait=wait)).errors
     if step.kind is StepKind.DELETE_USERS:
         return {user: error for user, error in errors.items() if not isinstance(error, ResourceNotFound)}
     return errors

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -166,6 +167,16 @@ def test_values_that_nodes_tell_in_another_form_are_no_difference() -> None:
     )
     text = 'topics: {app-a: {configs: {retention.ms: 0100, cleanup.policy: "compact, delete"}}}'
     assert make_plan(current, desired(text)).is_empty
+
+
+@pytest.mark.parametrize(
+    ("told", "given"),
+    [("9223372036854775807", "9223372036854775806"), ("Rule", "rule"), ("true", "1"), ("a,b", "b,a"), ("", "0")],
+)
+def test_values_that_only_look_alike_differ(told: str, given: str) -> None:
+    current = ClusterState(configs={ConfigTarget(BROKER, ""): {"some.setting": told}})
+    plan = make_plan(current, desired(f"configs: {{broker-defaults: {{some.setting: '{given}'}}}}"))
+    assert plan.change_count == 1
 
 
 def test_large_steps_are_split() -> None:
