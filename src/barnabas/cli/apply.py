@@ -33,7 +33,8 @@ _BEHIND_S = 0.5
 app = cluster_app(
     "apply",
     "Make a cluster what a file of desired state says: what 'barnabas plan' shows, in that order. "
-    "When it is interrupted, the same command does what is left.",
+    "When it is interrupted, the same command does what is left.\n\n"
+    "Exit status 3: access would open, which --forbid-new-access forbids; nothing was changed.",
 )
 _main = main_of(app)
 
@@ -136,7 +137,7 @@ async def _do(
         errors = await _steps_of(admin, made, passwords)
         if not errors:
             answer.document["done"] = total
-            answer.notes = [*answer.notes, f"{total} changes are made"]
+            answer.notes = [*answer.notes, "1 change is made" if total == 1 else f"{total} changes are made"]
             return
         await asyncio.sleep(_BEHIND_S)
         made, _ = await plan_again()

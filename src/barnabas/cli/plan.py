@@ -27,7 +27,8 @@ __all__ = ["InvalidState", "app", "main", "plan_answer", "read_file"]
 app = cluster_app(
     "plan",
     "Compare a file of desired state with a cluster: what would be done, and which access that opens and closes. "
-    "Nothing is changed; 'barnabas apply' does it, 'barnabas export' writes such a file.",
+    "Nothing is changed; 'barnabas apply' does it, 'barnabas export' writes such a file.\n\n"
+    "Exit status 3: something is to be done; with --forbid-new-access: some access opens.",
 )
 _main = main_of(app)
 

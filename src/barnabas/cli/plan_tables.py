@@ -49,7 +49,7 @@ def plan_sheets(plan: Plan) -> list[Sheet]:
     if plan.steps:
         sheet = Sheet("What is to be done, in this order", ("step", "", "what", "how"))
         _add_steps(sheet, plan.steps)
-        sheet.caption = f"{plan.change_count} changes in {len(plan.steps)} steps"
+        sheet.caption = f"{_count(plan.change_count, 'change')} in {_count(len(plan.steps), 'step')}"
         sheets.append(sheet)
     if plan.withheld:
         sheet = Sheet("What stays although the file lacks it (--allow-delete)", ("", "", "what", "how"))
@@ -60,7 +60,13 @@ def plan_sheets(plan: Plan) -> list[Sheet]:
         for each in plan.impossible:
             sheet.add(each.what, each.why, style="bold red")
         sheets.append(sheet)
-    return [*sheets, *_proof_sheets(plan.proof), *_gap_sheets(plan.gaps)]
+    if any(step.kind in (StepKind.CREATE_ACLS, StepKind.DELETE_ACLS) for step in plan.steps):
+        sheets += _proof_sheets(plan.proof)
+    return [*sheets, *_gap_sheets(plan.gaps)]
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"
 
 
 def _add_steps(sheet: Sheet, steps: Sequence[Step], *, is_numbered: bool = True) -> None:
