@@ -6,9 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from barnabas.access.cluster_state import BROKER, GROUP, ConfigTarget, Credential
 from barnabas.access.desired_state import DesiredState, InvalidFile, read_desired_state
+from barnabas.access.document import ListNode, MapNode, Node, ScalarNode
 from barnabas.access.file_format import json_schema
 from barnabas.access.notation import Secret
 from barnabas.cli.desired_state_file import UnreadableFile, load_desired_state, parse_document
@@ -221,3 +224,37 @@ def test_a_file_of_another_kind_is_a_mistake(text: str) -> None:
 
 def test_the_published_schema_is_that_of_the_code() -> None:
     assert json.loads(SCHEMA.read_text()) == json_schema(), "run: python -m tests.docs.reference"
+
+
+WORDS = [
+    "version", "scope", "topics", "acls", "configs", "users", "quotas", "principal", "resource", "resources",
+    "operations", "host", "permission", "entity", "limits", "user", "ip", "partitions", "replication-factor", "password",
+    "clear", "iterations", "SCRAM-SHA-256", "SCRAM-SHA-512", "broker-defaults", "broker:1", "group:*", "a", "a*", "*", "User:a",
+    "User:*", "Topic:a", "Topic:*", "Cluster", "Read", "All", "deny", "1", "-1", "4096", "1e999", "nan", "",
+    "producer_byte_rate", "type", "name", "pattern", "prefixed", "topic", "${env:X}",
+]  # fmt: skip
+texts = st.sampled_from(WORDS) | st.text(max_size=5)
+scalars = st.builds(ScalarNode, st.just(1), texts, st.booleans())
+trees = st.recursive(
+    scalars,
+    lambda children: (
+        st.builds(ListNode, st.just(1), st.lists(children, max_size=4).map(tuple))
+        | st.builds(
+            MapNode,
+            st.just(1),
+            st.lists(st.tuples(st.builds(ScalarNode, st.just(1), texts), children), max_size=6).map(tuple),
+        )
+    ),
+    max_leaves=40,
+)
+
+
+@settings(max_examples=500, deadline=None)
+@given(trees, st.sampled_from(["scope", "topics", "configs", "acls", "users", "quotas"]))
+def test_whatever_stands_in_a_file_is_read_or_is_a_mistake(tree: Node, section: str) -> None:
+    whole = MapNode(1, ((ScalarNode(1, "version"), ScalarNode(1, "1")), (ScalarNode(1, section), tree)))
+    for node in (tree, whole):
+        try:
+            read_desired_state(node)
+        except InvalidFile as error:
+            assert error.problems
