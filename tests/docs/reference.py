@@ -100,7 +100,12 @@ def command_section(app: App, name: str) -> str:
     """What ``--help`` says, for all verbs of a command."""
     argv, sys.argv = sys.argv, ["barnabas"]  # Usage lines are made of it.
     try:
-        written = app.generate_docs(heading_level=2).replace(f"barnabas {name} {name}", f"barnabas {name}")
+        written = re.sub(
+            rf"^barnabas {name} {name}(?= |$)",
+            f"barnabas {name}",
+            app.generate_docs(heading_level=2),
+            flags=re.MULTILINE,
+        )
     finally:
         sys.argv = argv
     written = re.sub(r"## Table of Contents\n.*?(?=\n\*\*Commands)", "", written, flags=re.DOTALL)

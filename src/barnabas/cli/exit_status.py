@@ -16,5 +16,8 @@ TABLE = {
     DONE: "done, or answered",
     FAILED: "failed, or a part of it did: the cluster refused something, or can't be reached",
     USAGE_ERROR: "the command line makes no sense; nothing was asked for",
-    DENIED: "answered with no: `access explain` says denied, `plan` has changes, `--forbid-new-access` forbids them",
+    DENIED: (
+        "answered with no: `access explain` says denied, `plan` that something is to be done, `--forbid-new-access` "
+        "that access would open"
+    ),
 }

@@ -51,7 +51,7 @@ def describe(*, options: ClusterOptions | None = None) -> int:
 
 
 @app.command
-def upgrade(*, feature: list[str], options: ChangeOptions | None = None) -> int:
+def upgrade(*, feature: list[str], wait: Flag = False, options: ChangeOptions | None = None) -> int:
     """Raise the levels of features: all that are given, or none of them.
 
     For example:
@@ -63,14 +63,18 @@ def upgrade(*, feature: list[str], options: ChangeOptions | None = None) -> int:
     ----------
     feature
         A feature and its new level, as in metadata.version=30. May be repeated.
+    wait
+        Return when every live broker goes by the new levels.
     """
     from barnabas.clients.admin import UpgradeType
 
-    return _update(_levels(feature), UpgradeType.UPGRADE, "upgraded", options or ChangeOptions())
+    return _update(_levels(feature), UpgradeType.UPGRADE, "upgraded", options or ChangeOptions(), wait=wait)
 
 
 @app.command
-def downgrade(*, feature: list[str], unsafe: Flag = False, options: ChangeOptions | None = None) -> int:
+def downgrade(
+    *, feature: list[str], unsafe: Flag = False, wait: Flag = False, options: ChangeOptions | None = None
+) -> int:
     """Lower the levels of features: all that are given, or none of them.
 
     For example:
@@ -83,15 +87,19 @@ def downgrade(*, feature: list[str], unsafe: Flag = False, options: ChangeOption
         A feature and its new level, as in metadata.version=29; 0 switches it off. May be repeated.
     unsafe
         Also if that loses metadata.
+    wait
+        Return when every live broker goes by the new levels.
     """
     from barnabas.clients.admin import UpgradeType
 
     kind = UpgradeType.UNSAFE_DOWNGRADE if unsafe else UpgradeType.SAFE_DOWNGRADE
-    return _update(_levels(feature), kind, "downgraded", options or ChangeOptions())
+    return _update(_levels(feature), kind, "downgraded", options or ChangeOptions(), wait=wait)
 
 
 @app.command
-def disable(*, feature: list[str], unsafe: Flag = False, options: ChangeOptions | None = None) -> int:
+def disable(
+    *, feature: list[str], unsafe: Flag = False, wait: Flag = False, options: ChangeOptions | None = None
+) -> int:
     """Switch features off, which is a downgrade to level 0.
 
     For example:
@@ -104,21 +112,23 @@ def disable(*, feature: list[str], unsafe: Flag = False, options: ChangeOptions 
         The name of a feature. May be repeated.
     unsafe
         Also if that loses metadata.
+    wait
+        Return when every live broker goes by the new levels.
     """
     from barnabas.clients.admin import UpgradeType
 
     kind = UpgradeType.UNSAFE_DOWNGRADE if unsafe else UpgradeType.SAFE_DOWNGRADE
-    return _update(dict.fromkeys(feature, 0), kind, "disabled", options or ChangeOptions())
+    return _update(dict.fromkeys(feature, 0), kind, "disabled", options or ChangeOptions(), wait=wait)
 
 
-def _update(levels: dict[str, int], kind: UpgradeType, done: str, options: ChangeOptions) -> int:
+def _update(levels: dict[str, int], kind: UpgradeType, done: str, options: ChangeOptions, *, wait: bool) -> int:
     dry_run = options.dry_run
 
     async def work(admin: AdminClient) -> Answer:
         from barnabas.clients.admin import FeatureUpdate
 
         updates = {name: FeatureUpdate(level, kind) for name, level in levels.items()}
-        results = await admin.update_features(updates, validate_only=dry_run)
+        results = await admin.update_features(updates, validate_only=dry_run, wait=wait)
         known = (await admin.describe_features()).supported if results.errors else {}
         unknown = {name: error for name, error in results.errors.items() if name not in known}
         others = {name: error for name, error in results.errors.items() if name in known}

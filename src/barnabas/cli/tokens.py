@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from barnabas.cli.acl_arguments import parse_principals
 from barnabas.cli.answer import Answer, Change, change_answer
 from barnabas.cli.cluster_command import cluster_app, main_of
-from barnabas.cli.cluster_options import ChangeOptions, ClusterOptions, UsageError
+from barnabas.cli.cluster_options import ChangeOptions, ClusterOptions, Flag, UsageError
 
 if TYPE_CHECKING:
     from barnabas.clients.admin import AdminClient, DelegationToken
@@ -61,6 +61,7 @@ def create(
     owner_principal: str | None = None,
     renewer_principal: list[str] | None = None,
     max_life_time_period: int = -1,
+    wait: Flag = False,
     options: ChangeOptions | None = None,
 ) -> int:
     """Make a token, for yourself unless there is an owner, and show its HMAC this once.
@@ -78,6 +79,8 @@ def create(
         Who may renew it besides, as in User:scheduler. May be repeated.
     max_life_time_period
         How long it can be renewed, in milliseconds; -1 is the longest that the cluster allows.
+    wait
+        Return when every live broker knows the token.
     """
     renewers = parse_principals(renewer_principal)
     owner = None if owner_principal is None else parse_principals([owner_principal])[0]
@@ -88,7 +91,9 @@ def create(
         if dry_run:
             await admin.describe_delegation_tokens([owner] if owner else None)  # Whether tokens can be had at all.
             return change_answer([Change("token", f"for {owner or 'yourself'}", "created")], dry_run=True)
-        made = await admin.create_delegation_token(owner=owner, renewers=renewers, max_lifetime_ms=max_life_time_period)
+        made = await admin.create_delegation_token(
+            owner=owner, renewers=renewers, max_lifetime_ms=max_life_time_period, wait=wait
+        )
         from base64 import b64encode
 
         from barnabas.cli.sheet import Sheet

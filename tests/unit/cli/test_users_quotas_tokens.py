@@ -118,7 +118,7 @@ def test_the_hmac_of_a_token_is_shown_when_it_is_made_only(
     assert tokens(["create", "--renewer-principal", "User:bob", "--max-life-time-period", "9"]) == 0
     assert hmac in capsys.readouterr().out
     assert admin.create_delegation_token.call_args.kwargs == {
-        "owner": None, "renewers": ["User:bob"], "max_lifetime_ms": 9,
+        "owner": None, "renewers": ["User:bob"], "max_lifetime_ms": 9, "wait": False,
     }  # fmt: skip
     admin.describe_delegation_tokens.return_value = [TOKEN]
     assert tokens(["list"]) == 0

@@ -1,0 +1,204 @@
+"""The commands against our node and against a real Kafka 4.3.1: the same tests on both."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from barnabas.cli.main import main
+from tests.peers.secure import USERS, SecureNode, jaas_client, running_secure_barnabas, running_secure_kafka
+
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(180), pytest.mark.usefixtures("kafka_peer")]
+
+SETTINGS = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS;User:admin",
+    "delegation.token.secret.key": "the key of all tokens",
+    "group.initial.rebalance.delay.ms": "0",
+    "offsets.topic.num.partitions": "4",
+    "offsets.topic.replication.factor": "1",
+}
+RUNNING = {"barnabas": running_secure_barnabas, "kafka": running_secure_kafka}
+
+
+class Said(NamedTuple):
+    status: int
+    out: str
+    err: str
+
+    @property
+    def document(self) -> dict[str, Any]:
+        return dict(json.loads(self.out))
+
+
+Run = Callable[..., Said]
+
+
+@pytest.fixture(scope="module", params=list(RUNNING))
+def peer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureNode]:
+    with ExitStack() as stack:
+        folder = tmp_path_factory.mktemp(f"cli-{request.param}")
+        yield stack.enter_context(RUNNING[request.param](folder, settings=SETTINGS))
+
+
+@pytest.fixture
+def run(peer: SecureNode, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs a command as a super user without a login."""
+
+    def run(*arguments: str, server: str = "PLAINTEXT") -> Said:
+        status = main([*arguments, "--bootstrap-server", peer.bootstrap(server)])
+        return Said(status, *capsys.readouterr())
+
+    return run
+
+
+@pytest.fixture
+def alice(peer: SecureNode, tmp_path: Path) -> str:
+    """A file with what alice needs to log in."""
+    lines = {
+        "security.protocol": "SASL_SSL",
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(peer.authority),
+        "sasl.mechanism": "PLAIN",
+        "sasl.jaas.config": jaas_client("PLAIN", "alice", USERS["alice"]),
+    }
+    path = tmp_path / "alice.properties"
+    path.write_text("".join(f"{key}={value}\n" for key, value in lines.items()))
+    return str(path)
+
+
+def test_topics_come_grow_and_go(run: Run) -> None:
+    made = run("topics", "create", "cli-a", "cli-b", "--partitions", "2", "--config", "retention.ms=86400000", "--wait")
+    assert made.status == 0, made.err
+    assert made.out.splitlines()[0] == "topic cli-a  created (partitions 2, replication factor 1)"
+    assert run("topics", "create", "cli-a").status == 1
+    assert run("topics", "create", "cli-a", "--if-not-exists").status == 0
+    tried = run("topics", "create", "cli-c", "--config", "retentoin.ms=1", "--dry-run")
+    assert tried.status == 1
+    assert "did you mean retention.ms" in tried.err
+    assert run("topics", "add-partitions", "cli-a", "--partitions", "5", "--wait").status == 0
+    (topic,) = run("topics", "describe", "cli-a", "--output", "json").document["topics"]
+    assert (len(topic["partitions"]), topic["configs"]) == (5, {"retention.ms": "86400000"})
+    assert "did you mean cli-a" in run("topics", "describe", "clia").err
+    assert run("topics", "delete", "cli-a", "cli-b", "--dry-run").status == 0
+    assert run("topics", "delete", "cli-a", "cli-b", "--wait").status == 0
+    assert run("topics", "list", "cli-.*").out == ""
+
+
+def test_configs_are_altered(run: Run) -> None:
+    assert run("topics", "create", "cli-configs", "--wait").status == 0
+    change = ("--topic", "cli-configs", "--add-config", "cleanup.policy=[compact,delete],segment.ms=600000")
+    assert run("configs", "alter", *change, "--dry-run").status == 0
+    assert run("configs", "describe", "--topic", "cli-configs", "-o", "json").document["configs"][0]["entries"] == []
+    assert run("configs", "alter", *change, "--wait").status == 0
+    entries = run("configs", "describe", "--topic", "cli-configs", "-o", "json").document["configs"][0]["entries"]
+    assert {each["name"]: each["value"] for each in entries} == {
+        "cleanup.policy": "compact,delete", "segment.ms": "600000",
+    }  # fmt: skip
+    assert run("configs", "alter", "--topic", "cli-configs", "--delete-config", "segment.ms").status == 0
+    refused = run("configs", "alter", "--topic", "cli-configs", "--config", "segmnt.ms=5")
+    assert refused.status == 1
+    assert "did you mean segment.ms" in refused.err
+    assert run("configs", "describe", "--entity-type", "brokers", "--all").status == 0
+    assert "cli-configs" in run("configs", "list").out
+
+
+def test_rules_are_added_and_removed_and_denials_name_the_right(run: Run, alice: str) -> None:
+    assert run("topics", "create", "cli-acls", "--wait").status == 0
+    rules = ("--allow-principal", "User:alice", "--operation", "Describe", "--topic", "cli-acls")
+    assert run("acls", "add", *rules, "--wait").status == 0
+    assert "User:alice" in run("acls", "list", "--topic", "cli-acls").out
+    with_login = ("--command-config", alice)
+    assert run("topics", "list", *with_login, server="SASL_SSL").out.split()[-2] == "cli-acls"
+    denied = run("topics", "delete", "cli-acls", *with_login, server="SASL_SSL")
+    assert denied.status == 1
+    assert "this needs DELETE on Topic:cli-acls" in denied.err
+    assert run("acls", "remove", *rules, "--dry-run").out.endswith("would be removed\n")
+    assert run("acls", "remove", *rules, "--wait").status == 0
+    assert run("acls", "list", "--topic", "cli-acls").out == ""
+    assert "this needs DESCRIBE on Cluster" in run("acls", "list", *with_login, server="SASL_SSL").err
+
+
+def test_a_group_is_described_and_reset(run: Run, peer: SecureNode) -> None:
+    assert run("topics", "create", "cli-groups", "--partitions", "1", "--wait").status == 0
+    servers = {"bootstrap.servers": peer.bootstrap("PLAINTEXT")}
+    producer = Producer(servers)
+    for index in range(20):
+        producer.produce("cli-groups", str(index).encode())
+    producer.flush(30)
+    consumer = Consumer(servers | {"group.id": "cli-group", "enable.auto.commit": False})
+    consumer.commit(offsets=[TopicPartition("cli-groups", 0, 15)], asynchronous=False)
+    consumer.close()
+    assert "cli-group" in run("groups", "list").out
+    (group,) = run("groups", "describe", "cli-group", "-o", "json").document["groups"]
+    assert (group["offsets"][0]["offset"], group["offsets"][0]["lag"]) == (15, 5)
+    reset = ("groups", "reset-offsets", "cli-group", "--topic", "cli-groups", "--shift-by", "-5")
+    assert run(*reset).out == "group cli-group  would be reset (cli-groups-0 from 15 to 10)\n"
+    assert run(*reset, "--execute").status == 0
+    (group,) = run("groups", "describe", "cli-group", "-o", "json").document["groups"]
+    assert group["offsets"][0]["lag"] == 10
+    assert "did you mean cli-group" in run("groups", "describe", "cli-gruop").err
+    assert run("groups", "delete-offsets", "cli-group", "--topic", "cli-groups").status == 0
+    assert (
+        run("groups", "reset-offsets", "cli-group", "--topic", "cli-groups", "--to-earliest", "--execute").status == 0
+    )
+    assert run("groups", "delete", "cli-group").status == 0
+
+
+def test_users_and_quotas(run: Run, tmp_path: Path) -> None:
+    password = tmp_path / "password"
+    password.write_text("a word\n")
+    assert run("users", "set-password", "cli-user", "--password-file", str(password), "--wait").status == 0
+    (user,) = run("users", "list", "--user", "cli-user", "-o", "json").document["users"]
+    assert user["credentials"] == [{"mechanism": "SCRAM-SHA-512", "iterations": 8192}]
+    assert run("users", "delete-password", "cli-user", "--wait").status == 0
+    quota = ("--user", "cli-user", "--config", "producer_byte_rate=1024")
+    assert run("quotas", "alter", *quota, "--dry-run").status == 0
+    assert run("quotas", "alter", *quota, "--wait").status == 0
+    (found,) = run("quotas", "list", "--user", "cli-user", "-o", "json").document["quotas"]
+    assert found == {"entity": {"user": "cli-user"}, "quotas": {"producer_byte_rate": 1024.0}}
+    assert run("quotas", "alter", "--user", "cli-user", "--delete-config", "producer_byte_rate").status == 0
+
+
+def test_tokens(run: Run, alice: str, tmp_path: Path) -> None:
+    with_login = ("--command-config", alice)
+    made = run("tokens", "create", *with_login, "--wait", "-o", "json", server="SASL_SSL")
+    assert made.status == 0, made.err
+    token = made.document["token"]
+    assert token["owner"] == "User:alice"
+    listed = run("tokens", "list", *with_login, server="SASL_SSL")
+    assert token["token_id"] in listed.out
+    assert token["hmac"] not in listed.out
+    file = tmp_path / "hmac"
+    file.write_text(token["hmac"])
+    hmac = ("--hmac-file", str(file))
+    assert run("tokens", "renew", *hmac, *with_login, server="SASL_SSL").status == 0
+    assert token["token_id"] in run("tokens", "expire", *hmac, *with_login, "--dry-run", server="SASL_SSL").out
+    assert run("tokens", "expire", *hmac, *with_login, server="SASL_SSL").status == 0
+    assert "log in by SASL" in run("tokens", "create").err
+
+
+def test_the_cluster_as_a_whole(run: Run) -> None:
+    document = run("cluster", "describe", "-o", "json").document
+    assert [node["id"] for node in document["nodes"]] == [1]
+    assert run("cluster", "cluster-id").out.strip() == document["cluster_id"]
+    assert run("cluster", "unregister", "77", "--dry-run").status == 1
+    assert run("cluster", "unregister", "77").status == 1
+    assert run("quorum", "describe", "-o", "json").document["leader"] == 1
+    levels = {each["feature"]: each["level"] for each in run("features", "describe", "-o", "json").document["features"]}
+    assert levels["metadata.version"] > 0
+    assert run("features", "upgrade", "--feature", "metadata.version=99", "--dry-run").status == 1
+    assert "did you mean metadata.version" in run("features", "upgrade", "--feature", "metadat.version=9").err
+    (log_dir,) = run("log-dirs", "describe", "-o", "json").document["log_dirs"]
+    assert log_dir["broker"] == 1
+
+
+def test_nobody_there_is_said_at_once(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["topics", "list", "--bootstrap-server", "127.0.0.1:1"]) == 1
+    assert "nothing listens at 127.0.0.1:1" in capsys.readouterr().err
