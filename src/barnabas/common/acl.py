@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from barnabas.common.resource import PatternType, ResourceType
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 __all__ = [
     "WILDCARD_HOST",
@@ -116,6 +116,26 @@ class AclBindingFilter(NamedTuple):
             return False
         return name == WILDCARD_NAME if pattern_type == PatternType.LITERAL else self.name.startswith(name)
 
+    def among(self, bindings: Sequence[AclBinding]) -> Sequence[AclBinding]:
+        """Those of many rules that match, in their order; the same object when nothing is asked for."""
+        for index, value in self.demands():
+            bindings = [binding for binding in bindings if binding[index] == value]
+        if self.name is not None and self.pattern_type == PatternType.MATCH:
+            bindings = [binding for binding in bindings if self.matches_pattern(binding.name, binding.pattern_type)]
+        return bindings
+
+    def demands(self) -> list[tuple[int, int | str]]:
+        """What a field of a rule, given by its index, must be, rare ones first. With MATCH the name demands more."""
+        is_match = self.pattern_type == PatternType.MATCH
+        texts = ((1, None if is_match else self.name), (3, self.principal), (4, self.host))
+        codes = ((5, self.operation), (6, self.permission), (0, self.resource_type), (2, self.pattern_type))
+        exact = [(index, code) for index, code in codes if code != _ANY and not (index == 2 and is_match)]
+        return [*((index, text) for index, text in texts if text is not None), *exact]
+
+    @property
+    def finds_all(self) -> bool:
+        return self.name is None and not self.demands()
+
     @property
     def is_one_binding(self) -> bool:
         """Whether the filter can find no more than one rule."""
@@ -126,6 +146,10 @@ class AclBindingFilter(NamedTuple):
             and self.operation > AclOperation.ANY
             and self.permission > AclPermissionType.ANY
         )
+
+
+_ANY = 1
+"""In each of the four codes."""
 
 
 def _enum_name(known: Callable[[int], IntEnum], code: int) -> str:

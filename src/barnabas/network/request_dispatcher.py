@@ -14,6 +14,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol
 
 from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.common.long_answer import LongAnswer
 from barnabas.network.api_handler import Access
 from barnabas.network.api_stats import ApiStats
 from barnabas.network.connection import CloseConnection
@@ -211,6 +212,8 @@ class RequestDispatcher:
         except Exception:
             response = handler.on_error(request, self._unexpected(context))
         if self.quotas is not None:
+            if isinstance(response, LongAnswer):
+                busy_s += response.busy_s
             self._throttle(connection, context, response, request_bytes, busy_s)
         return self._answer(route, context, response, started, request_bytes)
 

@@ -10,7 +10,9 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from barnabas.common.long_answer import LongAnswer
 from barnabas.network.api_handler import ApiHandler, HandlerTable
+from barnabas.network.turns import worked_out
 from barnabas.protocol.api_keys import API_TABLE, ApiKey
 from barnabas.security.authorizer.authorizer import Authorizer
 
@@ -195,7 +197,8 @@ class _UnheardRights(DeclaredRights):
 
 def _wait_for(deferred: Deferred[Any]) -> Any:
     if deferred.is_complete:
-        return deferred.value
+        value = deferred.value
+        return worked_out(value) if isinstance(value, LongAnswer) else value
     future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
     deferred.on_complete(lambda value: None if future.done() else future.set_result(value))
     return future

@@ -1,4 +1,7 @@
-"""DescribeAcls on the controller: DESCRIBE on the cluster, answered from the authorizer as a broker does."""
+"""DescribeAcls on the controller: DESCRIBE on the cluster, answered from the authorizer as a broker does.
+
+A long answer is not made yet when it is handed over: who can let others have their turn goes on with it.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,13 @@ from barnabas.controller.apis.answer import require_on_cluster
 from barnabas.coordinator.deferred import Deferred
 from barnabas.network.api_handler import AclRule
 from barnabas.protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
+from barnabas.security.authorizer.acl_listing import listed
 from barnabas.security.authorizer.acl_requests import check_describe_acls as check_request
-from barnabas.security.authorizer.acl_requests import describe_bindings, filter_of, require_acls
+from barnabas.security.authorizer.acl_requests import filter_of, require_acls
 
 if TYPE_CHECKING:
     from barnabas.controller.quorum_controller import QuorumController
+    from barnabas.security.authorizer.acl_listing import AclListing
     from barnabas.security.authorizer.authorizer import Authorizer
     from barnabas.security.request_context import RequestContext
 
@@ -26,11 +31,10 @@ ACL = (AclRule(ResourceType.CLUSTER, AclOperation.DESCRIBE),)
 
 def handle(
     controller: QuorumController, context: RequestContext, request: DescribeAclsRequest, authorizer: Authorizer
-) -> Deferred[DescribeAclsResponse]:
+) -> Deferred[DescribeAclsResponse | AclListing]:
     try:
         require_on_cluster(authorizer, context, AclOperation.DESCRIBE)
-        acls = require_acls(authorizer, "No Authorizer is configured on the controller").acls(filter_of(request))
+        acls = require_acls(authorizer, "No Authorizer is configured on the controller")
     except ApiException as error:
         return Deferred.completed(DescribeAclsResponse(error_code=int(error.code), error_message=error.message))
-    bindings = (binding for _, binding in acls)
-    return Deferred.completed(DescribeAclsResponse(resources=describe_bindings(bindings)))
+    return Deferred.completed(listed(acls.acl_slices(filter_of(request)), context.api_version))

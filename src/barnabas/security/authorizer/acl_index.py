@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING
 from barnabas.common.acl import WILDCARD_HOST, WILDCARD_PRINCIPAL, AclPermissionType
 from barnabas.common.errors import InvariantViolated
 from barnabas.security.authorizer.acl_masks import ALL_OPERATIONS, PrincipalMasks, deny_bits, effective, raw_bit
-from barnabas.security.authorizer.acl_rules import AclRules, scan_order
+from barnabas.security.authorizer.acl_rules import AclRules
+from barnabas.security.authorizer.acl_slices import scan_order
 from barnabas.security.authorizer.acl_view import AclView
 from barnabas.security.principal import Principal
 
@@ -83,8 +84,12 @@ class AclIndex:
         return self._rules.by_id
 
     def find(self, acl_filter: AclBindingFilter) -> Iterator[tuple[Uuid, AclBinding]]:
-        """What the filter finds, in Kafka's order (authorizer.md A-13). Read it before the rules change."""
+        """What the filter finds, in Kafka's order (authorizer.md A-13)."""
         return self._rules.find(acl_filter)
+
+    def slices(self, acl_filter: AclBindingFilter) -> Iterator[Sequence[AclBinding]]:
+        """The same without ids, in slices; the rules may change meanwhile."""
+        return self._rules.slices(acl_filter)
 
     # ---- changes -------------------------------------------------------------------------------
 

@@ -8,22 +8,25 @@ one a dict from which an id is taken away at once.
 from __future__ import annotations
 
 from collections import Counter
-from struct import unpack
 from typing import TYPE_CHECKING
 
 from barnabas.common.acl import WILDCARD_NAME
 from barnabas.common.errors import InvariantViolated
 from barnabas.common.resource import PatternType, ResourceType
 from barnabas.common.uuid import Uuid
+from barnabas.security.authorizer.acl_slices import SLICE, in_order, scan_order, utf16_order
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from barnabas.common.acl import AclBinding, AclBindingFilter
 
-__all__ = ["AclRules", "scan_order"]
+__all__ = ["AclRules"]
 
 _LIST_LENGTH_MAX = 64
+
+_LOOKED_UP_MAX = 50_000
+"""To find the rules of more ids than that takes longer at one time than to take all rules as they are."""
 
 _Group = Uuid | list[Uuid] | dict[Uuid, None]
 _Pattern = tuple[int, int]
@@ -33,14 +36,16 @@ _Pattern = tuple[int, int]
 class AclRules:
     """Adding what is there and removing what is not are faults; a snapshot is taken as it is."""
 
-    __slots__ = ("_by_pattern", "_by_principal", "_lengths", "_sorted_names", "by_id")
+    __slots__ = ("_by_pattern", "_by_principal", "_changes", "_in_order", "_lengths", "by_id")
 
     def __init__(self, acls_by_id: Mapping[Uuid, AclBinding] | None = None) -> None:
         self.by_id: dict[Uuid, AclBinding] = {}
         self._by_principal: dict[str, _Group] = {}
         self._by_pattern: dict[_Pattern, dict[str, _Group]] = {}
         self._lengths: dict[int, Counter[int]] = {}
-        self._sorted_names: dict[int, list[str]] = {}
+        self._changes = 0
+        self._in_order: list[AclBinding] | None = None
+        """All rules in Kafka's order, from when they were listed until one comes or goes."""
         if acls_by_id:
             self._load(acls_by_id)
 
@@ -66,13 +71,14 @@ class AclRules:
         """Whether this is the first rule of its pattern. The caller has made sure that the rule is new."""
         if acl_id in self.by_id:
             raise InvariantViolated(f"ACL {acl_id} exists already")
+        self._in_order = None
+        self._changes += 1
         self.by_id[acl_id] = binding
         _put(self._by_principal, binding.principal, acl_id)
         by_name = self._by_pattern.setdefault((binding.resource_type, binding.pattern_type), {})
         is_first = binding.name not in by_name
         _put(by_name, binding.name, acl_id)
         if is_first:
-            self._sorted_names.pop(binding.resource_type, None)
             if binding.pattern_type == PatternType.PREFIXED:
                 self._lengths.setdefault(binding.resource_type, Counter())[len(binding.name)] += 1
         return is_first
@@ -81,13 +87,14 @@ class AclRules:
         """The rule that is gone, and whether it was the last one of its pattern."""
         if acl_id not in self.by_id:
             raise InvariantViolated(f"there is no ACL {acl_id}")
+        self._in_order = None
+        self._changes += 1
         binding = self.by_id.pop(acl_id)
         _take(self._by_principal, binding.principal, acl_id)
         by_name = self._by_pattern[binding.resource_type, binding.pattern_type]
         _take(by_name, binding.name, acl_id)
         is_last = binding.name not in by_name
         if is_last:
-            self._sorted_names.pop(binding.resource_type, None)
             if binding.pattern_type == PatternType.PREFIXED:
                 counts = self._lengths[binding.resource_type]
                 counts[len(binding.name)] -= 1
@@ -154,22 +161,53 @@ class AclRules:
         return (acl_id for group in fewer for acl_id in group)
 
     def find(self, acl_filter: AclBindingFilter) -> Iterator[tuple[Uuid, AclBinding]]:
-        """What the filter finds, in Kafka's order. Read it before the rules change."""
-        if acl_filter.name is not None:
-            ids = self._ids_by_name(acl_filter, acl_filter.name)
-            if acl_filter.principal is not None:
-                ids = min(ids, self.ids_of_principal(acl_filter.principal), key=len)
-        elif acl_filter.principal is not None:
-            ids = self.ids_of_principal(acl_filter.principal)
-        else:
-            return self._find_everywhere(acl_filter)
+        """What the filter finds, with ids, in Kafka's order. In one go: ``slices`` is for many."""
         by_id, matches = self.by_id, acl_filter.matches
-        found = [(acl_id, by_id[acl_id]) for acl_id in ids if matches(by_id[acl_id])]
+        found = [(acl_id, by_id[acl_id]) for acl_id in self._candidates(acl_filter) if matches(by_id[acl_id])]
         # Three stable sorts, for what is less significant comes first and one part descends.
         found.sort(key=lambda item: (item[1].pattern_type, scan_order(item[1])))
-        found.sort(key=lambda item: _utf16_order(item[1].name), reverse=True)
+        found.sort(key=lambda item: utf16_order(item[1].name), reverse=True)
         found.sort(key=lambda item: item[1].resource_type)
         return iter(found)
+
+    def slices(self, acl_filter: AclBindingFilter) -> Iterator[Sequence[AclBinding]]:
+        """The rules that the filter finds, in Kafka's order; see ``AclAuthorizer.acl_slices``."""
+        ids = self._candidates(acl_filter)
+        if len(ids) <= SLICE:
+            few = list(map(self.by_id.__getitem__, ids))
+            found = [binding for part in in_order(few, acl_filter) for binding in part]
+            if found:
+                yield found
+            return
+        del ids
+        yield ()
+        known = self._in_order
+        if known is not None:
+            for start in range(0, len(known), SLICE):
+                yield acl_filter.among(known[start : start + SLICE])
+            return
+        order: list[AclBinding] = []
+        is_kept = acl_filter.finds_all
+        changes = self._changes
+        for part in in_order(self._snapshot(acl_filter), acl_filter):
+            if is_kept:
+                order += part
+            yield part
+        if is_kept and changes == self._changes:
+            self._in_order = order
+
+    def _snapshot(self, acl_filter: AclBindingFilter) -> list[AclBinding]:
+        """Rules among which are all that the filter finds, as they are now."""
+        ids = self._candidates(acl_filter)
+        return list(self.by_id.values() if len(ids) > _LOOKED_UP_MAX else map(self.by_id.__getitem__, ids))
+
+    def _candidates(self, acl_filter: AclBindingFilter) -> Collection[Uuid]:
+        """Ids of few rules, if possible, among which are all that the filter finds."""
+        of_principal = None if acl_filter.principal is None else self.ids_of_principal(acl_filter.principal)
+        if acl_filter.name is not None:
+            ids = self._ids_by_name(acl_filter, acl_filter.name)
+            return ids if of_principal is None else min(ids, of_principal, key=len)
+        return self.by_id if of_principal is None else of_principal
 
     def _ids_by_name(self, acl_filter: AclBindingFilter, name: str) -> Collection[Uuid]:
         ids: list[Uuid] = []
@@ -182,45 +220,6 @@ class AclRules:
             for found in names:
                 ids += self._ids_on(resource_type, pattern_type, found)
         return ids
-
-    def _find_everywhere(self, acl_filter: AclBindingFilter) -> Iterator[tuple[Uuid, AclBinding]]:
-        by_id, matches = self.by_id, acl_filter.matches
-        for resource_type in sorted({resource_type for resource_type, _ in self._by_pattern}):
-            if acl_filter.resource_type not in (ResourceType.ANY, resource_type):
-                continue
-            pattern_types = sorted(pattern for found, pattern in self._by_pattern if found == resource_type)
-            for name in self._names_descending(resource_type):
-                for pattern_type in pattern_types:
-                    ids = self._ids_on(resource_type, pattern_type, name)
-                    found = [(acl_id, by_id[acl_id]) for acl_id in ids if matches(by_id[acl_id])]
-                    if len(found) > 1:
-                        found.sort(key=lambda item: scan_order(item[1]))
-                    yield from found
-
-    def _names_descending(self, resource_type: int) -> list[str]:
-        """Kept until a pattern comes or goes."""
-        names = self._sorted_names.get(resource_type)
-        if names is None:
-            every: set[str] = set()
-            for (found, _), by_name in self._by_pattern.items():
-                if found == resource_type:
-                    every.update(by_name)
-            key = None if all(map(str.isascii, every)) else _utf16_order
-            names = self._sorted_names[resource_type] = sorted(every, key=key, reverse=True)
-        return names
-
-
-def scan_order(binding: AclBinding) -> tuple[int, str, str, int]:
-    """Sorts the rules of one pattern as Kafka does."""
-    return binding.operation, _utf16_order(binding.principal), _utf16_order(binding.host), binding.permission
-
-
-def _utf16_order(text: str) -> str:
-    """Text that sorts as Java sorts the given one: by UTF-16 code units, not by characters."""
-    if text.isascii():
-        return text
-    units = text.encode("utf-16-be", "surrogatepass")
-    return "".join(map(chr, unpack(f">{len(units) // 2}H", units)))
 
 
 def _put(groups: dict[str, _Group], key: str, acl_id: Uuid) -> None:

@@ -26,10 +26,11 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar
 
 from barnabas.common.errors import ApiException, ErrorCode, Transient
+from barnabas.security.authorizer.acl_slices import SLICE
 from barnabas.security.authorizer.authorized_operations import supported_mask, supported_operations
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from barnabas.common.acl import AclBinding, AclBindingFilter, AclOperation
     from barnabas.common.resource import ResourceType
@@ -163,6 +164,16 @@ class AclAuthorizer(Authorizer):
     @abstractmethod
     def acls(self, acl_filter: AclBindingFilter) -> Iterable[tuple[Uuid, AclBinding]]:
         """The rules that the filter finds, in Kafka's order (authorizer.md A-13)."""
+
+    def acl_slices(self, acl_filter: AclBindingFilter) -> Iterator[Sequence[AclBinding]]:
+        """The same rules of one moment, without ids and in slices: others are served between two slices.
+
+        Nothing is done before the first slice is asked for. If that one is empty, then there is much to do; what the
+        rules are is settled with the next one. The default sorts and finds in one go, and only cuts the result.
+        """
+        found = [binding for _, binding in self.acls(acl_filter)]
+        for start in range(0, len(found), SLICE):
+            yield found[start : start + SLICE]
 
     @property
     @abstractmethod

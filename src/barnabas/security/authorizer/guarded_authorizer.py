@@ -12,7 +12,7 @@ from barnabas.common.printable import printable
 from barnabas.security.authorizer.authorizer import AclAuthorizer, Authorizer, AuthorizerNotReady
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from barnabas.common.acl import AclBinding, AclBindingFilter, AclOperation
     from barnabas.common.resource import ResourceType
@@ -134,6 +134,10 @@ class _GuardedAclAuthorizer(_GuardedAuthorizer, AclAuthorizer):
 
     def acls(self, acl_filter: AclBindingFilter) -> Iterable[tuple[Uuid, AclBinding]]:
         found: Iterable[tuple[Uuid, AclBinding]] = self.guarded.acls(acl_filter)
+        return found
+
+    def acl_slices(self, acl_filter: AclBindingFilter) -> Iterator[Sequence[AclBinding]]:
+        found: Iterator[Sequence[AclBinding]] = self.guarded.acl_slices(acl_filter)
         return found
 
     @property

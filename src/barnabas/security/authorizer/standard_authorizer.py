@@ -109,6 +109,9 @@ class StandardAuthorizer(AclAuthorizer):
     def acls(self, acl_filter: AclBindingFilter) -> Iterator[tuple[Uuid, AclBinding]]:
         return self._index.find(acl_filter)
 
+    def acl_slices(self, acl_filter: AclBindingFilter) -> Iterator[Sequence[AclBinding]]:
+        return self._index.slices(acl_filter)
+
     @property
     def acl_count(self) -> int:
         return len(self._index)

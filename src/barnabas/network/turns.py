@@ -1,0 +1,34 @@
+"""An answer that takes long to make is made in steps, between which everybody else is served.
+
+One at a time: others wait for their turn before they begin, so that what they need meanwhile is there once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, TypeVar
+from weakref import WeakKeyDictionary
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+
+    from barnabas.common.long_answer import LongAnswer
+
+__all__ = ["worked_out"]
+
+A = TypeVar("A", bound="LongAnswer")
+
+_queues: WeakKeyDictionary[AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
+
+
+async def worked_out(answer: A) -> A:
+    """The same answer, when all of its steps are done."""
+    loop = asyncio.get_running_loop()
+    async with _queues.setdefault(loop, asyncio.Lock()):
+        is_going_on = True
+        while is_going_on:
+            began = loop.time()
+            is_going_on = answer.advance()
+            answer.busy_s += loop.time() - began
+            await asyncio.sleep(0)
+    return answer
