@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from sys import intern
 
-from barnabas.common.acl import WILDCARD_NAME, AclBinding, AclBindingFilter
+from barnabas.common.acl import AclBinding, AclBindingFilter
 from barnabas.common.errors import invariant
 from barnabas.common.resource import PatternType
 from barnabas.common.uuid import Uuid
@@ -94,24 +94,24 @@ class AclsImage:
             binding = AclBinding(*acl_filter)  # type: ignore[arg-type]
             acl_id = self.ids.get(binding)
             return iter(() if acl_id is None else ((acl_id, binding),))
-        matches = acl_filter.matches
-        return ((acl_id, binding) for acl_id, binding in self._candidates(acl_filter) if matches(binding))
-
-    def _candidates(self, acl_filter: AclBindingFilter) -> Iterable[tuple[Uuid, AclBinding]]:
-        """All rules, less most of those that the filter's names rule out: asking it for each takes much longer."""
-        items = self.by_id.items()
-        name, principal = acl_filter.name, acl_filter.principal
-        if name is not None and acl_filter.pattern_type == PatternType.MATCH:
-            return (item for item in items if item[1][1] == WILDCARD_NAME or name.startswith(item[1][1]))
-        if name is not None:
-            return (item for item in items if item[1][1] == name)
-        if principal is not None:
-            return (item for item in items if item[1][3] == principal)
-        return items
+        items: Iterable[tuple[Uuid, AclBinding]] = self.by_id.items()
+        for index, value in acl_filter.demands():
+            items = _with_field(items, index, value)
+        if acl_filter.name is None or acl_filter.pattern_type != PatternType.MATCH:
+            return iter(items)
+        matches = acl_filter.matches_pattern
+        return ((acl_id, binding) for acl_id, binding in items if matches(binding.name, binding.pattern_type))
 
     def write(self, writer: RecordWriter) -> None:
         for acl_id in sorted(self.by_id):
             writer.write(acl_record(acl_id, self.by_id[acl_id]), 0)
+
+
+def _with_field(
+    items: Iterable[tuple[Uuid, AclBinding]], index: int, value: int | str
+) -> Iterator[tuple[Uuid, AclBinding]]:
+    """Comparing field by field, rare values first, takes a fraction of asking the filter about every rule."""
+    return (item for item in items if item[1][index] == value)
 
 
 class AclsDelta:
