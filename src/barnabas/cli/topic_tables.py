@@ -61,7 +61,10 @@ async def described_answer(admin: AdminClient, names: Sequence[Any], shown: Show
         rows = [row for row in rows if overrides[row[0].name]]
     document = {"topics": [_document(topic, some, overrides[topic.name]) for topic, some in rows]}
     hidden = [each.name for each in topics if each.name not in configs]
-    notes = [f"settings are not shown: DESCRIBE_CONFIGS on Topic:{name} is missing" for name in hidden]
+    notes = []
+    if hidden:
+        which = f"Topic:{hidden[0]}" + (f" and {len(hidden) - 1} more" if len(hidden) > 1 else "")
+        notes.append(f"settings are not shown: this needs DESCRIBE_CONFIGS on {which}")
     if not rows and not problems:
         notes.append("there are no such topics" if shown.kind is None else f"no partition is {shown.kind}")
     return Answer(document, _sheets(rows, overrides, shown), notes, problems)

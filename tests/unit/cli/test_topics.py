@@ -73,6 +73,17 @@ def test_a_topic_is_described_with_what_differs(admin: FakeAdmin, capsys: pytest
     assert partitions.splitlines()[3].split() == ["orders", "2", "none", "1,", "2", "1,", "2"]
 
 
+def test_settings_that_may_not_be_seen_are_said_to_be_missing(
+    admin: FakeAdmin, capsys: pytest.CaptureFixture[str]
+) -> None:
+    described(admin, WELL)
+    resource = ConfigResource.topic("orders")
+    refused = admin_error(ErrorCode.TOPIC_AUTHORIZATION_FAILED, None, resource)
+    admin.describe_configs.return_value = Results({}, {resource: refused})
+    assert main(["describe", "orders"]) == 0
+    assert capsys.readouterr().err == "note: settings are not shown: this needs DESCRIBE_CONFIGS on Topic:orders\n"
+
+
 @pytest.mark.parametrize(
     ("option", "shown"),
     [
