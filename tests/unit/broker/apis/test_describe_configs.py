@@ -162,15 +162,17 @@ def test_groups_and_metrics_need_not_exist(broker: Any) -> None:
 
 
 def test_log_levels_are_described_by_the_names_of_our_loggers(broker: Any) -> None:
-    logger = logging.getLogger("barnabas.described.once")
+    logger, above = logging.getLogger("barnabas.described.once"), logging.getLogger("barnabas.described")
     logger.setLevel(logging.ERROR)
+    above.setLevel(logging.WARNING)
     try:
         (asked,) = _ask(broker, (LOGGER, "1", ["root", logger.name, "barnabas.described", "no.such.logger"]))
         (everything,) = _ask(broker, (LOGGER, "1", None), include_documentation=True)
     finally:
         logger.setLevel(logging.NOTSET)
+        above.setLevel(logging.NOTSET)
     values = {config.name: config.value for config in asked.configs}
-    assert values == {"root": values["barnabas.described"], "barnabas.described": "WARN", logger.name: "ERROR"}
+    assert values == {"root": values["root"], above.name: "WARN", logger.name: "ERROR"}
     assert {(c.config_source, c.read_only, c.is_sensitive, c.config_type) for c in everything.configs} == {
         (6, False, False, 0)
     }
