@@ -25,6 +25,9 @@ __all__ = ["AclRules"]
 
 _LIST_LENGTH_MAX = 64
 
+_FEW = 2_048
+"""So many rules are found and sorted in one go."""
+
 _LOOKED_UP_MAX = 50_000
 """To find the rules of more ids than that takes longer at one time than to take all rules as they are."""
 
@@ -173,7 +176,7 @@ class AclRules:
     def slices(self, acl_filter: AclBindingFilter) -> Iterator[Sequence[AclBinding]]:
         """The rules that the filter finds, in Kafka's order; see ``AclAuthorizer.acl_slices``."""
         ids = self._candidates(acl_filter)
-        if len(ids) <= SLICE:
+        if len(ids) <= _FEW:
             few = list(map(self.by_id.__getitem__, ids))
             found = [binding for part in in_order(few, acl_filter) for binding in part]
             if found:

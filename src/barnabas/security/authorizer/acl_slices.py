@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 __all__ = ["SLICE", "in_order", "scan_order", "utf16_order"]
 
-SLICE: Final = 2_048
+SLICE: Final = 1_024
 """Rules in a slice, about."""
 
-_RUN: Final = 4_096
+_RUN: Final = 2_048
 """Rules that are sorted at once."""
 
 _SAMPLED: Final = 64
@@ -49,16 +49,24 @@ def utf16_order(text: str) -> str:
 def in_order(bindings: Sequence[AclBinding], acl_filter: AclBindingFilter) -> Iterator[Sequence[AclBinding]]:
     """What the filter finds among the rules, which must not change meanwhile. Slices may be empty."""
     by_type: dict[int, list[AclBinding]] = {}
+    names_by_type: dict[int, set[str]] = {}
     not_ascii: set[int] = set()
     for start in range(0, len(bindings), _RUN):
         found = acl_filter.among(bindings[start : start + _RUN])
         for resource_type in set(map(_type_of, found)):
             part = [binding for binding in found if binding[0] == resource_type]
             by_type.setdefault(resource_type, []).extend(part)
-            if not all(map(str.isascii, map(_name_of, part))):
+            names = set(map(_name_of, part))
+            if not all(map(str.isascii, names)):
                 not_ascii.add(resource_type)
+            some_names = names_by_type.setdefault(resource_type, names)
+            if len(some_names) == 1:
+                some_names |= names
         yield ()
     for resource_type in sorted(by_type):
+        if len(names_by_type[resource_type]) == 1:
+            yield from _of_one_name(by_type.pop(resource_type))
+            continue
         key = _utf16_name if resource_type in not_ascii else _name_of
         for piece in _sorted_pieces(by_type.pop(resource_type), key, descending=True):
             yield from _with_names_in_order(piece)
