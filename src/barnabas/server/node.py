@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 from barnabas.broker.apis import SERVED_BY_BROKER
 from barnabas.broker.auto_topic_creation import AutoTopicCreation
 from barnabas.broker.broker import Broker
-from barnabas.broker.broker_settings import BrokerSettings
 from barnabas.broker.client_quotas import ClientQuotas
 from barnabas.broker.fetch_session import FetchSessionCache
 from barnabas.broker.group_service import GroupService
@@ -31,9 +30,7 @@ from barnabas.broker.replica_manager import ReplicaManager
 from barnabas.broker.topic_defaults import TopicDefaultsPublisher
 from barnabas.common.errors import ApiException
 from barnabas.common.uuid import Uuid
-from barnabas.controller.controller_config import ControllerConfig
 from barnabas.controller.quorum_controller import QuorumController
-from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
 from barnabas.metadata.features import SUPPORTED_FEATURES
 from barnabas.metadata.image.record_writer import ApiMessageAndVersion
 from barnabas.metadata.loader import MetadataLoader
@@ -41,10 +38,6 @@ from barnabas.network.api_handler import HandlerTable
 from barnabas.network.connection_quotas import ConnectionQuotas
 from barnabas.network.listener import ConnectionLimits, Listener
 from barnabas.network.request_dispatcher import RequestDispatcher
-from barnabas.raft.raft_config import RaftConfig
-from barnabas.raft.replica_key import ReplicaKey
-from barnabas.raft.voter_set import Endpoint as RaftEndpoint
-from barnabas.raft.voter_set import VoterNode, VoterSet
 from barnabas.security.credential_publisher import CredentialPublisher
 from barnabas.security.delegation_tokens import token_hmacs_of
 from barnabas.server.config_encryption import EncryptedConfigsCheck, config_cipher, offered_features
@@ -70,7 +63,14 @@ from barnabas.server.node_authorizer import NodeAuthorizer
 from barnabas.server.node_metrics import MetricsEndpoint
 from barnabas.server.node_storage import NodeStartError, read_identity
 from barnabas.server.own_principal import own_context, own_principal
-from barnabas.server.raft_driver import MetadataLogConfig, RaftDriver
+from barnabas.server.part_settings import (
+    broker_settings,
+    controller_config,
+    group_config,
+    metadata_log_config,
+    raft_config,
+)
+from barnabas.server.raft_driver import RaftDriver
 from barnabas.server.system_clock import SystemClock
 from barnabas.storage.bootstrap_file import read_bootstrap_file
 from barnabas.storage.errors import StorageError
@@ -80,6 +80,7 @@ from barnabas.storage.log_manager import LogManager
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from barnabas.broker.broker_settings import BrokerSettings
     from barnabas.network.api_stats import ApiStats
     from barnabas.protocol.api_keys import ApiKey
     from barnabas.server.access_audit import AccessAuditService
@@ -145,24 +146,21 @@ class Node:
         self.controller_service = ControllerService(clock=self.clock)
         self.policies = self._policies()
         self.controller = QuorumController(
-            self._controller_config(),
+            controller_config(config, self.identity, self.policies, self.config_cipher),
             clock=self.clock,
             new_uuid=lambda: Uuid(os.urandom(16)),
             random_int=random.SystemRandom().randrange,
-            bootstrap=self._bootstrap_records(),
+            bootstrap=[
+                ApiMessageAndVersion(record, 0)
+                for record in read_bootstrap_file(config.metadata_log_dir, self.serde) or ()
+            ],
             on_appends=self.controller_service.wake,
             on_fault=lambda fault: log.error("controller fault", exc_info=fault),
             describe_quorum=lambda request, version: self.driver.describe_quorum(request, version),
         )
         self.driver = RaftDriver(
-            config=self._raft_config(),
-            log_config=MetadataLogConfig(
-                directory=config.metadata_log_dir,
-                segment_bytes=config.metadata_log_segment_bytes,
-                segment_ms=config.metadata_log_segment_ms,
-                retention_bytes=config.metadata_max_retention_bytes,
-                retention_ms=config.metadata_max_retention_ms,
-            ),
+            config=raft_config(config, self.identity),
+            log_config=metadata_log_config(config),
             clock=self.clock,
             serde=self.serde,
             fault_handler=self._fail,
@@ -181,31 +179,16 @@ class Node:
             broker_id=config.node_id, logs=self.logs, clock=self.clock, defaults=config.topic_defaults
         )
         self.groups = GroupService(
-            self._group_config(),
+            group_config(config),
             broker_id=config.node_id,
             replicas=self.replicas,
             clock=self.clock,
             new_uuid=lambda: str(_random_uuid()),
         )
-        self.loader = MetadataLoader()
-        self.authorization.install(self.loader)
-        defaults = TopicDefaultsPublisher(
-            broker_id=config.node_id, static_configs=config.static, set_defaults=self.replicas.set_defaults
+        self.token_hmacs = token_hmacs_of(config.delegation_token_secret_key)
+        self.credentials = CredentialPublisher(
+            clock=self.clock, hmacs=self.token_hmacs, cluster_id=self.identity.cluster_id
         )
-        token_hmacs = token_hmacs_of(config.delegation_token_secret_key)
-        self.credentials = CredentialPublisher(clock=self.clock, hmacs=token_hmacs, cluster_id=self.identity.cluster_id)
-        self.loader.install(self.encrypted_configs)
-        for publisher in (self.metadata, self.credentials, defaults, self.replicas, self.groups):
-            self.loader.install(publisher)
-        self.snapshots = MetadataSnapshots(self.driver)
-        self.snapshot_generator = SnapshotGenerator(
-            self.snapshots,
-            self.driver,
-            max_bytes=config.metadata_log_max_record_bytes_between_snapshots,
-            max_interval_ms=config.metadata_log_max_snapshot_interval_ms,
-        )
-        self.loader.install(self.snapshot_generator)
-        settings = self._broker_settings()
         self.lifecycle = BrokerLifecycle(
             broker_id=config.node_id,
             cluster_id=self.identity.cluster_id,
@@ -218,14 +201,21 @@ class Node:
             controller=self.channel,
         )
         self.maintenance = LogMaintenance(config, self.logs, self.replicas, self.clock)
+        settings = broker_settings(config)
         self.dynamic_settings = DynamicSettings(
             config,
             configs=lambda: self.metadata.image.configs,
             cipher=self.config_cipher,
             effects=(CleanerEffect(self.maintenance), ProducerIdEffect(self.logs, settings)),
         )
-        self.loader.install(self.dynamic_settings)
-        self.broker = Broker(
+        self.broker = self._broker(settings)
+        self._build_quotas()
+        self._follow_metadata()
+        self.metrics = MetricsEndpoint(self)
+
+    def _broker(self, settings: BrokerSettings) -> Broker:
+        config = self.config
+        return Broker(
             broker_id=config.node_id,
             cluster_id=self.identity.cluster_id,
             settings=settings,
@@ -250,19 +240,48 @@ class Node:
             topic_creation=AutoTopicCreation(settings=settings, controller=self.channel),
             groups=self.groups,
             clock=self.clock,
-            token_hmacs=token_hmacs,
+            token_hmacs=self.token_hmacs,
         )
+
+    def _build_quotas(self) -> None:
+        config = self.config
         self.client_quotas = ClientQuotas(
             clock=self.clock,
             window_count=config.quota_window_num,
             window_s=config.quota_window_size_seconds,
             on_change=self._follow_quotas,
         )
-        self.loader.install(self.client_quotas)
         self.broker_connections = self._connection_quotas(config.broker_listeners, config.inter_broker_listener_name)
         self.controller_connections = self._connection_quotas(config.controller_listeners)
-        self.loader.install(IpRatePublisher((self.broker_connections, self.controller_connections)))
-        self.metrics = MetricsEndpoint(self)
+
+    def _follow_metadata(self) -> None:
+        """Who is told of each new image, in this order: nobody sees a topic before the rules about it."""
+        config = self.config
+        self.loader = MetadataLoader()
+        self.authorization.install(self.loader)
+        self.snapshots = MetadataSnapshots(self.driver)
+        self.snapshot_generator = SnapshotGenerator(
+            self.snapshots,
+            self.driver,
+            max_bytes=config.metadata_log_max_record_bytes_between_snapshots,
+            max_interval_ms=config.metadata_log_max_snapshot_interval_ms,
+        )
+        defaults = TopicDefaultsPublisher(
+            broker_id=config.node_id, static_configs=config.static, set_defaults=self.replicas.set_defaults
+        )
+        for publisher in (
+            self.encrypted_configs,
+            self.metadata,
+            self.credentials,
+            defaults,
+            self.replicas,
+            self.groups,
+            self.snapshot_generator,
+            self.dynamic_settings,
+            self.client_quotas,
+            IpRatePublisher((self.broker_connections, self.controller_connections)),
+        ):
+            self.loader.install(publisher)
 
     def _connection_quotas(self, endpoints: Sequence[Endpoint], protected: str | None = None) -> ConnectionQuotas:
         config, names = self.config, [endpoint.listener for endpoint in endpoints]
@@ -302,80 +321,6 @@ class Node:
 
     def _kraft_version(self) -> int:
         return self.driver.control_records.last_kraft_version
-
-    def _raft_config(self) -> RaftConfig:
-        config = self.config
-        return RaftConfig(
-            node_id=config.node_id,
-            directory_id=self.identity.metadata_directory_id,
-            cluster_id=self.identity.cluster_id,
-            can_be_voter=config.is_controller,
-            listener_name=config.controller_listeners[0].listener,
-            election_timeout_ms=config.controller_quorum_election_timeout_ms,
-            fetch_timeout_ms=config.controller_quorum_fetch_timeout_ms,
-            election_backoff_max_ms=config.controller_quorum_election_backoff_max_ms,
-            static_voters=_static_voters(config),
-        )
-
-    def _controller_config(self) -> ControllerConfig:
-        config, policies = self.config, self.policies
-        return ControllerConfig(
-            node_id=config.node_id,
-            cluster_id=self.identity.cluster_id,
-            num_partitions=config.num_partitions,
-            default_replication_factor=config.default_replication_factor,
-            min_insync_replicas=config.min_insync_replicas,
-            delegation_token_expiry_check_interval_ms=config.delegation_token_expiry_check_interval_ms,
-            delegation_token_expiry_time_ms=config.delegation_token_expiry_time_ms,
-            delegation_token_max_lifetime_ms=config.delegation_token_max_lifetime_ms,
-            delegation_token_secret_key=config.delegation_token_secret_key,
-            delete_topic_enable=config.delete_topic_enable,
-            broker_session_timeout_ms=config.broker_session_timeout_ms,
-            metadata_max_idle_interval_ms=config.metadata_max_idle_interval_ms,
-            served=SERVED_ON_CONTROLLER_LISTENERS,
-            static_configs=config.static,
-            legacy_alter_merges=config.barnabas_legacy_alter_mode == "merge",
-            create_topic_policy=None if policies is None or policies.create is None else policies.gate,
-            alter_config_policy=None if policies is None or policies.alter is None else policies.gate,
-            protect_access_audit=config.barnabas_audit_topic_enable,
-            config_cipher=self.config_cipher,
-            mutation_quota_window_count=config.controller_quota_window_num,
-            mutation_quota_window_s=config.controller_quota_window_size_seconds,
-        )
-
-    def _broker_settings(self) -> BrokerSettings:
-        config = self.config
-        return BrokerSettings(
-            auto_create_topics_enable=config.auto_create_topics_enable,
-            num_partitions=config.num_partitions,
-            default_replication_factor=config.default_replication_factor,
-            fetch_max_bytes=config.fetch_max_bytes,
-            inter_broker_listener_name=config.inter_broker_listener_name,
-            legacy_alter_merges=config.barnabas_legacy_alter_mode == "merge",
-            max_incremental_fetch_session_cache_slots=config.max_incremental_fetch_session_cache_slots,
-            max_request_partition_size_limit=config.max_request_partition_size_limit,
-            offsets_topic_num_partitions=config.offsets_topic_num_partitions,
-            offsets_topic_replication_factor=config.offsets_topic_replication_factor,
-            offsets_topic_segment_bytes=config.offsets_topic_segment_bytes,
-            producer_id_expiration_ms=config.producer_id_expiration_ms,
-        )
-
-    def _group_config(self) -> GroupCoordinatorConfig:
-        config = self.config
-        return GroupCoordinatorConfig(
-            group_initial_rebalance_delay_ms=config.group_initial_rebalance_delay_ms,
-            group_min_session_timeout_ms=config.group_min_session_timeout_ms,
-            group_max_session_timeout_ms=config.group_max_session_timeout_ms,
-            group_max_size=config.group_max_size,
-            offset_metadata_max_bytes=config.offset_metadata_max_bytes,
-            offsets_retention_minutes=config.offsets_retention_minutes,
-            offsets_retention_check_interval_ms=config.offsets_retention_check_interval_ms,
-            offsets_topic_num_partitions=config.offsets_topic_num_partitions,
-        )
-
-    def _bootstrap_records(self) -> list[ApiMessageAndVersion]:
-        records = read_bootstrap_file(self.config.metadata_log_dir, self.serde) or []
-        return [ApiMessageAndVersion(record, 0) for record in records]
 
     # --- life
 
@@ -537,15 +482,6 @@ class Node:
         log.critical("the metadata log failed; the node stops", exc_info=fault)
         self.failure = fault
         self.stopping.set()
-
-
-def _static_voters(config: NodeConfig) -> VoterSet:
-    """controller.quorum.voters; empty in a quorum whose voters are in its log."""
-    listener = config.controller_listeners[0].listener
-    return VoterSet(
-        VoterNode(ReplicaKey(voter.id), {listener: RaftEndpoint(voter.host, voter.port)})
-        for voter in config.quorum_voters
-    )
 
 
 def _random_uuid() -> Any:

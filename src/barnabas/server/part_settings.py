@@ -1,0 +1,114 @@
+"""What each part of a node is told of the node's settings: one function a part, nothing else knows both sides."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.broker.broker_settings import BrokerSettings
+from barnabas.controller.controller_config import ControllerConfig
+from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
+from barnabas.raft.raft_config import RaftConfig
+from barnabas.raft.replica_key import ReplicaKey
+from barnabas.raft.voter_set import Endpoint as RaftEndpoint
+from barnabas.raft.voter_set import VoterNode, VoterSet
+from barnabas.server.controller_handlers import SERVED_ON_CONTROLLER_LISTENERS
+from barnabas.server.raft_driver import MetadataLogConfig
+
+if TYPE_CHECKING:
+    from barnabas.security.config_encryption import ConfigCipher
+    from barnabas.server.node_config import NodeConfig
+    from barnabas.server.node_storage import NodeIdentity
+    from barnabas.server.policies import Policies
+
+__all__ = ["broker_settings", "controller_config", "group_config", "metadata_log_config", "raft_config"]
+
+
+def raft_config(config: NodeConfig, identity: NodeIdentity) -> RaftConfig:
+    return RaftConfig(
+        node_id=config.node_id,
+        directory_id=identity.metadata_directory_id,
+        cluster_id=identity.cluster_id,
+        can_be_voter=config.is_controller,
+        listener_name=config.controller_listeners[0].listener,
+        election_timeout_ms=config.controller_quorum_election_timeout_ms,
+        fetch_timeout_ms=config.controller_quorum_fetch_timeout_ms,
+        election_backoff_max_ms=config.controller_quorum_election_backoff_max_ms,
+        static_voters=_static_voters(config),
+    )
+
+
+def metadata_log_config(config: NodeConfig) -> MetadataLogConfig:
+    return MetadataLogConfig(
+        directory=config.metadata_log_dir,
+        segment_bytes=config.metadata_log_segment_bytes,
+        segment_ms=config.metadata_log_segment_ms,
+        retention_bytes=config.metadata_max_retention_bytes,
+        retention_ms=config.metadata_max_retention_ms,
+    )
+
+
+def controller_config(
+    config: NodeConfig, identity: NodeIdentity, policies: Policies | None, config_cipher: ConfigCipher | None
+) -> ControllerConfig:
+    return ControllerConfig(
+        node_id=config.node_id,
+        cluster_id=identity.cluster_id,
+        num_partitions=config.num_partitions,
+        default_replication_factor=config.default_replication_factor,
+        min_insync_replicas=config.min_insync_replicas,
+        delegation_token_expiry_check_interval_ms=config.delegation_token_expiry_check_interval_ms,
+        delegation_token_expiry_time_ms=config.delegation_token_expiry_time_ms,
+        delegation_token_max_lifetime_ms=config.delegation_token_max_lifetime_ms,
+        delegation_token_secret_key=config.delegation_token_secret_key,
+        delete_topic_enable=config.delete_topic_enable,
+        broker_session_timeout_ms=config.broker_session_timeout_ms,
+        metadata_max_idle_interval_ms=config.metadata_max_idle_interval_ms,
+        served=SERVED_ON_CONTROLLER_LISTENERS,
+        static_configs=config.static,
+        legacy_alter_merges=config.barnabas_legacy_alter_mode == "merge",
+        create_topic_policy=None if policies is None or policies.create is None else policies.gate,
+        alter_config_policy=None if policies is None or policies.alter is None else policies.gate,
+        protect_access_audit=config.barnabas_audit_topic_enable,
+        config_cipher=config_cipher,
+        mutation_quota_window_count=config.controller_quota_window_num,
+        mutation_quota_window_s=config.controller_quota_window_size_seconds,
+    )
+
+
+def broker_settings(config: NodeConfig) -> BrokerSettings:
+    return BrokerSettings(
+        auto_create_topics_enable=config.auto_create_topics_enable,
+        num_partitions=config.num_partitions,
+        default_replication_factor=config.default_replication_factor,
+        fetch_max_bytes=config.fetch_max_bytes,
+        inter_broker_listener_name=config.inter_broker_listener_name,
+        legacy_alter_merges=config.barnabas_legacy_alter_mode == "merge",
+        max_incremental_fetch_session_cache_slots=config.max_incremental_fetch_session_cache_slots,
+        max_request_partition_size_limit=config.max_request_partition_size_limit,
+        offsets_topic_num_partitions=config.offsets_topic_num_partitions,
+        offsets_topic_replication_factor=config.offsets_topic_replication_factor,
+        offsets_topic_segment_bytes=config.offsets_topic_segment_bytes,
+        producer_id_expiration_ms=config.producer_id_expiration_ms,
+    )
+
+
+def group_config(config: NodeConfig) -> GroupCoordinatorConfig:
+    return GroupCoordinatorConfig(
+        group_initial_rebalance_delay_ms=config.group_initial_rebalance_delay_ms,
+        group_min_session_timeout_ms=config.group_min_session_timeout_ms,
+        group_max_session_timeout_ms=config.group_max_session_timeout_ms,
+        group_max_size=config.group_max_size,
+        offset_metadata_max_bytes=config.offset_metadata_max_bytes,
+        offsets_retention_minutes=config.offsets_retention_minutes,
+        offsets_retention_check_interval_ms=config.offsets_retention_check_interval_ms,
+        offsets_topic_num_partitions=config.offsets_topic_num_partitions,
+    )
+
+
+def _static_voters(config: NodeConfig) -> VoterSet:
+    """controller.quorum.voters; empty in a quorum whose voters are in its log."""
+    listener = config.controller_listeners[0].listener
+    return VoterSet(
+        VoterNode(ReplicaKey(voter.id), {listener: RaftEndpoint(voter.host, voter.port)})
+        for voter in config.quorum_voters
+    )
