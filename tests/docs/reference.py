@@ -46,7 +46,8 @@ def apis_page() -> str:
         "# APIs",
         "",
         "What a node advertises in ApiVersions on its broker listeners, and therefore serves in every version shown.",
-        "The right is what the module declares and the one enforcement point asks for; without an authorizer everything is allowed.",
+        "The right is what the module declares and the one enforcement point asks for; "
+        "without an authorizer everything is allowed.",
         "",
         "| Key | API | Versions | Rights that it may ask for | |",
         "|---:|---|---|---|---|",

@@ -44,8 +44,7 @@ CORPORA = (
 )
 """The corpora that tests of this folder read. The others (connect, ...) belong to what is not built yet."""
 
-_UNBUILT_FAMILIES = {
-}
+_UNBUILT_FAMILIES = {}
 _FAILURES_SHOWN = 5
 _NAMING_KEYS = ("family", "type", "api", "kind", "version", "variant", "name", "how")
 
