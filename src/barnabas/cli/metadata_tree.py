@@ -3,7 +3,8 @@
 Nodes are made when somebody looks at them: with a million ACLs, reading one costs one lookup. The texts are Kafka's.
 What differs:
 
-- ``/acl/id`` (the path of KIP-801) is the same directory as ``/image/acls/byId``;
+- ``/acl/id`` (the path of KIP-801) is the same directory as ``/image/acls/byId``; ``/acl/principal`` has a directory
+  for each principal with the rules about it, where a slash in a name reads ``%2F`` and a percent sign ``%25``;
 - the default entity of a client quota is called ``user(<default>)``; Kafka's shell has no name for it;
 - secrets read ``[hidden]`` unless they are asked for: SCRAM credentials, and configs that are passwords or unknown.
 """
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from barnabas.common.acl import AclBinding, AclOperation, AclPermissionType
@@ -88,7 +89,8 @@ def metadata_tree(image: MetadataImage, *, version: str, show_secrets: bool = Fa
         }
     )
     local = {"commitId": _leaf("unknown"), "version": _leaf(version)}
-    return Directory.of({"acl": Directory.of({"id": acls}), "image": shown, "local": Directory.of(local)})
+    acl = Directory.of({"id": acls, "principal": _acls_by_principal(image)})
+    return Directory.of({"acl": acl, "image": shown, "local": Directory.of(local)})
 
 
 def _leaf(value: object) -> File:
@@ -115,6 +117,23 @@ def _acls(image: MetadataImage) -> Directory:
         return None if binding is None else File(partial(_acl_text, binding))
 
     return Directory(lambda: map(str, by_id), child)
+
+
+def _acls_by_principal(image: MetadataImage) -> Directory:
+    """Going through all rules is for the first who looks."""
+
+    @cache
+    def by_principal() -> dict[str, Node]:
+        found: dict[str, dict[str, Node]] = {}
+        for acl_id, binding in image.acls.by_id.items():
+            found.setdefault(binding.principal, {})[str(acl_id)] = File(partial(_acl_text, binding))
+        return {_file_name(principal): Directory.of(acls) for principal, acls in found.items()}
+
+    return Directory(lambda: by_principal(), lambda name: by_principal().get(name))
+
+
+def _file_name(text: str) -> str:
+    return text.replace("%", "%25").replace("/", "%2F")
 
 
 def _acl_text(acl: AclBinding) -> str:

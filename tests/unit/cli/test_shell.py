@@ -16,6 +16,7 @@ from barnabas.metadata.image.acls import AclsImage
 from barnabas.metadata.image.metadata_image import MetadataImage, MetadataProvenance
 from barnabas.metadata.persistent_map import PersistentMap
 from barnabas.metadata.snapshot import image_from_records
+from barnabas.protocol.records.access_control_entry_record import AccessControlEntryRecord
 from barnabas.protocol.records.client_quota_record import ClientQuotaRecord, EntityData
 from barnabas.protocol.records.config_record import ConfigRecord
 from barnabas.protocol.records.user_scram_credential_record import UserScramCredentialRecord
@@ -111,6 +112,33 @@ def test_one_acl_of_many_is_found_without_looking_at_the_others() -> None:
         )
     assert not printed(shell, f"cat /acl/id/{Uuid.ZERO}")[0]
     assert not printed(shell, "cat /acl/id/no-uuid")[0]
+
+
+def test_the_rules_about_a_principal_stand_together() -> None:
+    principals = ["User:alice", "User:*", "User:alice", "User:CN=a/b,O=10%"]
+    records = [
+        AccessControlEntryRecord(
+            id=Uuid.from_int((1 << 100) + number),
+            resource_type=2,
+            resource_name=f"t{number}",
+            pattern_type=3,
+            principal=principal,
+            host="*",
+            operation=3,
+            permission_type=3,
+        )
+        for number, principal in enumerate(principals)
+    ]
+    root = metadata_tree(image_from_records(records, MetadataProvenance()), version="1")
+    shell = Shell(root, io.StringIO())
+    assert printed(shell, "ls /acl") == (True, "id\nprincipal\n")
+    assert printed(shell, "ls /acl/principal") == (True, "User:*\nUser:CN=a%2Fb,O=10%25\nUser:alice\n")
+    assert printed(shell, "ls /acl/principal/User:alice") == (True, f"{records[0].id}\n{records[2].id}\n")
+    assert printed(shell, f"cat /acl/principal/User:*/{records[1].id}") == printed(
+        shell, f"cat /acl/id/{records[1].id}"
+    )
+    assert "resourceName=t3, " in printed(shell, "tree '/acl/principal/User:CN=a%2Fb,O=10%25'")[1]
+    assert not printed(shell, "ls /acl/principal/User:bob")[0]
 
 
 def test_secrets_are_hidden_unless_they_are_asked_for() -> None:
