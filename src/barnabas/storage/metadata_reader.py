@@ -1,7 +1,8 @@
 """Reads the metadata of a node from its files without touching them, also while the node runs.
 
 The newest snapshot is loaded and what the log adds to it. A batch at the end of the log that is not whole, or not yet,
-ends the reading: a node may be writing it. Likewise a transaction that is still open. A running node may
+ends the reading: a node may be writing it. Likewise a transaction that is still open. Of an earlier moment the state is
+that of the newest snapshot before it and of the log up to it, as far back as both go. A running node may
 roll, delete and snapshot meanwhile: when a file is gone that was there a moment ago, everything is read again.
 
 How far the log is committed is not stored anywhere. What was appended in the last moments may not be, in a quorum of
@@ -27,9 +28,10 @@ from barnabas.raft.replica_key import OffsetAndEpoch
 from barnabas.storage.bootstrap_file import BOOTSTRAP_CHECKPOINT
 from barnabas.storage.errors import CorruptFileError, StorageError
 from barnabas.storage.metadata_log import METADATA_LOG_DIRECTORY
+from barnabas.storage.metadata_moment import Moment, MomentNotKnown, Point
 from barnabas.storage.snapshot_file import CHECKPOINT_SUFFIX, SnapshotReader, list_snapshots
 
-__all__ = ["MetadataOnDisk", "read_metadata"]
+__all__ = ["MetadataOnDisk", "Moment", "read_metadata"]
 
 _ATTEMPTS = 5
 _SEGMENT = re.compile(r"(\d{20})\.log\Z")
@@ -44,16 +46,19 @@ class MetadataOnDisk(NamedTuple):
     """Why the reading ended before the last byte of the log, if it did."""
 
 
-def read_metadata(path: str) -> MetadataOnDisk:
+def read_metadata(path: str, moment: Moment | None = None) -> MetadataOnDisk:
     """The image that a snapshot file, a metadata log directory, or a log directory with one in it describes.
 
-    Raises StorageError when there is none or it can't be trusted.
+    With ``moment``, as it was then. Of an offset inside a batch that is a state that no node ever acted on. Nothing is
+    known of times after the last batch: the cluster may have gone on.
+
+    Raises StorageError when there is none or it can't be trusted; MomentNotKnown, which is one, says what is known.
     """
     path = path.rstrip("/") or "/"
     name = os.path.basename(path)
     if os.path.isfile(path):
         if name == BOOTSTRAP_CHECKPOINT or _SNAPSHOT.match(name):
-            return MetadataOnDisk(_snapshot_image(path), path)
+            return _read_snapshot(path, moment)
         if not _SEGMENT.match(name):
             raise StorageError(
                 f"{path} is not a metadata snapshot: their names are <offset>-<epoch>{CHECKPOINT_SUFFIX}"
@@ -62,10 +67,10 @@ def read_metadata(path: str) -> MetadataOnDisk:
     directory = _log_directory(path)
     for _ in range(_ATTEMPTS - 1):
         try:
-            return _read_directory(directory)
+            return _read_directory(directory, moment)
         except FileNotFoundError:
             continue
-    return _read_directory(directory)
+    return _read_directory(directory, moment)
 
 
 def _log_directory(path: str) -> str:
@@ -85,14 +90,22 @@ def _log_directory(path: str) -> str:
     return directory
 
 
-def _read_directory(directory: str) -> MetadataOnDisk:
+def _read_snapshot(path: str, moment: Moment | None) -> MetadataOnDisk:
+    image = _snapshot_image(path)
+    shown = Point(image.offset, image.provenance.last_contained_log_time_ms)
+    if moment is not None and not moment.is_at(*shown):
+        raise MomentNotKnown(path, moment, [(shown, shown)] if image.offset >= 0 else [])
+    return MetadataOnDisk(image, path)
+
+
+def _read_directory(directory: str, moment: Moment | None) -> MetadataOnDisk:
     image = MetadataImage.EMPTY
-    snapshot = next((each for each in reversed(list_snapshots(directory)) if each.offset > 0), None)
+    snapshot = next((each for each in _snapshots(directory) if not _is_later(each, moment)), None)
     if snapshot is not None:
-        image = _snapshot_image(SnapshotReader(directory, snapshot).path)
-    segments = sorted(
-        (int(match[1]), f"{directory}/{name}") for name in os.listdir(directory) if (match := _SEGMENT.match(name))
-    )
+        image = _snapshot_image(snapshot.path)
+        if moment is not None and moment.offset == image.offset:
+            return MetadataOnDisk(image, directory)
+    segments = _segments(directory)
     first = image.offset + 1
     needed = [
         (base, path)
@@ -100,40 +113,111 @@ def _read_directory(directory: str) -> MetadataOnDisk:
         if index + 1 == len(segments) or segments[index + 1][0] > first
     ]
     if needed and needed[0][0] > first:
+        if moment is not None:
+            raise MomentNotKnown(directory, moment, _known_ranges(directory))
         raise StorageError(f"{directory}: the log begins at offset {needed[0][0]}, and nothing tells what came before")
-    return _replay(directory, image, needed)
+    replay = _Replay(image, moment)
+    incomplete = replay.run(needed)
+    if moment is not None and not replay.is_at_moment:
+        raise MomentNotKnown(directory, moment, _known_ranges(directory))
+    return MetadataOnDisk(replay.delta.apply(replay.provenance), directory, incomplete)
 
 
-def _replay(directory: str, image: MetadataImage, segments: list[tuple[int, str]]) -> MetadataOnDisk:
-    delta, transaction, provenance = MetadataDelta(image), TransactionState(), image.provenance
-    incomplete: str | None = None
-    for index, (base, path) in enumerate(segments):
-        batches = _Batches(path, base)
+def _snapshots(directory: str) -> Iterator[SnapshotReader]:
+    """The newest first. The one that formatting writes holds voters only."""
+    return (SnapshotReader(directory, each) for each in reversed(list_snapshots(directory)) if each.offset > 0)
+
+
+def _segments(directory: str) -> list[tuple[int, str]]:
+    return sorted(
+        (int(match[1]), f"{directory}/{name}") for name in os.listdir(directory) if (match := _SEGMENT.match(name))
+    )
+
+
+def _is_later(snapshot: SnapshotReader, moment: Moment | None) -> bool:
+    return moment is not None and moment.is_before(*_end(snapshot))
+
+
+def _end(snapshot: SnapshotReader) -> Point:
+    return Point(snapshot.snapshot_id.offset - 1, snapshot.last_contained_log_timestamp)
+
+
+def _known_ranges(directory: str) -> list[tuple[Point, Point]]:
+    """The moments that can be shown: all since the log begins, if its beginning is known; before, the snapshots'."""
+    segments, points = _segments(directory), sorted(map(_end, _snapshots(directory)))
+    log_start = segments[0][0] if segments else 0
+    alone = [point for point in points if point.offset + 1 < log_start]
+    joined = points[len(alone) :]
+    if joined or log_start == 0:
+        begin = joined[0].offset if log_start else 0
+        for base, path in segments:
+            for batch in _Batches(path, base):
+                if batch.base_offset >= begin:
+                    ends = Point(batch.base_offset, batch.max_timestamp), Point(batch.last_offset, batch.max_timestamp)
+                    joined = [min(*joined, *ends), max(*joined, *ends)]
+    return [(point, point) for point in alone] + ([(min(joined), max(joined))] if joined else [])
+
+
+class _Replay:
+    """The log on top of an image, to its end or to a moment."""
+
+    def __init__(self, image: MetadataImage, moment: Moment | None) -> None:
+        self.delta = MetadataDelta(image)
+        self.provenance = image.provenance
+        self._start = image.offset
+        self._moment = moment
+        self._transaction = TransactionState()
+        self._is_past = False
+
+    @property
+    def is_at_moment(self) -> bool:
+        """Whether it came to the moment that was asked for, and knows of something by then."""
+        provenance, moment = self.provenance, self._moment
+        offset, time_ms = provenance.last_contained_offset, provenance.last_contained_log_time_ms
+        return offset >= 0 and moment is not None and (self._is_past or moment.is_at(offset, time_ms))
+
+    def run(self, segments: list[tuple[int, str]]) -> str | None:
+        """What is missing at the end, if anything."""
+        problem: str | None = None
+        for index, (base, path) in enumerate(segments):
+            batches = _Batches(path, base)
+            self._replay_segment(path, batches)
+            if self._is_past:
+                break
+            problem = batches.problem
+            if problem is not None:
+                if index + 1 < len(segments):
+                    raise CorruptFileError(path, problem)
+                problem = f"{path}: {problem}"
+        if self._transaction.is_open:
+            return f"the transaction that began at offset {self._transaction.begin_offset} has not ended"
+        return problem if self._moment is None else None
+
+    def _replay_segment(self, path: str, batches: _Batches) -> None:
         for batch in batches:
-            if batch.last_offset <= image.offset:
+            if batch.last_offset <= self._start:
                 continue
-            _replay_batch(path, batch, delta, transaction)
-            provenance = MetadataProvenance(batch.last_offset, batch.leader_epoch, batch.max_timestamp)
-        incomplete = batches.problem
-        if incomplete is not None:
-            if index + 1 < len(segments):
-                raise CorruptFileError(path, incomplete)
-            incomplete = f"{path}: {incomplete}"
-    if transaction.is_open:
-        incomplete = f"the transaction that began at offset {transaction.begin_offset} has not ended"
-    return MetadataOnDisk(delta.apply(provenance), directory, incomplete)
+            if self._moment is not None and self._moment.is_before(batch.base_offset, batch.max_timestamp):
+                self._is_past = True
+                return
+            self._replay_batch(path, batch)
 
-
-def _replay_batch(path: str, batch: BatchView, delta: MetadataDelta, transaction: TransactionState) -> None:
-    if batch.is_control:
-        return
-    for record in batch.records():
-        try:
-            message, _ = decode_metadata_record(record.value or b"")
-            for effective in transaction.receive(message, record.offset):
-                delta.replay(effective)
-        except (DecodeError, InvariantViolated) as error:
-            raise CorruptFileError(path, f"the record at offset {record.offset} can't be used: {error}") from error
+    def _replay_batch(self, path: str, batch: BatchView) -> None:
+        last, time_ms = batch.last_offset, batch.max_timestamp
+        if self._moment is not None and self._moment.offset is not None:
+            last = min(last, self._moment.offset)
+        self.provenance = MetadataProvenance(last, batch.leader_epoch, time_ms, last == batch.last_offset)
+        if batch.is_control:
+            return
+        for record in batch.records():
+            if record.offset > last:
+                return
+            try:
+                message, _ = decode_metadata_record(record.value or b"")
+                for effective in self._transaction.receive(message, record.offset):
+                    self.delta.replay(effective)
+            except (DecodeError, InvariantViolated) as error:
+                raise CorruptFileError(path, f"the record at offset {record.offset} can't be used: {error}") from error
 
 
 class _Batches:

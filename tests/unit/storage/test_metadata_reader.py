@@ -22,7 +22,8 @@ from barnabas.server.metadata_record_serde import MetadataRecordSerde
 from barnabas.storage.bootstrap_file import write_bootstrap_file
 from barnabas.storage.errors import CorruptFileError, StorageError
 from barnabas.storage.metadata_log import MetadataLog
-from barnabas.storage.metadata_reader import read_metadata
+from barnabas.storage.metadata_moment import MomentNotKnown
+from barnabas.storage.metadata_reader import Moment, read_metadata
 from barnabas.storage.snapshot_file import RawSnapshotWriter, SnapshotWriter
 
 VERSION = FeatureLevelRecord(name="metadata.version", feature_level=30)
@@ -42,26 +43,27 @@ class Log:
         self.log = MetadataLog(str(folder), **options)
         self.path = Path(self.log.directory) / f"{0:020d}.log"
 
-    def append(self, *messages: Any) -> None:
+    def append(self, *messages: Any, time_ms: int = 5) -> None:
         accumulator = BatchAccumulator(
             epoch=1, base_offset=self.log.end_offset, serde=MetadataRecordSerde(), batch_max_bytes=1 << 20,
             batch_max_records=1000,
         )  # fmt: skip
-        accumulator.append([ApiMessageAndVersion(message, 0) for message in messages], 5, is_atomic=True)
+        accumulator.append([ApiMessageAndVersion(message, 0) for message in messages], time_ms, is_atomic=True)
         for batch in accumulator.drain():
             self.log.append(batch)
 
-    def snapshot(self, messages: Sequence[Any], *, offset: int | None = None) -> Path:
+    def snapshot(self, messages: Sequence[Any], *, offset: int | None = None, time_ms: int = 5) -> Path:
         end = self.log.end_offset if offset is None else offset
         raw = RawSnapshotWriter(self.log.directory, OffsetAndEpoch(end, 1), token="x")
-        writer = SnapshotWriter(raw, last_contained_log_timestamp=5, now_ms=9, serde=MetadataRecordSerde())
+        writer = SnapshotWriter(raw, last_contained_log_timestamp=time_ms, now_ms=9, serde=MetadataRecordSerde())
         writer.append([ApiMessageAndVersion(message, 0) for message in messages])
         writer.freeze()
         return Path(raw.path)
 
 
-def names(path: Path | str) -> list[str]:
-    return sorted(binding.name for binding in read_metadata(str(path)).image.acls.by_id.values())
+def names(path: Path | str, **moment: int) -> list[str]:
+    image = read_metadata(str(path), Moment(**moment) if moment else None).image
+    return sorted(binding.name for binding in image.acls.by_id.values())
 
 
 def test_the_log_alone_and_what_was_removed_again(tmp_path: Path) -> None:
@@ -190,3 +192,105 @@ def test_nothing_is_written(tmp_path: Path) -> None:
     assert {
         path: (path.stat().st_size, path.stat().st_mtime_ns) for path in Path(log.log.directory).iterdir()
     } == before
+
+
+def timed_log(folder: Path, **options: Any) -> Log:
+    """Offset 0 at 1000 ms, 1 and 2 at 2000, 3 at 2000 too, 4 at 3500."""
+    log = Log(folder, **options)
+    log.append(VERSION, time_ms=1000)
+    log.append(acl(1), acl(2), time_ms=2000)
+    log.append(RemoveAccessControlEntryRecord(id=acl(1).id), time_ms=2000)
+    log.append(acl(4), time_ms=3500)
+    return log
+
+
+STATES = [[], ["t1"], ["t1", "t2"], ["t2"], ["t2", "t4"]]
+
+
+def test_the_state_after_every_offset(tmp_path: Path) -> None:
+    timed_log(tmp_path, segment_bytes=200)
+    for offset, expected in enumerate(STATES):
+        found = read_metadata(str(tmp_path), Moment(offset=offset))
+        assert names(tmp_path, offset=offset) == expected
+        assert (found.image.offset, found.incomplete) == (offset, None)
+        assert found.image.provenance.is_offset_batch_aligned == (offset != 1)
+
+
+def test_the_state_at_every_time(tmp_path: Path) -> None:
+    timed_log(tmp_path, segment_bytes=200)
+    for time_ms, offset in [(1000, 0), (1999, 0), (2000, 3), (3499, 3), (3500, 4)]:
+        assert read_metadata(str(tmp_path), Moment(time_ms=time_ms)).image.offset == offset
+        assert names(tmp_path, time_ms=time_ms) == STATES[offset]
+
+
+def test_what_is_not_known_is_said_with_what_is(tmp_path: Path) -> None:
+    timed_log(tmp_path)
+    known = r"it can show offsets 0 to 4 \(1970-01-01T00:00:01.000Z to 1970-01-01T00:00:03.500Z\)$"
+    with pytest.raises(MomentNotKnown, match=f"__cluster_metadata-0 can't show offset 5: {known}"):
+        names(tmp_path, offset=5)
+    for time_ms, text in [(999, "1970-01-01T00:00:00.999Z"), (3501, "1970-01-01T00:00:03.501Z"), (10**18, "")]:
+        with pytest.raises(MomentNotKnown, match=f"can't show {text}.*: {known}"):
+            names(tmp_path, time_ms=time_ms)
+
+
+def test_it_starts_at_the_newest_snapshot_before(tmp_path: Path) -> None:
+    log = timed_log(tmp_path, segment_bytes=200)
+    log.snapshot([VERSION, acl(7)], offset=3, time_ms=2000)  # With another state, to see where it came from.
+    log.snapshot([VERSION, acl(8)], offset=5, time_ms=3500)
+    log.append(acl(5), time_ms=4000)
+    assert [names(tmp_path, offset=offset) for offset in (1, 2, 4, 5)] == [["t1"], ["t7"], ["t8"], ["t5", "t8"]]
+    assert [names(tmp_path, time_ms=time_ms) for time_ms in (1500, 3500, 4000)] == [[], ["t8"], ["t5", "t8"]]
+
+
+def test_without_its_beginning_the_log_is_known_from_a_snapshot_on(tmp_path: Path) -> None:
+    log = timed_log(tmp_path, segment_bytes=100)
+    log.snapshot([VERSION], offset=1, time_ms=1000)
+    log.snapshot([VERSION, acl(2)], offset=4, time_ms=2000)
+    segments = sorted(Path(log.log.directory).glob("*.log"))
+    for path in segments[:-2]:
+        path.unlink()
+    assert int(segments[-2].stem) == 3
+    assert [names(tmp_path, offset=offset) for offset in (0, 3, 4)] == [[], ["t2"], ["t2", "t4"]]
+    known = "it can show offset 0 .1970-01-01T00:00:01.000Z., and offsets 3 to 4 .1970-01-01T00:00:02.000Z to "
+    for moment in (Moment(offset=1), Moment(offset=9), Moment(time_ms=1500), Moment(time_ms=10)):
+        with pytest.raises(MomentNotKnown, match=known):
+            read_metadata(str(tmp_path), moment)
+
+
+def test_a_snapshot_file_knows_its_own_moment(tmp_path: Path) -> None:
+    log = timed_log(tmp_path)
+    path = log.snapshot([VERSION, acl(7)], time_ms=3500)
+    assert names(path, offset=4) == names(path, time_ms=3500) == ["t7"]
+    with pytest.raises(
+        MomentNotKnown, match=r"can't show offset 3: it can show offset 4 \(1970-01-01T00:00:03.500Z\)$"
+    ):
+        names(path, offset=3)
+    write_bootstrap_file(str(tmp_path), [ApiMessageAndVersion(VERSION, 0)], serde=MetadataRecordSerde(), now_ms=1)
+    with pytest.raises(MomentNotKnown, match="it can show no moment at all"):
+        names(tmp_path / "bootstrap.checkpoint", offset=0)
+
+
+def test_a_transaction_that_was_open_then_had_no_effect_yet(tmp_path: Path) -> None:
+    log = Log(tmp_path)
+    log.append(VERSION, BeginTransactionRecord(name="x"), acl(1), EndTransactionRecord())
+    assert names(tmp_path, offset=3) == ["t1"]
+    found = read_metadata(str(tmp_path), Moment(offset=2))
+    assert len(found.image.acls) == 0
+    assert found.incomplete == "the transaction that began at offset 1 has not ended"
+
+
+def test_an_empty_log_knows_no_moment(tmp_path: Path) -> None:
+    log = Log(tmp_path)
+    log.append(VERSION)
+    log.path.write_bytes(b"")
+    with pytest.raises(MomentNotKnown, match="no moment at all"):
+        names(tmp_path, offset=0)
+
+
+def test_what_is_torn_does_not_matter_for_what_was_before(tmp_path: Path) -> None:
+    log = timed_log(tmp_path)
+    os.truncate(log.path, log.path.stat().st_size - 1)
+    found = read_metadata(str(tmp_path), Moment(offset=3))
+    assert (found.image.offset, found.incomplete) == (3, None)
+    with pytest.raises(MomentNotKnown, match="offsets 0 to 3 "):
+        names(tmp_path, offset=4)
