@@ -135,13 +135,12 @@ class TopicDescriber:
 
         A stored value that does not parse is not in force, so the inherited one is described.
         """
+        entries = self._inherited.copy()
+        for name, text in overrides.items():
+            if name in entries:
+                entries[name] = _overridden(entries[name], text)
         wanted = set(names or ())
-        entries = []
-        for name, inherited in self._inherited.items():
-            if wanted and name not in wanted:
-                continue
-            entries.append(_overridden(inherited, overrides[name]) if name in overrides else inherited)
-        return entries
+        return [entries[name] for name in entries if name in wanted] if wanted else list(entries.values())
 
 
 def describe_topic_configs(

@@ -60,6 +60,7 @@ def describe_resources(
     """``denial`` says why the caller may not see the configs of a resource; None if it may."""
     answered: list[DescribeConfigsResult] = []
     denied: list[DescribeConfigsResult] = []
+    described = _Described(with_synonyms=request.include_synonyms)
     for resource in _each_once(request.resources):
         try:
             protected_by = _protected_by(resource)
@@ -75,7 +76,7 @@ def describe_resources(
         result = DescribeConfigsResult(
             error_message="", resource_type=resource.resource_type, resource_name=resource.resource_name
         )
-        result.configs = [_described(entry, with_synonyms=request.include_synonyms) for entry in entries]
+        result.configs = described.results(entries)
         if request.include_documentation:
             _document(result)
         answered.append(result)
@@ -161,20 +162,34 @@ def other_node_problem(own_id: int, resource: ConfigResource) -> ApiException | 
     return ApiException(ErrorCode.INVALID_REQUEST, f"Unexpected broker id, expected {expected}, but received {name}")
 
 
-def _described(entry: ConfigEntry, *, with_synonyms: bool) -> DescribeConfigsResourceResult:
-    return DescribeConfigsResourceResult(
-        name=entry.name,
-        value=entry.value,
-        read_only=entry.read_only,
-        config_source=int(entry.source),
-        is_sensitive=entry.sensitive,
-        synonyms=[
-            DescribeConfigsSynonym(name=synonym.name, value=synonym.value, source=int(synonym.source))
-            for synonym in (entry.synonyms if with_synonyms else ())
-        ],
-        config_type=entry.type,
-        documentation=None,
-    )
+class _Described:
+    """What topics inherit is the same entry for all of them, and becomes the same result."""
+
+    def __init__(self, *, with_synonyms: bool) -> None:
+        self._with_synonyms = with_synonyms
+        self._by_id: dict[int, tuple[DescribeConfigsResourceResult, ConfigEntry]] = {}
+        """With the entry, because an id is free again when its object is gone."""
+
+    def results(self, entries: Iterable[ConfigEntry]) -> list[DescribeConfigsResourceResult]:
+        by_id = self._by_id
+        return [(by_id.get(id(entry)) or self._add(entry))[0] for entry in entries]
+
+    def _add(self, entry: ConfigEntry) -> tuple[DescribeConfigsResourceResult, ConfigEntry]:
+        result = DescribeConfigsResourceResult(
+            name=entry.name,
+            value=entry.value,
+            read_only=entry.read_only,
+            config_source=int(entry.source),
+            is_sensitive=entry.sensitive,
+            synonyms=[
+                DescribeConfigsSynonym(name=synonym.name, value=synonym.value, source=int(synonym.source))
+                for synonym in (entry.synonyms if self._with_synonyms else ())
+            ],
+            config_type=entry.type,
+            documentation=None,
+        )
+        added = self._by_id[id(entry)] = (result, entry)
+        return added
 
 
 def _document(result: DescribeConfigsResult) -> None:
