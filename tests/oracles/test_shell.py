@@ -8,7 +8,11 @@ from pathlib import Path
 import pytest
 
 from barnabas.cli import access, shell
+from barnabas.metadata.loader import MetadataLoader
+from barnabas.storage.metadata_moment import Moment
+from barnabas.storage.metadata_reader import read_metadata
 from tests.oracles.archives import unpack
+from tests.oracles.test_metadata_image import LOG, committed_batches
 
 pytestmark = pytest.mark.oracle
 
@@ -63,6 +67,33 @@ def test_every_directory_can_be_read_to_the_end(unpacked: Path, path: str, capsy
     captured = capsys.readouterr()
     assert captured.err == ""
     assert "metadataVersion" in captured.out
+
+
+def test_every_moment_of_a_real_log_is_what_a_node_had_then(unpacked: Path) -> None:
+    log = unpacked / "storage-a" / "controller-3000" / LOG
+    loader = MetadataLoader()
+    for number, batch in enumerate(committed_batches(log.read_bytes())):
+        loader.handle_commit([batch])
+        if number % 20 == 0:
+            assert read_metadata(str(log), Moment(offset=batch.last_offset)).image == loader.image
+    last = loader.image.provenance
+    assert read_metadata(str(log), Moment(time_ms=last.last_contained_log_time_ms)).image == loader.image
+
+
+def test_an_earlier_moment_is_shown(unpacked: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    directory = str(unpacked / "storage-a" / "controller-3000")
+
+    def shown(*arguments: str) -> list[str]:
+        assert shell.main([directory, *arguments]) == 0
+        return capsys.readouterr().out.splitlines()
+
+    (now,) = shown("cat", "/image/provenance")
+    time, last = now.partition("time ")[2].removesuffix("[UTC]"), int(now.removeprefix("offset ").partition(",")[0])
+    assert shown("--at-time", time, "tree", "/") == shown("--at-offset", str(last), "tree", "/") == shown("tree", "/")
+    assert shown("--at-offset", "0", "ls", "/acl/id") == []
+    assert shown("--at-offset", "700", "cat", "/image/provenance")[0].startswith("offset 700, ")
+    assert shell.main([directory, "--at-offset", str(last + 1), "ls"]) == 1
+    assert f"can't show offset {last + 1}: it can show offsets 0 to {last} (20" in capsys.readouterr().err
 
 
 def explained(unpacked: Path, capsys: pytest.CaptureFixture[str], *question: str) -> tuple[int, dict[str, object]]:

@@ -1,85 +1,45 @@
 """``barnabas shell``: walk through a node's metadata like through files, offline and read-only.
 
 Commands and messages are those of Kafka's metadata shell. Paths may have patterns (``ls /image/t*``).
+With ``--at-offset`` or ``--at-time`` the metadata is shown as it was then.
 """
 
 from __future__ import annotations
 
-import argparse
 import shlex
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
-from typing import NoReturn, TextIO
+from typing import TextIO
 
 from barnabas import __version__
 from barnabas.cli.metadata_tree import Directory, File, Node, metadata_tree
+from barnabas.cli.shell_arguments import parse_arguments
 from barnabas.common.printable import printable
 from barnabas.storage.errors import StorageError
 from barnabas.storage.metadata_reader import MetadataOnDisk, read_metadata
 
 __all__ = ["Shell", "main"]
 
-USAGE_ERROR = 2
 PROMPT = ">> "
 WELCOME = "[ barnabas metadata shell ]  help tells the commands"
-
-_EPILOG = """\
-Without a command, commands are read: at a prompt, or one for each line of the standard input.
-
-  barnabas shell /var/lib/barnabas cat /acl/id/81nmSKGVT1m299Y5Hlzhgw
-  barnabas shell --snapshot 00000000000000003786-0000000001.checkpoint tree /image/topics/byName/orders
-  echo 'ls /image' | barnabas shell /var/lib/kafka
-
-Nothing is written, and the node may run. Salts and keys of SCRAM credentials, and configs that are passwords or that
-nobody knows, read [hidden] unless --show-secrets is given.
-"""
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        self.print_usage(sys.stderr)
-        self.exit(USAGE_ERROR, f"{self.prog}: {message}\n")
 
 
 def main(arguments: Sequence[str]) -> int:
     """Give 0 when every command succeeded, 1 when one did not or nothing can be read, 2 for wrong arguments."""
-    parser = _parser()
-    parsed = parser.parse_args(arguments)
-    words: list[str] = parsed.words
-    path = parsed.directory or parsed.snapshot
-    if path is None:
-        if not words:
-            parser.error("which metadata? Give a log directory, a metadata log directory or a snapshot file")
-        path, *words = words
+    parsed = parse_arguments(arguments)
     try:
-        found = read_metadata(path)
+        found = read_metadata(parsed.path, parsed.moment)
     except (StorageError, OSError) as error:
         sys.stderr.write(f"barnabas shell: {error}\n")
         return 1
     if found.incomplete is not None:
         sys.stderr.write(f"barnabas shell: what follows is not shown: {found.incomplete}\n")
     shell = Shell(metadata_tree(found.image, version=__version__, show_secrets=parsed.show_secrets), sys.stdout)
-    if words:
-        return 0 if shell.run(words) else 1
+    if parsed.words:
+        return 0 if shell.run(parsed.words) else 1
     return _interact(shell, found) if sys.stdin.isatty() else _run_lines(shell, sys.stdin)
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
-        prog="barnabas shell",
-        usage="barnabas shell [--show-secrets] (PATH | --directory DIR | --snapshot FILE) [command ...]",
-        description="Look at the metadata of a node: a snapshot file, a metadata log directory, or a log directory.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    source = parser.add_mutually_exclusive_group()
-    source.add_argument("-d", "--directory", metavar="DIR", help="the (metadata) log directory of a node")
-    source.add_argument("-s", "--snapshot", metavar="FILE", help="a snapshot of the metadata, or bootstrap.checkpoint")
-    parser.add_argument("--show-secrets", action="store_true", help="print what is [hidden] otherwise")
-    parser.add_argument("words", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
-    return parser
 
 
 def _run_lines(shell: Shell, lines: Iterable[str]) -> int:
@@ -219,7 +179,11 @@ class Shell:
             self._line(f"{name:<8}  {_COMMANDS[name][2]}")
 
     def history(self, arguments: Sequence[str]) -> None:
-        for index, line in enumerate(self._history):
+        count = arguments[0] if arguments else str(len(self._history))
+        if not (count.isascii() and count.isdigit()):
+            raise _CommandError(f"{count}: is no number of commands")
+        first = max(0, len(self._history) - int(count))
+        for index, line in enumerate(self._history[first:], first):
             self._line(f"{index:5}  {line}")
 
     def exit(self, arguments: Sequence[str]) -> None:
@@ -333,7 +297,7 @@ _COMMANDS: dict[str, tuple[Callable[[Shell, Sequence[str]], None], int | None, s
     "exit": (Shell.exit, 0, "leave the shell; so does Ctrl-D"),
     "find": (Shell.find, None, "find [PATH ...]: list everything below"),
     "help": (Shell.help, 1, "help [COMMAND]: print this"),
-    "history": (Shell.history, 0, "print the commands so far"),
+    "history": (Shell.history, 1, "history [N]: print the commands so far, or the last N"),
     "ls": (Shell.ls, None, "ls [PATH ...]: list directories"),
     "man": (Shell.help, 1, "man [COMMAND]: the same as help"),
     "pwd": (Shell.pwd, 0, "print the current directory"),

@@ -10,6 +10,7 @@ import pytest
 
 from barnabas.cli.metadata_tree import Directory, File, metadata_tree
 from barnabas.cli.shell import Shell, main
+from barnabas.cli.shell_arguments import ShellArguments, _parser, parse_arguments
 from barnabas.common.acl import AclBinding
 from barnabas.common.uuid import Uuid
 from barnabas.metadata.image.acls import AclsImage
@@ -20,6 +21,7 @@ from barnabas.protocol.records.access_control_entry_record import AccessControlE
 from barnabas.protocol.records.client_quota_record import ClientQuotaRecord, EntityData
 from barnabas.protocol.records.config_record import ConfigRecord
 from barnabas.protocol.records.user_scram_credential_record import UserScramCredentialRecord
+from barnabas.storage.metadata_moment import Moment
 
 
 def tree() -> Directory:
@@ -84,6 +86,17 @@ def test_a_tree_shows_what_is_in_files(shell: Shell) -> None:
 def test_mistakes_are_answered(shell: Shell, capsys: pytest.CaptureFixture[str], line: str, message: str) -> None:
     assert printed(shell, line) == (False, "")
     assert capsys.readouterr().err.startswith(message)
+
+
+def test_the_commands_so_far_are_told(shell: Shell, capsys: pytest.CaptureFixture[str]) -> None:
+    for line in ("pwd", "  ls colors", "history"):
+        text = printed(shell, line)[1]
+    assert text == "    0  pwd\n    1  ls colors\n    2  history\n"
+    assert printed(shell, "history 2")[1] == "    2  history\n    3  history 2\n"
+    assert printed(shell, "history 100")[1].count("\n") == 5
+    assert printed(shell, "history 0") == (True, "")
+    assert printed(shell, "history -1") == (False, "")
+    assert capsys.readouterr().err == "history: -1: is no number of commands\n"
 
 
 def test_paths_are_completed(shell: Shell) -> None:
@@ -179,6 +192,13 @@ def test_a_default_quota_has_a_name_here() -> None:
     [
         ([], "which metadata?"),
         (["--directory", "a", "--snapshot", "b"], "not allowed with"),
+        (["a", "--directory", "b"], "a and --directory or --snapshot: only one can be looked at"),
+        (["--at-offset", "1", "--at-time", "2", "a"], "not allowed with"),
+        (["a", "--at-offset", "-1"], "--at-offset"),
+        (["--at-offset", "x", "a"], "argument --at-offset: x is no offset: they are 0, 1, 2, ..."),
+        (["--at-time", "noon", "a"], "argument --at-time: noon: write it as in 2026-01-31T12:30:00.000, with +01:00"),
+        (["--bootstrap-controller", "h:1"], "--bootstrap-controller: a running controller can't be asked"),
+        (["--bootstrap-server", "h:1", "ls"], "--bootstrap-server: a running controller can't be asked"),
     ],
 )
 def test_a_wrong_command_line_ends_with_2(
@@ -219,3 +239,39 @@ def test_commands_come_from_the_standard_input(
     monkeypatch.setattr(sys, "stdin", io.StringIO("# a comment\n\nls /\ncat nosuch\ncd image\npwd\nexit\npwd\n"))
     assert main([str(tmp_path)]) == 1  # One of them failed.
     assert capsys.readouterr().out == "acl\nimage\nlocal\n/image\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "time_ms"),
+    [
+        ("1790000000123", 1790000000123),
+        ("2026-01-31T12:30:00.5", 1769862600500),
+        ("2026-01-31T12:30:00.001Z", 1769862600001),
+        ("2026-01-31T13:30:00+01:00", 1769862600000),
+        ("2026-11-21T11:32:02.179", 1795260722179),
+        ("2026-01-31", 1769817600000),
+    ],
+)
+def test_times_are_written_in_several_ways(text: str, time_ms: int) -> None:
+    assert parse_arguments(["--at-time", text, "data", "ls"]).moment == Moment(time_ms=time_ms)
+
+
+def test_options_may_stand_before_and_behind_the_path() -> None:
+    expected = ShellArguments("data", Moment(offset=7), True, ["ls", "--at-offset"])
+    assert parse_arguments(["--show-secrets", "--at-offset", "7", "data", "ls", "--at-offset"]) == expected
+    assert parse_arguments(["--show-secrets", "data", "--at-offset", "7", "ls", "--at-offset"]) == expected
+    assert parse_arguments(["-d", "data", "ls"]) == ShellArguments("data", None, False, ["ls"])
+
+
+def test_the_help_tells_every_option_and_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["--help"])
+    assert stopped.value.code == 0
+    told = capsys.readouterr().out
+    options = {option for action in _parser()._actions for option in action.option_strings}
+    assert options - {option for option in options if option in told} == {
+        "--bootstrap-controller",
+        "--bootstrap-server",
+    }
+    assert all(name in told for name in ("ls", "cat", "cd", "pwd", "find", "tree", "history", "help"))
+    assert max(map(len, told.splitlines())) <= 105
