@@ -1,7 +1,8 @@
 """``python -m bench``: compare a real Kafka 4.3.1 and barnabas on this machine.
 
 ``--only authorizer`` compares the authorizers, called directly and over the wire, and writes their page; ``--only
-wire`` measures anew only the second part of it.
+wire`` measures anew only the second part of it. ``--only admin`` compares the requests of an operator's tools, times
+the plan of a large cluster, and writes their page.
 
 Rounds alternate, so that a machine that changes its speed changes it for both. Everything stays on loopback and
 stops by itself; the folders are removed at the end.
@@ -14,6 +15,9 @@ import shutil
 import tempfile
 from pathlib import Path
 
+from bench.admin import measure_admin
+from bench.admin_plan import measure_plans
+from bench.admin_report import write_admin_report
 from bench.authorized_wire import measure_wire
 from bench.authorizer import measure_authorizer
 from bench.authorizer_report import read_shapes, write_authorizer_report
@@ -31,7 +35,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3, help="rounds of each side (default 3)")
     parser.add_argument("--records", type=int, default=500_000, help="records of 1 KB in each producer run")
     parser.add_argument("--topics", type=int, default=10_000, help="one-partition topics to create")
-    parser.add_argument("--only", choices=["nodes", "codec", "authorizer", "wire"], help="leave the other parts out")
+    parser.add_argument(
+        "--only", choices=["nodes", "codec", "authorizer", "wire", "admin"], help="leave the other parts out"
+    )
     parser.add_argument("--output", type=Path, default=PROJECT / "docs" / "benchmarks")
     options = parser.parse_args()
     require_peer()
@@ -39,7 +45,12 @@ def main() -> None:
         shapes = read_shapes(options.output) if options.only == "wire" else measure_authorizer()
         wire = measure_wire(min(options.rounds, 2))
         print(f"written: {write_authorizer_report(options.output, shapes, wire)}", flush=True)
-    if options.only in ("authorizer", "wire"):
+    if options.only in (None, "admin"):
+        rounds_of_each = min(options.rounds, 2)
+        latencies = measure_admin(rounds_of_each)
+        page = write_admin_report(options.output, latencies, measure_plans(), rounds_of_each)
+        print(f"written: {page}", flush=True)
+    if options.only in ("authorizer", "wire", "admin"):
         return
     codec = {} if options.only == "nodes" else measure_codec()
     for name, value in codec.items():
