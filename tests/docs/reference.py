@@ -19,6 +19,7 @@ from barnabas.broker.apis import SERVED_BY_BROKER
 from barnabas.cli.exit_status import TABLE
 from barnabas.cli.main import COMMANDS
 from barnabas.cli.node import HELP
+from barnabas.cli.shell_arguments import HELP as SHELL_HELP
 from barnabas.network.api_handler import HandlerTable
 from barnabas.protocol.api_keys import API_TABLE
 from barnabas.server.controller_handlers import SERVED_ON_CONTROLLER_LISTENERS
@@ -89,7 +90,9 @@ def cli_page() -> str:
     lines += ["", "The exit status is the same everywhere:", "", "| Status | |", "|---:|---|"]
     lines += [f"| {status} | {what} |" for status, what in TABLE.items()]
     lines += ["| 130, 141 | interrupted; whoever read the output has gone |"]
-    lines += ["", "## barnabas node", "", "```text", HELP.rstrip(), "```", ""]
+    for command, told in (("node", HELP), ("shell", SHELL_HELP)):
+        lines += ["", f"## barnabas {command}", "", "```text", told.rstrip(), "```"]
+    lines.append("")
     for name, (module, _) in COMMANDS.items():
         app = getattr(import_module(module), "app", None)
         if app is not None:
