@@ -118,11 +118,12 @@ def effective_topic_config(overrides: Mapping[str, str], levels: BrokerLevels = 
 
 
 class TopicDescriber:
-    """Describes topics of one broker: what they inherit is worked out once, for as many topics as are asked about."""
+    """Describes topics of one broker: what they have in common is worked out once, for as many as are asked about."""
 
     def __init__(self, levels: BrokerLevels = _NO_LEVELS) -> None:
         defaults = topic_defaults(effective_broker_values(levels))
         self._inherited: dict[str, ConfigEntry] = {}
+        self._overridden: dict[tuple[str, str], ConfigEntry] = {}
         for name in TOPIC_CONFIG_DEF.visible_names:
             key = TOPIC_CONFIG_DEF[name]
             group = tuple(broker_name for broker_name, _ in TOPIC_SYNONYMS.get(name, ()))
@@ -138,9 +139,13 @@ class TopicDescriber:
         entries = self._inherited.copy()
         for name, text in overrides.items():
             if name in entries:
-                entries[name] = _overridden(entries[name], text)
+                entries[name] = self._overridden.get((name, text)) or self._override(name, text)
         wanted = set(names or ())
         return [entries[name] for name in entries if name in wanted] if wanted else list(entries.values())
+
+    def _override(self, name: str, text: str) -> ConfigEntry:
+        entry = self._overridden[name, text] = _overridden(self._inherited[name], text)
+        return entry
 
 
 def describe_topic_configs(

@@ -167,14 +167,15 @@ class _Described:
 
     def __init__(self, *, with_synonyms: bool) -> None:
         self._with_synonyms = with_synonyms
-        self._by_id: dict[int, tuple[DescribeConfigsResourceResult, ConfigEntry]] = {}
-        """With the entry, because an id is free again when its object is gone."""
+        self._by_id: dict[int, DescribeConfigsResourceResult] = {}
+        self._kept: list[ConfigEntry] = []
+        """An id is free again when its object is gone."""
 
     def results(self, entries: Iterable[ConfigEntry]) -> list[DescribeConfigsResourceResult]:
         by_id = self._by_id
-        return [(by_id.get(id(entry)) or self._add(entry))[0] for entry in entries]
+        return [by_id.get(id(entry)) or self._add(entry) for entry in entries]
 
-    def _add(self, entry: ConfigEntry) -> tuple[DescribeConfigsResourceResult, ConfigEntry]:
+    def _add(self, entry: ConfigEntry) -> DescribeConfigsResourceResult:
         result = DescribeConfigsResourceResult(
             name=entry.name,
             value=entry.value,
@@ -188,8 +189,9 @@ class _Described:
             config_type=entry.type,
             documentation=None,
         )
-        added = self._by_id[id(entry)] = (result, entry)
-        return added
+        self._by_id[id(entry)] = result
+        self._kept.append(entry)
+        return result
 
 
 def _document(result: DescribeConfigsResult) -> None:

@@ -1,5 +1,7 @@
 """DescribeConfigs (API key 32): configs of resources with their sources, synonyms and documentation."""
 
+from barnabas.protocol.compiler import encode_struct
+from barnabas.protocol.compiler_runtime import compact_length
 from barnabas.protocol.schema import Message, Struct, array, bool_, int8, int16, int32, string
 
 __all__ = [
@@ -52,3 +54,38 @@ class DescribeConfigsResult(Struct):
 class DescribeConfigsResponse(Message, api_key=32, versions="1-4", flexible="4+"):
     throttle_time_ms: int = int32()
     results: list[DescribeConfigsResult] = array(DescribeConfigsResult)
+
+    def write(self, version: int, chunks: list[bytes]) -> None:
+        """A setting that is the same object in several results, as what topics inherit, is encoded once."""
+        results = self.results
+        if self.unknown_tags or len(results) < 2 or any(result.unknown_tags for result in results):
+            super().write(version, chunks)
+            return
+        flexible = self.is_flexible(version)
+        encoded: dict[int, bytes] = {}
+
+        def encode(config: DescribeConfigsResourceResult) -> bytes:
+            data = encoded[id(config)] = encode_struct(config, version, flexible=flexible)
+            return data
+
+        empty = DescribeConfigsResponse(throttle_time_ms=self.throttle_time_ms).encode(version)
+        tail = b"\0" if flexible else b""
+        chunks += _with_length(empty, len(results), flexible=flexible)
+        for result in results:
+            configs = [encoded.get(id(config)) or encode(config) for config in result.configs]
+            head = DescribeConfigsResult(
+                error_code=result.error_code,
+                error_message=result.error_message,
+                resource_type=result.resource_type,
+                resource_name=result.resource_name,
+            )
+            chunks += _with_length(encode_struct(head, version, flexible=flexible), len(configs), flexible=flexible)
+            chunks.append(b"".join(configs) + tail)
+        chunks.append(tail)
+
+
+def _with_length(encoded: bytes, length: int, *, flexible: bool) -> tuple[bytes, bytes]:
+    """What ends with an empty list, up to that list and with the length that it shall have."""
+    if flexible:
+        return encoded[:-2], compact_length(length + 1)
+    return encoded[:-4], length.to_bytes(4, "big")
