@@ -70,7 +70,7 @@ class DescribeConfigsResponse(Message, api_key=32, versions="1-4", flexible="4+"
 
         empty = DescribeConfigsResponse(throttle_time_ms=self.throttle_time_ms).encode(version)
         tail = b"\0" if flexible else b""
-        chunks += _with_length(empty, len(results), flexible=flexible)
+        parts = [*_with_length(empty, len(results), flexible=flexible)]
         for result in results:
             configs = [encoded.get(id(config)) or encode(config) for config in result.configs]
             head = DescribeConfigsResult(
@@ -79,9 +79,11 @@ class DescribeConfigsResponse(Message, api_key=32, versions="1-4", flexible="4+"
                 resource_type=result.resource_type,
                 resource_name=result.resource_name,
             )
-            chunks += _with_length(encode_struct(head, version, flexible=flexible), len(configs), flexible=flexible)
-            chunks.append(b"".join(configs) + tail)
-        chunks.append(tail)
+            parts += _with_length(encode_struct(head, version, flexible=flexible), len(configs), flexible=flexible)
+            parts += configs
+            parts.append(tail)
+        parts.append(tail)
+        chunks.append(b"".join(parts))
 
 
 def _with_length(encoded: bytes, length: int, *, flexible: bool) -> tuple[bytes, bytes]:
