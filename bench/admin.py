@@ -52,7 +52,7 @@ _TOPICS_PER_REQUEST = 100
 _DESCRIBED_PER_REQUEST = 500
 _RESTS_BELOW = 0.1
 _REST_S = 0.5
-_REST_LIMIT_S = 30
+_REST_LIMIT_S = 10
 _ANY = 1
 _SET = 0
 _PREFIX = "admin-"
@@ -65,8 +65,8 @@ class Sizes(NamedTuple):
     acls_per_request: int = 1_000
     topics: int = 1_000
     described: int = 10_000
-    singles: int = 300
-    single_warm_up: int = 300
+    singles: int = 100
+    single_warm_up: int = 100
     passes: int = 5
 
 

@@ -39,14 +39,14 @@ def _page(latencies: Latencies, plans: Plans, rounds: int) -> str:
         "# Administration: barnabas and Apache Kafka 4.3.1 on the same machine",
         "",
         f"Written by `python -m bench --only admin` ({machine()['cores']} cores, Python {machine()['python']}, "
-        f"{rounds} rounds of each side in turn). One client sends the same requests to both, one after another; the "
+        f"rounds of each side in turn: {rounds}). One client sends the same requests to both, one after another; the "
         "median of the repeats counts, after a warm-up. Absolute times depend on the machine; the ratio is what "
         "counts: above 1, barnabas is better. A topic has one partition, and "
         f"{SETTINGS_OF_A_TOPIC} settings, two of them its own in every other topic. "
-        "What a single change costs at Kafka is mostly its waiting for more of them "
-        "(`controller.quorum.append.linger.ms`, 25 ms). How it is measured: [bench/admin.py](../../bench/admin.py).",
+        "Kafka keeps a single change back for up to `controller.quorum.append.linger.ms`, 25 ms, in case there are more. "
+        "How it is measured: [bench/admin.py](../../bench/admin.py).",
         "",
-        "![ratios](admin.png)",
+        "![times](admin.png)",
         "",
         *_latency_table("Until the answer is there", latencies, with_cpu=False),
         *_latency_table("CPU of the node, until it is at rest again", latencies, with_cpu=True),
