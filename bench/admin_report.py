@@ -43,8 +43,8 @@ def _page(latencies: Latencies, plans: Plans, rounds: int) -> str:
         "median of the repeats counts, after a warm-up. Absolute times depend on the machine; the ratio is what "
         "counts: above 1, barnabas is better. A topic has one partition, and "
         f"{SETTINGS_OF_A_TOPIC} settings, two of them its own in every other topic. "
-        "Kafka keeps a single change back for up to `controller.quorum.append.linger.ms`, 25 ms, in case there are more. "
-        "How it is measured: [bench/admin.py](../../bench/admin.py).",
+        "Kafka keeps a single change back for up to `controller.quorum.append.linger.ms`, 25 ms, in case more "
+        "come. How it is measured: [bench/admin.py](../../bench/admin.py).",
         "",
         "![times](admin.png)",
         "",
