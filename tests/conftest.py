@@ -24,8 +24,9 @@ settings.register_profile(
 settings.load_profile("default")
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
+    as_written = {item: index for index, item in enumerate(items)}
     for item in items:
         if item.get_closest_marker("xdist_group") is not None:
             continue
@@ -33,6 +34,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group("spark"))
         elif item.get_closest_marker("interop") is not None:
             item.add_marker(pytest.mark.xdist_group("interop"))
+    yield  # Here the order is shuffled.
+    _restore_order(items, as_written)
+
+
+def _restore_order(items: list[pytest.Item], as_written: dict[pytest.Item, int]) -> None:
+    """Tests of one module that run against one node, which they change, run as they are written."""
+    places: dict[Path, list[int]] = {}
+    for place, item in enumerate(items):
+        if item.get_closest_marker("interop") is not None:
+            places.setdefault(item.path, []).append(place)
+    for of_module in places.values():
+        ordered = sorted((items[place] for place in of_module), key=as_written.__getitem__)
+        for place, item in zip(of_module, ordered, strict=True):
+            items[place] = item
 
 
 def pytest_report_header() -> str:

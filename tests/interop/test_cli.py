@@ -14,7 +14,12 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from barnabas.cli.main import main
 from tests.peers.secure import USERS, SecureNode, jaas_client, running_secure_barnabas, running_secure_kafka
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(180), pytest.mark.usefixtures("kafka_peer")]
+pytestmark = [
+    pytest.mark.interop,
+    pytest.mark.in_order,
+    pytest.mark.timeout(180),
+    pytest.mark.usefixtures("kafka_peer"),
+]
 
 SETTINGS = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
