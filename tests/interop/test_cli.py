@@ -16,7 +16,6 @@ from tests.peers.secure import USERS, SecureNode, jaas_client, running_secure_ba
 
 pytestmark = [
     pytest.mark.interop,
-    pytest.mark.in_order,
     pytest.mark.timeout(180),
     pytest.mark.usefixtures("kafka_peer"),
 ]
