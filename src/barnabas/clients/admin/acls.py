@@ -48,19 +48,10 @@ class AclOperations(Operations):
         deadline = self._deadline(timeout_s)
 
         async def create(part: Sequence[AclBinding]) -> Results[AclBinding, None]:
-            asked: Sequence[AclBinding] = part
-
-            def build(left: Sequence[AclBinding]) -> CreateAclsRequest:
-                nonlocal asked
-                asked = left
-                return CreateAclsRequest(creations=[_creation(each) for each in left])
-
-            return await self._items(
+            return await self._items_in_order(
                 part,
-                build,
-                lambda response: (
-                    (each, _done(result, each)) for each, result in zip(asked, response.results, strict=False)
-                ),
+                lambda left: CreateAclsRequest(creations=[_creation(each) for each in left]),
+                lambda response, asked: map(_done, response.results, asked),
                 deadline,
                 api=ApiKey.CREATE_ACLS,
             )
@@ -78,19 +69,10 @@ class AclOperations(Operations):
         deadline = self._deadline(timeout_s)
 
         async def delete(part: Sequence[AclBindingFilter]) -> Results[AclBindingFilter, tuple[AclBinding, ...]]:
-            asked: Sequence[AclBindingFilter] = part
-
-            def build(left: Sequence[AclBindingFilter]) -> DeleteAclsRequest:
-                nonlocal asked
-                asked = left
-                return DeleteAclsRequest(filters=[_deletion(each) for each in left])
-
-            return await self._items(
+            return await self._items_in_order(
                 part,
-                build,
-                lambda response: (
-                    (each, _deleted(result, each)) for each, result in zip(asked, response.filter_results, strict=False)
-                ),
+                lambda left: DeleteAclsRequest(filters=[_deletion(each) for each in left]),
+                lambda response, asked: map(_deleted, response.filter_results, asked),
                 deadline,
                 api=ApiKey.DELETE_ACLS,
             )

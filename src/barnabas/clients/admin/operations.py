@@ -156,6 +156,28 @@ class Operations:
             errors.setdefault(key, AdminError(ErrorCode.UNKNOWN_SERVER_ERROR, "the answer does not mention it", key))
         return Results(values, errors)
 
+    async def _items_in_order(
+        self,
+        keys: Sequence[K],
+        build: Callable[[Sequence[K]], Message],
+        outcomes: Callable[[Any, Sequence[K]], Iterable[V | AdminError]],
+        deadline: Deadline,
+        *,
+        api: ApiKey,
+    ) -> Results[K, V]:
+        """As ``_items``, where an answer tells its items by nothing but their place in the request."""
+        asked = keys
+
+        def request(left: Sequence[K]) -> Message:
+            nonlocal asked
+            asked = left
+            return build(left)
+
+        def read(response: Any) -> Found[K, V]:
+            return zip(asked, outcomes(response, asked), strict=False)
+
+        return await self._items(keys, request, read, deadline, api=api)
+
     async def _in_chunks(
         self, items: Sequence[K], size: int, ask: Callable[[Sequence[K]], Awaitable[Results[K, V]]]
     ) -> Results[K, V]:
