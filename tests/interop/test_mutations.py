@@ -105,8 +105,16 @@ def test_java_asks_for_the_cluster_and_unregisters_a_broker_that_is_gone(kafka_p
     assert "not currently registered" in failed.stdout + failed.stderr or "BrokerIdNotRegistered" in failed.stderr
 
 
-def test_a_java_producer_and_consumer_keep_to_their_quotas(kafka_peer: Path, node: BarnabasNode) -> None:
+@pytest.fixture
+def node_without_quotas(tmp_path: Path) -> Iterator[BarnabasNode]:
+    """The recorded mutations leave quotas of all users behind on the node that the others share."""
+    with running_barnabas(tmp_path) as node:
+        yield node
+
+
+def test_a_java_producer_and_consumer_keep_to_their_quotas(kafka_peer: Path, node_without_quotas: BarnabasNode) -> None:
     """Some megabytes beyond what the windows allow at once take some seconds, and nobody sees an error."""
+    node = node_without_quotas
     clients = ("--entity-type", "clients", "--entity-name", "slow")
     to_node = ("--bootstrap-server", node.bootstrap)
     rates = "producer_byte_rate=1000000,consumer_byte_rate=1000000"
