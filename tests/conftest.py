@@ -39,15 +39,29 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
 
 
 def _restore_order(items: list[pytest.Item], as_written: dict[pytest.Item, int]) -> None:
-    """Tests of one module that run against one node, which they change, run as they are written."""
+    """Tests of a module that change a node they share run as they are written, and all on one node before the next."""
     places: dict[Path, list[int]] = {}
     for place, item in enumerate(items):
         if item.get_closest_marker("interop") is not None:
             places.setdefault(item.path, []).append(place)
     for of_module in places.values():
         ordered = sorted((items[place] for place in of_module), key=as_written.__getitem__)
+        first: dict[object, int] = {}
+        for item in ordered:
+            first.setdefault(_shared_parameters(item), len(first))
+        ordered.sort(key=lambda item: first[_shared_parameters(item)])
         for place, item in zip(of_module, ordered, strict=True):
             items[place] = item
+
+
+def _shared_parameters(item: pytest.Item) -> tuple[tuple[str, object], ...]:
+    """Those of fixtures that outlive the test: another value ends the node and starts another."""
+    callspec = getattr(item, "callspec", None)
+    if callspec is None:
+        return ()
+    return tuple(
+        (name, index) for name, index in callspec.indices.items() if callspec._arg2scope[name].value != "function"
+    )
 
 
 def pytest_report_header() -> str:
