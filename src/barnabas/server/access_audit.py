@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 
     from barnabas.common.clock import Clock
     from barnabas.security.authorizer.audit import AccessEvent
-    from barnabas.server.node import Node
+    from barnabas.server.broker_part import BrokerPart
     from barnabas.server.node_config import NodeConfig
+    from barnabas.server.node_core import NodeCore
 
 __all__ = ["AUDIT_LOGGER", "AccessAuditService", "audit_of"]
 
@@ -184,12 +185,12 @@ class AccessAuditService:
             self._topic.write(events)
 
 
-def audit_of(node: Node) -> AccessAuditService:
-    """The audit of a node that is built, set on its authorizer."""
-    config = node.config
+def audit_of(core: NodeCore, broker: BrokerPart | None) -> AccessAuditService:
+    """The audit of a node that is built, set on its authorizer; only a broker appends to a topic."""
+    config = core.config
     topic = None
-    if config.barnabas_audit_topic_enable:
-        topic = AccessAuditTopic(config, metadata=node.metadata, replicas=node.replicas, controller=node.channel)
-    service = AccessAuditService(config, clock=node.clock, topic=topic)
-    node.authorizer.audit = service.audit
+    if broker is not None and config.barnabas_audit_topic_enable:
+        topic = AccessAuditTopic(config, metadata=core.metadata, replicas=broker.replicas, controller=broker.channel)
+    service = AccessAuditService(config, clock=core.clock, topic=topic)
+    core.authorizer.audit = service.audit
     return service

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from prometheus_client.metrics_core import Metric
 
+    from barnabas.server.broker_part import BrokerPart
     from barnabas.server.node import Node
 
 __all__ = ["METRICS", "MetricInfo", "NodeCollector"]
@@ -212,20 +213,22 @@ class NodeCollector(Collector):
         yield from self._connections()
         yield from self._quotas()
         yield from self._authentications()
-        yield from self._broker_topics()
-        yield from self._partitions()
-        yield from self._groups()
+        if self._node.broker_part is not None:
+            yield from self._broker_topics(self._node.broker_part)
+            yield from self._partitions(self._node.broker_part)
+            yield from self._groups(self._node.broker_part)
         yield from self._controller()
         yield from self._authorizer()
         yield from self._access_audit()
         yield from self._policies()
 
     def _requests(self) -> Iterator[Metric]:
+        broker = self._node.broker_part
         prefix = "kafka_network_request_metrics"
         requests, errors = _family(f"{prefix}_requests"), _family(f"{prefix}_errors")
         latency = _family(f"{prefix}_total_time_seconds")
         received, sent = _family(f"{prefix}_request_bytes"), _family(f"{prefix}_response_bytes")
-        for key, stats in list(self._node.broker_stats.items()):
+        for key, stats in [] if broker is None else list(broker.stats.items()):
             name = API_TABLE[key].name
             for code, count in list(stats.errors.items()):
                 errors.add_metric((name, ErrorCode(code).name), count)
@@ -245,22 +248,26 @@ class NodeCollector(Collector):
     def _connections(self) -> Iterator[Metric]:
         open_now = _family("kafka_server_socket_server_connection_count")
         created = _family("kafka_server_socket_server_connection_creation")
-        for name, listener in list(self._node.listeners.items()):
+        for name, listener in list(self._node.listeners.by_name.items()):
             open_now.add_metric((name,), len(listener.connections))
             created.add_metric((name,), listener.connections_created)
         yield from (open_now, created)
         waiting = _family("barnabas_connections_waiting")
-        waiting.add_metric(("broker",), self._node.broker_connections.waiting_count)
-        waiting.add_metric(("controller",), self._node.controller_connections.waiting_count)
+        for kind, part in (("broker", self._node.broker_part), ("controller", self._node.controller_part)):
+            if part is not None:
+                waiting.add_metric((kind,), part.connections.waiting_count)
         yield waiting
 
     def _quotas(self) -> Iterator[Metric]:
         requests = _family("barnabas_quota_throttled_requests")
         seconds = _family("barnabas_quota_throttle_seconds")
-        for quota, (count, throttled_ms) in self._node.client_quotas.throttled().items():
+        broker, controller = self._node.broker_part, self._node.controller_part
+        throttled = {} if broker is None else broker.client_quotas.throttled()
+        for quota, (count, throttled_ms) in throttled.items():
             requests.add_metric((quota,), count)
             seconds.add_metric((quota,), throttled_ms / 1000)
-        requests.add_metric(("ControllerMutation",), self._node.controller.mutation_quotas.refused_count)
+        if controller is not None:
+            requests.add_metric(("ControllerMutation",), controller.controller.mutation_quotas.refused_count)
         yield from (requests, seconds)
 
     def _authentications(self) -> Iterator[Metric]:
@@ -272,7 +279,7 @@ class NodeCollector(Collector):
         killed = _family("kafka_server_socket_server_expired_connections_killed")
         expiry = _family("barnabas_tls_certificate_not_after_timestamp_seconds")
         reloads = _family("barnabas_tls_reloads")
-        for name, listener in list(self._node.listeners.items()):
+        for name, listener in list(self._node.listeners.by_name.items()):
             security = listener.security
             if security is None:
                 continue
@@ -291,14 +298,14 @@ class NodeCollector(Collector):
                 killed.add_metric((name,), security.sasl.stats.expired_connections_killed)
         yield from (succeeded, failed, for_good, again, failed_again, killed, expiry, reloads)
 
-    def _broker_topics(self) -> Iterator[Metric]:
-        replicas = self._node.replicas
+    def _broker_topics(self, broker: BrokerPart) -> Iterator[Metric]:
+        replicas = broker.replicas
         yield _single("kafka_server_broker_topic_metrics_bytes_in", replicas.bytes_in)
         yield _single("kafka_server_broker_topic_metrics_bytes_out", replicas.bytes_out)
         yield _single("kafka_server_broker_topic_metrics_batches_in", replicas.batches_in)
 
-    def _partitions(self) -> Iterator[Metric]:
-        replicas = self._node.replicas
+    def _partitions(self, broker: BrokerPart) -> Iterator[Metric]:
+        replicas = broker.replicas
         partitions = list(replicas.partitions.values())
         led = sum(partition.leader_id == replicas.broker_id for partition in partitions)
         logs = [partition.log_or_none for partition in partitions if partition.log_or_none is not None]
@@ -306,14 +313,14 @@ class NodeCollector(Collector):
         yield _single("kafka_server_replica_manager_leader_count", led)
         yield _single("kafka_log_size_bytes", sum(log.size_bytes() for log in logs))
         yield _single("kafka_log_num_log_segments", sum(len(log.segments) for log in logs))
-        sessions = self._node.broker.fetch_sessions
+        sessions = broker.broker.fetch_sessions
         prefix = "kafka_server_fetch_session_cache"
         yield _single(f"{prefix}_num_incremental_fetch_sessions", len(sessions))
         yield _single(f"{prefix}_incremental_fetch_session_evictions", sessions.evictions)
-        yield _single("kafka_server_broker_state", _BROKER_STATES[self._node.lifecycle.state])
+        yield _single("kafka_server_broker_state", _BROKER_STATES[broker.lifecycle.state])
 
-    def _groups(self) -> Iterator[Metric]:
-        stats = self._node.groups.coordinator.stats()
+    def _groups(self, broker: BrokerPart) -> Iterator[Metric]:
+        stats = broker.groups.coordinator.stats()
         groups = _family("kafka_coordinator_group_group_count")
         for state, count in sorted(stats.groups_by_state.items()):
             groups.add_metric(("classic", state), count)
@@ -326,7 +333,7 @@ class NodeCollector(Collector):
 
     def _authorizer(self) -> Iterator[Metric]:
         """Zeros without an authorizer, and for one of the user's own that does not count."""
-        authorizer = self._node.authorizer
+        authorizer = self._node.core.authorizer
         acls = authorizer.acl_authorizer
         allowed, denied = getattr(authorizer, "allowed_count", 0), getattr(authorizer, "denied_count", 0)
         prefix = "kafka_server_authorizer"
@@ -338,7 +345,8 @@ class NodeCollector(Collector):
     def _policies(self) -> Iterator[Metric]:
         names = ("questions", "refusals", "failures", "timeouts", "hanging")
         families = [_family(f"barnabas_policy_{name}") for name in names]
-        policies = self._node.policies
+        controller = self._node.controller_part
+        policies = None if controller is None else controller.policies
         for worker in () if policies is None else policies.workers:
             kind = worker.setting.split(".", 1)[0]
             counts = (worker.asked, worker.refused, worker.failed, worker.timed_out, int(worker.is_hanging))
@@ -358,14 +366,16 @@ class NodeCollector(Collector):
         yield _single("barnabas_access_audit_dropped", 0 if service is None else service.dropped)
 
     def _controller(self) -> Iterator[Metric]:
-        image = self._node.metadata.image
+        core, controller = self._node.core, self._node.controller_part
+        image = core.metadata.image
         brokers = list(image.cluster.brokers.values())
         fenced = sum(broker.fenced for broker in brokers)
-        yield _single("kafka_controller_kafka_controller_active_controller_count", int(self._node.controller.is_active))
+        is_active = controller is not None and controller.controller.is_active
+        yield _single("kafka_controller_kafka_controller_active_controller_count", int(is_active))
         yield _single("kafka_controller_kafka_controller_fenced_broker_count", fenced)
         yield _single("kafka_controller_kafka_controller_active_broker_count", len(brokers) - fenced)
         yield _single("kafka_controller_kafka_controller_global_topic_count", len(image.topics))
         yield _single("kafka_controller_kafka_controller_global_partition_count", image.topics.partition_count())
         yield _single("kafka_controller_kafka_controller_last_applied_record_offset", image.offset)
-        high_watermark = self._node.driver.high_watermark
+        high_watermark = core.driver.high_watermark
         yield _single("kafka_server_raft_metrics_high_watermark", -1 if high_watermark is None else high_watermark)

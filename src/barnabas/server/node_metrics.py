@@ -103,7 +103,7 @@ class MetricsEndpoint:
                 answer: Iterable[bytes] = metrics(environ, start_response)
                 return answer
             if path == "/healthz":
-                healthy = self._node.failure is None
+                healthy = self._node.core.failure is None
                 return _text(start_response, healthy, "ok" if healthy else "the metadata log failed")
             if path == "/readyz":
                 ready = self._node.is_ready

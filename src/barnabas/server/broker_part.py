@@ -1,0 +1,182 @@
+"""The broker of a node: what ``process.roles`` with ``broker`` adds to the core."""
+
+from __future__ import annotations
+
+import os
+import random
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from barnabas.broker.apis import SERVED_BY_BROKER
+from barnabas.broker.auto_topic_creation import AutoTopicCreation
+from barnabas.broker.broker import Broker
+from barnabas.broker.client_quotas import ClientQuotas
+from barnabas.broker.fetch_session import FetchSessionCache
+from barnabas.broker.group_service import GroupService
+from barnabas.broker.lifecycle import BrokerLifecycle, to_listener
+from barnabas.broker.producer_ids import ProducerIdAllocator
+from barnabas.broker.replica_manager import ReplicaManager
+from barnabas.broker.topic_defaults import TopicDefaultsPublisher
+from barnabas.common.uuid import Uuid
+from barnabas.metadata.features import SUPPORTED_FEATURES
+from barnabas.network.api_handler import HandlerTable
+from barnabas.network.request_dispatcher import RequestDispatcher
+from barnabas.server.config_encryption import offered_features
+from barnabas.server.dynamic_effects import CleanerEffect, ProducerIdEffect
+from barnabas.server.listeners import SECURITY_PROTOCOLS
+from barnabas.server.log_maintenance import LogMaintenance
+from barnabas.server.part_settings import broker_settings, group_config
+from barnabas.storage.file_pool import FilePool
+from barnabas.storage.log_manager import LogManager
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from barnabas.broker.broker_settings import BrokerSettings
+    from barnabas.broker.ports import ControllerChannel
+    from barnabas.network.api_stats import ApiStats
+    from barnabas.protocol.api_keys import ApiKey
+    from barnabas.server.listeners import Endpoint
+    from barnabas.server.node_core import NodeCore
+    from barnabas.server.node_listeners import NodeListeners
+
+__all__ = ["BrokerPart"]
+
+_SHUTDOWN_TIMEOUT_S = 5.0
+
+
+class BrokerPart:
+    """``publishers`` and ``last_publishers`` are those of the broker that follow the metadata."""
+
+    def __init__(self, core: NodeCore, channel: ControllerChannel, *, follow_quotas: Callable[[bool], None]) -> None:
+        """``channel`` leads to the active controller. ``follow_quotas`` hears whether any quota is set."""
+        config = core.config
+        self._core = core
+        self.channel = channel
+        self.stats: dict[ApiKey, ApiStats] = {}
+        self.logs = LogManager(
+            config.log_dirs,
+            default_config=config.topic_defaults,
+            pool=FilePool(core.descriptors.files_max),
+            producer_id_expiration_ms=config.producer_id_expiration_ms,
+        )
+        self.logs.startup(now_ms=core.clock.now_ms())
+        self.replicas = ReplicaManager(
+            broker_id=config.node_id, logs=self.logs, clock=core.clock, defaults=config.topic_defaults
+        )
+        self.groups = GroupService(
+            group_config(config),
+            broker_id=config.node_id,
+            replicas=self.replicas,
+            clock=core.clock,
+            new_uuid=lambda: str(UUID(bytes=os.urandom(16), version=4)),
+        )
+        self.lifecycle = self._lifecycle()
+        self.maintenance = LogMaintenance(config, self.logs, self.replicas, core.clock)
+        settings = broker_settings(config)
+        core.dynamic_settings.add_effect(CleanerEffect(self.maintenance))
+        core.dynamic_settings.add_effect(ProducerIdEffect(self.logs, settings))
+        self.broker = self._broker(settings)
+        self.client_quotas = ClientQuotas(
+            clock=core.clock,
+            window_count=config.quota_window_num,
+            window_s=config.quota_window_size_seconds,
+            on_change=follow_quotas,
+        )
+        self.connections = core.connection_quotas(config.broker_listeners, config.inter_broker_listener_name)
+        defaults = TopicDefaultsPublisher(
+            broker_id=config.node_id, static_configs=config.static, set_defaults=self.replicas.set_defaults
+        )
+        self.publishers = (defaults, self.replicas, self.groups)
+        self.last_publishers = (self.client_quotas,)
+
+    def _lifecycle(self) -> BrokerLifecycle:
+        core, config = self._core, self._core.config
+        return BrokerLifecycle(
+            broker_id=config.node_id,
+            cluster_id=core.identity.cluster_id,
+            incarnation_id=Uuid(os.urandom(16)),
+            rack=config.broker_rack,
+            directory_ids=core.identity.directory_ids,
+            features=offered_features(core.config_cipher),
+            heartbeat_interval_ms=config.broker_heartbeat_interval_ms,
+            metadata_offset=lambda: core.metadata.image.offset,
+            controller=self.channel,
+        )
+
+    def _broker(self, settings: BrokerSettings) -> Broker:
+        core, config = self._core, self._core.config
+        return Broker(
+            broker_id=config.node_id,
+            cluster_id=core.identity.cluster_id,
+            settings=settings,
+            static_configs=config.static,
+            served=SERVED_BY_BROKER,
+            supported_features=SUPPORTED_FEATURES,
+            kraft_version=lambda: core.kraft_version,
+            metadata=core.metadata,
+            replicas=self.replicas,
+            fetch_sessions=FetchSessionCache(
+                slots=config.max_incremental_fetch_session_cache_slots,
+                eviction_ms=120_000,
+                new_session_id=lambda: random.randint(1, 2**31 - 1),
+            ),
+            controller=self.channel,
+            dynamic_settings=core.dynamic_settings,
+            producer_ids=ProducerIdAllocator(
+                broker_id=config.node_id,
+                broker_epoch=lambda: self.lifecycle.broker_epoch,
+                controller=self.channel,
+            ),
+            topic_creation=AutoTopicCreation(settings=settings, controller=self.channel),
+            groups=self.groups,
+            clock=core.clock,
+            token_hmacs=core.token_hmacs,
+        )
+
+    # --- life, in the order of the calls
+
+    async def bind(self, listeners: NodeListeners) -> None:
+        core = self._core
+        handlers = HandlerTable("barnabas.broker.apis", SERVED_BY_BROKER)
+        for endpoint in core.config.broker_listeners:
+            dispatcher = RequestDispatcher(
+                server=self.broker,
+                handlers=handlers,
+                authorizer=core.authorizer,
+                stats=self.stats,
+                security_protocol=endpoint.security_protocol,
+            )
+            await listeners.open(endpoint, dispatcher, self.connections)
+
+    def advertised(self, listeners: NodeListeners) -> list[Endpoint]:
+        """What clients are told."""
+        return listeners.advertised(self._core.config.advertised_broker_listeners)
+
+    async def join(self, listeners: NodeListeners) -> None:
+        """Register and be unfenced. Raises ApiException when the controller refuses."""
+        await self.lifecycle.register(
+            [
+                to_listener(each.listener, each.host, each.port, SECURITY_PROTOCOLS.index(each.security_protocol))
+                for each in self.advertised(listeners)
+            ],
+            self.logs.previous_broker_epoch,
+        )
+
+    def start(self) -> None:
+        """The metadata is there: look after what this broker holds."""
+        self.replicas.delete_strays()
+        self.groups.start()
+        self.maintenance.start()
+
+    async def leave(self) -> None:
+        await self.lifecycle.shut_down(_SHUTDOWN_TIMEOUT_S)
+
+    async def stop(self) -> None:
+        """No request comes any more."""
+        await self.maintenance.stop()
+        self.replicas.close()
+        self.groups.stop()
+
+    def close_logs(self) -> None:
+        self.logs.shutdown(now_ms=self._core.clock.now_ms(), broker_epoch=self.lifecycle.broker_epoch)

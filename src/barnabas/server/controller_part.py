@@ -1,0 +1,117 @@
+"""The controller of a node: what ``process.roles`` with ``controller`` adds to the core."""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+from functools import partial
+from typing import TYPE_CHECKING
+
+from barnabas.common.uuid import Uuid
+from barnabas.controller.quorum_controller import QuorumController
+from barnabas.metadata.image.record_writer import ApiMessageAndVersion
+from barnabas.network.request_dispatcher import RequestDispatcher
+from barnabas.server.config_encryption import offered_features
+from barnabas.server.controller_handlers import (
+    SERVED_ON_CONTROLLER_LISTENERS,
+    SERVED_TO_OWN_BROKER,
+    ControllerHandlers,
+)
+from barnabas.server.controller_registration import register_controller
+from barnabas.server.controller_service import ControllerService
+from barnabas.server.in_process_channel import InProcessChannel
+from barnabas.server.own_principal import own_context, own_principal
+from barnabas.server.part_settings import controller_config
+from barnabas.storage.bootstrap_file import read_bootstrap_file
+
+if TYPE_CHECKING:
+    from barnabas.network.api_stats import ApiStats
+    from barnabas.protocol.api_keys import ApiKey
+    from barnabas.server.listeners import Endpoint
+    from barnabas.server.node_core import NodeCore
+    from barnabas.server.node_listeners import NodeListeners
+    from barnabas.server.policies import Policies
+
+__all__ = ["ControllerPart"]
+
+log = logging.getLogger("barnabas.server.node")
+
+
+class ControllerPart:
+    """``channel`` is the way to this very controller, for who is in the same process."""
+
+    def __init__(self, core: NodeCore) -> None:
+        config = core.config
+        self._core = core
+        self.stats: dict[ApiKey, ApiStats] = {}
+        self.own_principal = own_principal(config)
+        self._service = ControllerService(clock=core.clock)
+        self.policies = self._policies()
+        self.controller = QuorumController(
+            controller_config(config, core.identity, self.policies, core.config_cipher),
+            clock=core.clock,
+            new_uuid=lambda: Uuid(os.urandom(16)),
+            random_int=random.SystemRandom().randrange,
+            bootstrap=[
+                ApiMessageAndVersion(record, 0)
+                for record in read_bootstrap_file(config.metadata_log_dir, core.serde) or ()
+            ],
+            on_appends=self._service.wake,
+            on_fault=lambda fault: log.error("controller fault", exc_info=fault),
+            describe_quorum=core.driver.describe_quorum,
+        )
+        self.channel = InProcessChannel(
+            controller=self.controller,
+            handlers=ControllerHandlers(SERVED_TO_OWN_BROKER, self.policies),
+            authorizer=core.authorizer,
+            own_context=partial(own_context, config, self.own_principal),
+        )
+        self.connections = core.connection_quotas(config.controller_listeners)
+
+    def _policies(self) -> Policies | None:
+        config = self._core.config
+        if not (config.create_topic_policy_class_name or config.alter_config_policy_class_name):
+            return None
+        from barnabas.server.policies import policies_of  # A node without policies does not load it.
+
+        return policies_of(config)
+
+    async def bind(self, listeners: NodeListeners) -> None:
+        core = self._core
+        handlers = ControllerHandlers(SERVED_ON_CONTROLLER_LISTENERS, self.policies)
+        for endpoint in core.config.controller_listeners:
+            dispatcher = RequestDispatcher(
+                server=self.controller,
+                handlers=handlers,
+                authorizer=core.authorizer,
+                stats=self.stats,
+                is_privileged=True,
+                security_protocol=endpoint.security_protocol,
+            )
+            await listeners.open(endpoint, dispatcher, self.connections)
+
+    def connect(self) -> None:
+        """From here on decisions reach the log."""
+        self._service.connect(self._core.driver, self.controller)
+
+    def advertised(self, listeners: NodeListeners) -> list[Endpoint]:
+        config = self._core.config
+        return listeners.advertised(config.advertised_controller_listeners or config.controller_listeners)
+
+    async def join(self, listeners: NodeListeners) -> None:
+        """Returns when the active controller knows this one. Raises ApiException when it refuses."""
+        await register_controller(
+            self.channel,
+            node_id=self._core.config.node_id,
+            incarnation_id=Uuid(os.urandom(16)),
+            endpoints=self.advertised(listeners),
+            features=offered_features(self._core.config_cipher),
+        )
+
+    def close(self) -> None:
+        self._service.close()
+
+    def close_policies(self) -> None:
+        if self.policies is not None:
+            self.policies.close()

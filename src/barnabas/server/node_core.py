@@ -1,0 +1,147 @@
+"""What every node has, whatever its roles: identity, the metadata log and those who follow it, authorizer, settings.
+
+``NodeCore`` is built first. The controller's and the broker's part are built on it and say who of theirs follows the
+metadata; ``follow_metadata`` then decides the order, in which nobody sees a topic before the rules about it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from barnabas.broker.metadata_cache import MetadataCache
+from barnabas.metadata.loader import MetadataLoader
+from barnabas.network.connection_quotas import ConnectionQuotas
+from barnabas.security.credential_publisher import CredentialPublisher
+from barnabas.security.delegation_tokens import token_hmacs_of
+from barnabas.server.config_encryption import EncryptedConfigsCheck, config_cipher
+from barnabas.server.connection_settings import ConnectionEffect, IpRatePublisher, connection_caps
+from barnabas.server.descriptor_budget import descriptor_budget, raise_descriptor_limit
+from barnabas.server.dynamic_settings import DynamicSettings
+from barnabas.server.metadata_listener import MetadataListener
+from barnabas.server.metadata_record_serde import MetadataRecordSerde
+from barnabas.server.metadata_snapshots import MetadataSnapshots, SnapshotGenerator
+from barnabas.server.node_authorizer import NodeAuthorizer
+from barnabas.server.node_storage import NodeStartError, read_identity
+from barnabas.server.part_settings import metadata_log_config, raft_config
+from barnabas.server.raft_driver import RaftDriver
+from barnabas.server.system_clock import SystemClock
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from barnabas.controller.quorum_controller import QuorumController
+    from barnabas.metadata.publisher import MetadataPublisher
+    from barnabas.server.listeners import Endpoint
+    from barnabas.server.node_config import NodeConfig
+
+__all__ = ["NodeCore"]
+
+log = logging.getLogger("barnabas.server.node")
+
+
+class NodeCore:
+    """``stopping`` is set when the node can't go on; ``failure`` says why."""
+
+    def __init__(self, config: NodeConfig) -> None:
+        self.config = config
+        self.clock = SystemClock()
+        self.failure: BaseException | None = None
+        self.stopping = asyncio.Event()
+        self.identity = read_identity(config)
+        self.serde = MetadataRecordSerde()
+        self.authorization = NodeAuthorizer(config, high_watermark=lambda: self.driver.high_watermark)
+        self.authorizer = self.authorization.authorizer
+        self.config_cipher = config_cipher(config)
+        self.encrypted_configs = EncryptedConfigsCheck(self.config_cipher)
+        self.descriptors = descriptor_budget(raise_descriptor_limit(), config.barnabas_max_open_files)
+        self.token_hmacs = token_hmacs_of(config.delegation_token_secret_key)
+        self.metadata = MetadataCache()
+        self.credentials = CredentialPublisher(
+            clock=self.clock, hmacs=self.token_hmacs, cluster_id=self.identity.cluster_id
+        )
+        self.dynamic_settings = DynamicSettings(
+            config, configs=lambda: self.metadata.image.configs, cipher=self.config_cipher
+        )
+        self.loader = MetadataLoader()
+        self._connection_quotas: list[ConnectionQuotas] = []
+        self.driver = RaftDriver(
+            config=raft_config(config, self.identity),
+            log_config=metadata_log_config(config),
+            clock=self.clock,
+            serde=self.serde,
+            fault_handler=self._fail,
+        )
+        self.snapshots = MetadataSnapshots(self.driver)
+        self.snapshot_generator = SnapshotGenerator(
+            self.snapshots,
+            self.driver,
+            max_bytes=config.metadata_log_max_record_bytes_between_snapshots,
+            max_interval_ms=config.metadata_log_max_snapshot_interval_ms,
+        )
+
+    @property
+    def kraft_version(self) -> int:
+        return self.driver.control_records.last_kraft_version
+
+    def connection_quotas(self, endpoints: Sequence[Endpoint], protected: str | None = None) -> ConnectionQuotas:
+        """The limits of connections for the listeners of one part. Raises NodeStartError."""
+        config, names = self.config, [endpoint.listener for endpoint in endpoints]
+        try:
+            caps = connection_caps(config, names, protected=protected)
+        except ValueError as error:
+            raise NodeStartError(str(error)) from error
+        quotas = ConnectionQuotas(
+            caps,
+            now_s=monotonic,
+            window_count=config.quota_window_num,
+            window_s=config.quota_window_size_seconds,
+        )
+        self.dynamic_settings.add_effect(ConnectionEffect(quotas, names, protected))
+        self._connection_quotas.append(quotas)
+        return quotas
+
+    def follow_metadata(
+        self, *, first: Iterable[MetadataPublisher] = (), last: Iterable[MetadataPublisher] = ()
+    ) -> None:
+        """Who is told of each new image, in this order; ``first`` and ``last`` are the broker's."""
+        self.authorization.install(self.loader)
+        publishers: tuple[MetadataPublisher, ...] = (
+            self.encrypted_configs,
+            self.metadata,
+            self.credentials,
+            *first,
+            self.snapshot_generator,
+            self.dynamic_settings,
+            *last,
+            IpRatePublisher(tuple(self._connection_quotas)),
+        )
+        for publisher in publishers:
+            self.loader.install(publisher)
+
+    def start_log(self, controller: QuorumController | None) -> None:
+        """Enter the quorum: from here on the log is followed."""
+        self.driver.register(
+            MetadataListener(
+                node_id=self.config.node_id,
+                loader=self.loader,
+                controller=controller,
+                serde=self.serde,
+                next_offset=lambda: self.driver.next_offset,
+                kraft_version=lambda: self.kraft_version,
+            )
+        )
+        self.driver.start()
+
+    async def close_log(self) -> None:
+        """Last of all: what others appended is durable afterwards."""
+        await self.driver.close()
+        self.authorization.close()
+
+    def _fail(self, fault: BaseException) -> None:
+        """The metadata log cannot go on: neither can we."""
+        log.critical("the metadata log failed; the node stops", exc_info=fault)
+        self.failure = fault
+        self.stopping.set()

@@ -1,0 +1,66 @@
+"""The listeners of a node: bound together at the start, reading requests when their part is ready for them."""
+
+from __future__ import annotations
+
+import socket
+from typing import TYPE_CHECKING
+
+from barnabas.network.listener import ConnectionLimits, Listener
+from barnabas.server.dynamic_effects import ListenerEffect
+from barnabas.server.listener_security import listener_security
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from barnabas.network.connection_quotas import ConnectionQuotas
+    from barnabas.network.request_dispatcher import RequestDispatcher
+    from barnabas.server.listeners import Endpoint
+    from barnabas.server.node_core import NodeCore
+
+__all__ = ["NodeListeners"]
+
+
+class NodeListeners:
+    def __init__(self, core: NodeCore) -> None:
+        config = core.config
+        self._core = core
+        self._limits = ConnectionLimits(
+            request_bytes_max=config.socket_request_max_bytes,
+            idle_ms_max=config.connections_max_idle_ms,
+            total_max=core.descriptors.connections_max,
+            handshake_ms_max=config.barnabas_authentication_timeout_ms,
+        )
+        self.by_name: dict[str, Listener] = {}
+        self.dispatchers: list[RequestDispatcher] = []
+
+    async def open(self, endpoint: Endpoint, dispatcher: RequestDispatcher, quotas: ConnectionQuotas) -> None:
+        """Claim the port; nobody is served yet. Raises OSError that names the endpoint."""
+        core, config = self._core, self._core.config
+        security = listener_security(config, endpoint, credentials=core.credentials, clock=core.clock)
+        listener = Listener(endpoint.listener, dispatcher, self._limits, security, quotas)
+        try:
+            await listener.bind(endpoint.host, endpoint.port, config.socket_listen_backlog_size)
+        except OSError as error:
+            raise OSError(error.errno, f"{endpoint}: {error.strerror or error}") from error
+        if security is not None and endpoint in config.broker_listeners:
+            core.dynamic_settings.add_effect(ListenerEffect(security))
+        core.authorization.guard(listener, dispatcher)
+        self.dispatchers.append(dispatcher)
+        self.by_name[endpoint.listener] = listener
+
+    async def start(self, *, early: bool) -> None:
+        """Those that read requests before the authorizer has all of its rules, or the others."""
+        for listener in self.by_name.values():
+            if self._core.authorization.opens_early(listener.name) is early:
+                await listener.start()
+
+    async def close(self) -> None:
+        for listener in self.by_name.values():
+            await listener.close()
+
+    def advertised(self, endpoints: Iterable[Endpoint]) -> list[Endpoint]:
+        """What others are told: an empty host is this machine's name, a port of 0 the one that the system chose."""
+        return [
+            each._replace(host=each.host or socket.getfqdn(), port=each.port or self.by_name[each.listener].port)
+            for each in endpoints
+        ]
