@@ -22,6 +22,7 @@ from barnabas.server.controller_handlers import SERVED_ON_CONTROLLER_LISTENERS
 from tests.interop.raw_client import RawClient
 from tests.peers.barnabas_node import BarnabasNode, running_barnabas
 from tests.peers.every_request import Target, request_for
+from tests.peers.node_requests import NODE_REQUESTS
 
 pytestmark = pytest.mark.interop
 
@@ -49,6 +50,12 @@ EXPECTED = {
     ApiKey.DESCRIBE_ACLS: {ErrorCode.SECURITY_DISABLED},
     ApiKey.CREATE_ACLS: {ErrorCode.SECURITY_DISABLED},
     ApiKey.DELETE_ACLS: {ErrorCode.SECURITY_DISABLED},
+    ApiKey.ALTER_PARTITION: {ErrorCode.STALE_BROKER_EPOCH},
+    ApiKey.BROKER_REGISTRATION: {ErrorCode.INCONSISTENT_CLUSTER_ID},
+    ApiKey.BROKER_HEARTBEAT: {ErrorCode.STALE_BROKER_EPOCH},
+    ApiKey.ALLOCATE_PRODUCER_IDS: {ErrorCode.STALE_BROKER_EPOCH},
+    ApiKey.CONTROLLER_REGISTRATION: {ErrorCode.UNSUPPORTED_VERSION},
+    ApiKey.ASSIGN_REPLICAS_TO_DIRS: {ErrorCode.STALE_BROKER_EPOCH},
 }
 VERSIONS = [
     (key, version)
@@ -125,6 +132,8 @@ CONTROLLER_VERSIONS = [
 def controller_request(key: ApiKey, version: int, target: Target) -> Any:
     if key is ApiKey.DESCRIBE_CLUSTER and version >= 1:
         return DescribeClusterRequest(endpoint_type=2)
+    if key in NODE_REQUESTS:
+        return NODE_REQUESTS[key]
     return request_for(key, version, target)
 
 
@@ -133,6 +142,8 @@ def test_an_advertised_version_is_answered_by_a_controller(
     node: BarnabasNode, target: Target, key: ApiKey, version: int
 ) -> None:
     client = RawClient(node.controller_port)
+    if key is ApiKey.DELETE_TOPICS:
+        client.call(request_for(ApiKey.CREATE_TOPICS, 7, target), 7)
     answer = client.call(controller_request(key, version, target), version)
     client.close()
     allowed = EXPECTED.get(key, {ErrorCode.NONE})

@@ -30,7 +30,10 @@ if TYPE_CHECKING:
 
 __all__ = ["SERVED_ON_CONTROLLER_LISTENERS", "SERVED_TO_OWN_BROKER", "ControllerHandlers"]
 
-_FOR_BOTH = (
+_FOR_OWN_BROKER = (
+    ApiKey.CREATE_TOPICS,
+    ApiKey.DELETE_TOPICS,
+    ApiKey.CREATE_PARTITIONS,
     ApiKey.ALTER_CONFIGS,
     ApiKey.INCREMENTAL_ALTER_CONFIGS,
     ApiKey.CREATE_ACLS,
@@ -46,25 +49,22 @@ _FOR_BOTH = (
     ApiKey.DESCRIBE_QUORUM,
     ApiKey.UPDATE_FEATURES,
     ApiKey.UNREGISTER_BROKER,
-)
-_FOR_OWN_BROKER = (
-    *_FOR_BOTH,
-    ApiKey.CREATE_TOPICS,
-    ApiKey.DELETE_TOPICS,
-    ApiKey.CREATE_PARTITIONS,
     ApiKey.BROKER_REGISTRATION,
     ApiKey.BROKER_HEARTBEAT,
     ApiKey.ALLOCATE_PRODUCER_IDS,
     ApiKey.CONTROLLER_REGISTRATION,
 )
 _ON_LISTENERS = (
-    *_FOR_BOTH,
+    *_FOR_OWN_BROKER,
     ApiKey.SASL_HANDSHAKE,
     ApiKey.API_VERSIONS,
     ApiKey.SASL_AUTHENTICATE,
     ApiKey.DESCRIBE_ACLS,
     ApiKey.DESCRIBE_CLUSTER,
     ApiKey.DESCRIBE_CONFIGS,
+    ApiKey.ENVELOPE,
+    ApiKey.ALTER_PARTITION,
+    ApiKey.ASSIGN_REPLICAS_TO_DIRS,
 )
 
 
@@ -73,10 +73,10 @@ def _with_versions(keys: tuple[ApiKey, ...]) -> dict[ApiKey, tuple[int, int]]:
 
 
 SERVED_TO_OWN_BROKER = _with_versions(_FOR_OWN_BROKER)
-"""In the same process. Other brokers come with the quorum: until then nothing of this is offered over the wire."""
+"""In the same process."""
 
 SERVED_ON_CONTROLLER_LISTENERS = _with_versions(_ON_LISTENERS)
-"""What an admin client finds that was given ``bootstrap.controllers``."""
+"""What brokers, other controllers, and admin clients that were given ``bootstrap.controllers`` find."""
 
 
 class ControllerHandlers(HandlerTable):

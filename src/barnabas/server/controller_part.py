@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from barnabas.common.uuid import Uuid
 from barnabas.controller.quorum_controller import QuorumController
 from barnabas.metadata.image.record_writer import ApiMessageAndVersion
-from barnabas.network.request_dispatcher import RequestDispatcher
 from barnabas.server.config_encryption import offered_features
+from barnabas.server.controller_dispatcher import ControllerDispatcher
 from barnabas.server.controller_handlers import (
     SERVED_ON_CONTROLLER_LISTENERS,
     SERVED_TO_OWN_BROKER,
@@ -81,12 +81,12 @@ class ControllerPart:
         core = self._core
         handlers = ControllerHandlers(SERVED_ON_CONTROLLER_LISTENERS, self.policies)
         for endpoint in core.config.controller_listeners:
-            dispatcher = RequestDispatcher(
+            dispatcher = ControllerDispatcher(
                 server=self.controller,
                 handlers=handlers,
                 authorizer=core.authorizer,
                 stats=self.stats,
-                is_privileged=True,
+                ready=core.authorization.ready,
                 security_protocol=endpoint.security_protocol,
             )
             await listeners.open(endpoint, dispatcher, self.connections)

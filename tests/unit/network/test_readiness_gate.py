@@ -177,6 +177,7 @@ CONTROLLER_TABLE = ControllerHandlers(SERVED_ON_CONTROLLER_LISTENERS)
         *(
             pytest.param(CONTROLLER_TABLE.handler(key), id=f"controller-{key.name}")
             for key in SERVED_ON_CONTROLLER_LISTENERS
+            if key is not ApiKey.ENVELOPE  # Opened by the dispatcher: see test_controller_dispatcher.
         ),
     ],
 )

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from barnabas.security.authorizer.authorizer import Authorizer
     from barnabas.security.request_context import RequestContext
 
-__all__ = ["ACL", "handle"]
+__all__ = ["ACL", "error_response", "handle"]
 
 ACL = (AclRule(ResourceType.TOPIC, AclOperation.ALTER),)
 
@@ -62,6 +62,12 @@ def handle(
         return CreatePartitionsResponse(results=[*refused, *failed])
 
     return controller.submit(decide, answer_error)
+
+
+def error_response(request: CreatePartitionsRequest, error: ApiException) -> CreatePartitionsResponse:
+    return CreatePartitionsResponse(
+        results=[_refusal(topic.name, error.code, error.message) for topic in request.topics]
+    )
 
 
 def _refusal(name: str, code: ErrorCode, message: str | None) -> CreatePartitionsTopicResult:

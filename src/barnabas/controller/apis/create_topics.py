@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from barnabas.security.authorizer.authorizer import Authorizer
     from barnabas.security.request_context import RequestContext
 
-__all__ = ["ACL", "handle"]
+__all__ = ["ACL", "error_response", "handle"]
 
 ACL = (
     AclRule(ResourceType.CLUSTER, AclOperation.CREATE),
@@ -73,6 +73,10 @@ def handle(
         return CreateTopicsResponse(topics=[*failed, *refused])
 
     return controller.submit(decide, answer_error)
+
+
+def error_response(request: CreateTopicsRequest, error: ApiException) -> CreateTopicsResponse:
+    return CreateTopicsResponse(topics=[_refusal(topic.name, error.code, error.message) for topic in request.topics])
 
 
 def _refusal(name: str, code: ErrorCode, message: str | None) -> CreatableTopicResult:

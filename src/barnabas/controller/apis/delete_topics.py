@@ -6,6 +6,7 @@ one that does not look the same; an id gives its name away only to those who may
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from barnabas.common.acl import AclOperation
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from barnabas.security.authorizer.authorizer import Authorizer
     from barnabas.security.request_context import RequestContext
 
-__all__ = ["ACL", "handle"]
+__all__ = ["ACL", "error_response", "handle"]
 
 ACL = (
     AclRule(ResourceType.CLUSTER, AclOperation.DELETE),
@@ -51,12 +52,6 @@ _KNOWS_QUOTAS_SINCE = 5
 def handle(
     controller: QuorumController, context: RequestContext, request: DeleteTopicsRequest, authorizer: Authorizer
 ) -> Deferred[DeleteTopicsResponse]:
-    def answer_error(error: ApiException) -> DeleteTopicsResponse:
-        named = [_result(name, Uuid.ZERO, ApiError.of(error)) for name in request.topic_names]
-        return DeleteTopicsResponse(
-            responses=named + [_result(t.name, t.topic_id, ApiError.of(error)) for t in request.topics]
-        )
-
     def decide() -> ControllerResult[DeleteTopicsResponse]:
         if not controller.config.delete_topic_enable:
             raise _deletion_disabled(context.api_version)
@@ -67,7 +62,14 @@ def handle(
         response = DeleteTopicsResponse(responses=[*selection.refused, *done], throttle_time_ms=allowance.throttle_ms)
         return result.with_response(response)
 
-    return controller.submit(decide, answer_error)
+    return controller.submit(decide, partial(error_response, request))
+
+
+def error_response(request: DeleteTopicsRequest, error: ApiException) -> DeleteTopicsResponse:
+    named = [_result(name, Uuid.ZERO, ApiError.of(error)) for name in request.topic_names]
+    return DeleteTopicsResponse(
+        responses=named + [_result(t.name, t.topic_id, ApiError.of(error)) for t in request.topics]
+    )
 
 
 class _Selection:

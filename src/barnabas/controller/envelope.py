@@ -1,0 +1,139 @@
+"""Envelope: a broker passes a client's request on, with the client's principal and address (KIP-590).
+
+What is wrong is answered in this order, and the client's request takes effect only when nothing is: the sender lacks
+CLUSTER_ACTION (31); the principal can't be read (97); the address is none (42); the header inside can't be read or
+names an API that there is not (35); the API is not one that brokers pass on, Envelope itself among them (42); its
+version is not served here, or its body can't be read (35). Bytes behind the body are left alone, as Kafka does.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import TYPE_CHECKING, NamedTuple
+
+from barnabas.common.acl import AclOperation
+from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.common.host_address import host_address_text
+from barnabas.common.resource import ResourceType
+from barnabas.network.api_handler import AclRule
+from barnabas.protocol.api_keys import API_TABLE, ApiKey
+from barnabas.protocol.compiler_runtime import read_unsigned_varint
+from barnabas.protocol.errors import DecodeError
+from barnabas.security.request_context import RequestContext
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from barnabas.network.api_handler import Access, ApiHandler, HandlerTable
+    from barnabas.protocol.messages.envelope import EnvelopeRequest
+    from barnabas.protocol.schema import Message
+    from barnabas.security.principal import Principal
+
+__all__ = ["ACL", "ForwardedRequest", "open_envelope"]
+
+ACL = (AclRule(ResourceType.CLUSTER, AclOperation.CLUSTER_ACTION),)
+
+_HEADER = Struct(">hhih")
+
+
+class ForwardedRequest(NamedTuple):
+    """What was in an envelope. The context is the client's, on the channel of the broker."""
+
+    handler: ApiHandler
+    request: Message
+    context: RequestContext
+
+
+class _Header(NamedTuple):
+    api_key: ApiKey
+    api_version: int
+    correlation_id: int
+    client_id: str | None
+    end: int
+
+
+def open_envelope(
+    envelope: EnvelopeRequest,
+    access: Access,
+    handlers: HandlerTable,
+    deserialize: Callable[[bytes | None], Principal],
+) -> ForwardedRequest:
+    """``access`` is the broker's. Raises ApiException with the error of the envelope.
+
+    ``deserialize`` raises ValueError for bytes that are no principal.
+    """
+    access.require_on_cluster(AclOperation.CLUSTER_ACTION)
+    broker = access.context
+    try:
+        principal = deserialize(envelope.request_principal)
+    except ValueError as error:
+        raise ApiException(ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE, f"no principal: {error}") from error
+    try:
+        client_host = host_address_text(envelope.client_host_address)
+    except ValueError as error:
+        raise ApiException(ErrorCode.INVALID_REQUEST, str(error)) from error
+    data = envelope.request_data
+    header = _read_header(data, handlers)
+    name = API_TABLE[header.api_key].name
+    if not API_TABLE[header.api_key].forwardable:
+        raise ApiException(ErrorCode.INVALID_REQUEST, f"{name} is not passed on by brokers")
+    handler = handlers.handler(header.api_key)
+    try:
+        request, _ = handler.read(memoryview(data), header.end, header.api_version)
+    except (DecodeError, IndexError) as error:
+        raise _unreadable(f"{name} version {header.api_version} cannot be read: {error}") from error
+    context = RequestContext(
+        api_key=header.api_key,
+        api_version=header.api_version,
+        correlation_id=header.correlation_id,
+        client_id=header.client_id,
+        principal=principal,
+        client_host=client_host,
+        listener_name=broker.listener_name,
+        security_protocol=broker.security_protocol,
+        connection_id=broker.connection_id,
+        from_privileged_listener=broker.from_privileged_listener,
+        forwarding_principal=broker.principal,
+    )
+    return ForwardedRequest(handler, request, context)
+
+
+def _read_header(data: bytes, handlers: HandlerTable) -> _Header:
+    if len(data) < _HEADER.size:
+        raise _unreadable(f"{len(data)} bytes cannot hold a request header")
+    key, version, correlation_id, id_length = _HEADER.unpack_from(data)
+    try:
+        api_key = ApiKey(key)
+    except ValueError:
+        raise _unreadable(f"there is no API with key {key}") from None
+    info = API_TABLE[api_key]
+    if info.forwardable:
+        low, high = handlers.served.get(api_key, (0, -1))
+        if not low <= version <= high:
+            raise _unreadable(f"{info.name} version {version} is not served here")
+    end = _HEADER.size + max(id_length, 0)
+    if end > len(data):
+        raise _unreadable("the client id is longer than the request")
+    client_id = str(data[_HEADER.size : end], "utf-8", "replace") if id_length >= 0 else None
+    if version >= info.request_flexible_since:
+        end = _skip_tagged_fields(data, end)
+    return _Header(api_key, version, correlation_id, client_id, end)
+
+
+def _skip_tagged_fields(data: bytes, position: int) -> int:
+    view = memoryview(data)
+    try:
+        count, position = read_unsigned_varint(view, position)
+        for _ in range(count):
+            _, position = read_unsigned_varint(view, position)
+            size, position = read_unsigned_varint(view, position)
+            if not 0 <= size <= len(data) - position:
+                raise _unreadable("a tagged field of the header is longer than the request")
+            position += size
+    except (DecodeError, IndexError) as error:
+        raise _unreadable(f"the tagged fields of the header cannot be read: {error}") from error
+    return position
+
+
+def _unreadable(why: str) -> ApiException:
+    return ApiException(ErrorCode.UNSUPPORTED_VERSION, why)

@@ -1,0 +1,171 @@
+"""The dispatcher of a controller's listeners: it also opens the envelopes of brokers and answers what is inside.
+
+The client's request is decided as if the client had come here itself, and counted and audited as its own; the broker's
+connection is never made to wait for a quota of its clients, because all of them share it. Where the answer inside would
+say that this is not the active controller, the envelope says it: the broker then asks the one that is. A client whose
+rights can't be decided yet, because the rules are still being read, waits for them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable
+from struct import Struct
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.common.long_answer import LongAnswer
+from barnabas.controller.envelope import ACL, open_envelope
+from barnabas.network.api_handler import ApiHandler
+from barnabas.network.readiness_gate import HOLD_TIMEOUT_S
+from barnabas.network.request_dispatcher import RequestDispatcher
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.errors import EncodeError
+from barnabas.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
+from barnabas.security.principal_serde import deserialize_principal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from barnabas.controller.envelope import ForwardedRequest
+    from barnabas.network.api_handler import Access, HandlerTable
+    from barnabas.network.api_stats import ApiStats
+    from barnabas.network.connection import Connection
+    from barnabas.protocol.schema import Message
+    from barnabas.security.authorizer.authorizer import Authorizer
+    from barnabas.security.principal import Principal
+    from barnabas.security.request_context import RequestContext
+
+__all__ = ["ControllerDispatcher"]
+
+log = logging.getLogger(__name__)
+
+_CORRELATION = Struct(">i")
+_FLEXIBLE_CORRELATION = Struct(">ix")
+_NO_LEADER_HERE = {
+    ApiKey.DESCRIBE_QUORUM: int(ErrorCode.NOT_LEADER_OR_FOLLOWER),
+}
+
+
+class ControllerDispatcher(RequestDispatcher):
+    """``ready`` is set once everybody can be authorized (``NodeAuthorizer.ready``)."""
+
+    def __init__(
+        self,
+        *,
+        server: Any,
+        handlers: HandlerTable,
+        authorizer: Authorizer,
+        stats: dict[ApiKey, ApiStats],
+        ready: asyncio.Event,
+        security_protocol: str = "PLAINTEXT",
+        deserialize: Callable[[bytes | None], Principal] = deserialize_principal,
+        hold_timeout_s: float = HOLD_TIMEOUT_S,
+    ) -> None:
+        super().__init__(
+            server=server,
+            handlers=handlers,
+            authorizer=authorizer,
+            stats=stats,
+            is_privileged=True,
+            security_protocol=security_protocol,
+        )
+        self._ready = ready
+        self._deserialize = deserialize
+        self._hold_timeout_s = hold_timeout_s
+        route = self._routes.get(ApiKey.ENVELOPE)
+        if route is not None:
+            route.handler = ApiHandler(ApiKey.ENVELOPE, frozenset(ACL), self._forwarded, None)
+
+    def _throttle(
+        self,
+        connection: Connection,
+        context: RequestContext,
+        response: Message | None,
+        request_bytes: int,
+        busy_s: float,
+    ) -> None:
+        """A broker's connection rests only for an envelope that it had no right to send (F-35)."""
+        if isinstance(response, EnvelopeResponse) and response.error_code != ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+            return
+        super()._throttle(connection, context, response, request_bytes, busy_s)
+
+    # --- envelopes
+
+    def _forwarded(
+        self, server: Any, envelope: EnvelopeRequest, access: Access
+    ) -> EnvelopeResponse | Awaitable[EnvelopeResponse]:
+        started = perf_counter()
+        try:
+            opened = open_envelope(envelope, access, self._handlers, self._deserialize)
+        except ApiException as error:
+            # A client can bring about an unreadable request at will; the others are faults of the broker.
+            is_fault = error.code in (ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE, ErrorCode.INVALID_REQUEST)
+            level = logging.WARNING if is_fault else logging.DEBUG
+            log.log(level, "an envelope of %s is refused: %s", access.context.principal, error)
+            return EnvelopeResponse(error_code=int(error.code))
+        size = len(envelope.request_data)
+        if not self._authorizer.is_ready_for(opened.context.principal):
+            return self._when_ready(opened, size)
+        return self._decided(opened, size, started)
+
+    async def _when_ready(self, opened: ForwardedRequest, size: int) -> EnvelopeResponse:
+        try:
+            await asyncio.wait_for(self._ready.wait(), self._hold_timeout_s)
+        except TimeoutError:
+            refusal = ApiException(
+                ErrorCode.REQUEST_TIMED_OUT, "The controller has not finished reading its access rules; try again."
+            )
+            return self._sealed(opened, opened.handler.on_error(opened.request, refusal), size, perf_counter(), 0.0)
+        answer = self._decided(opened, size, perf_counter())
+        return await answer if isinstance(answer, Awaitable) else answer
+
+    def _decided(
+        self, opened: ForwardedRequest, size: int, started: float
+    ) -> EnvelopeResponse | Awaitable[EnvelopeResponse]:
+        response = self.call(*opened)
+        busy_s = perf_counter() - started
+        if isinstance(response, Awaitable):
+            return self._decided_later(opened, response, size, started, busy_s)
+        return self._sealed(opened, response, size, started, busy_s)
+
+    async def _decided_later(
+        self, opened: ForwardedRequest, waiting: Awaitable[Any], size: int, started: float, busy_s: float
+    ) -> EnvelopeResponse:
+        try:
+            response = await waiting
+        except ApiException as error:
+            response = opened.handler.on_error(opened.request, error)
+        except Exception:
+            response = opened.handler.on_error(opened.request, self._unexpected(opened.context))
+        if isinstance(response, LongAnswer):
+            busy_s += response.busy_s
+        return self._sealed(opened, response, size, started, busy_s)
+
+    def _sealed(
+        self, opened: ForwardedRequest, response: Message, size: int, started: float, busy_s: float
+    ) -> EnvelopeResponse:
+        """The answer with its header, in the client's version; or only an error of the envelope."""
+        context = opened.context
+        route = self._routes[context.api_key]
+        route.handler = opened.handler
+        errors = route.errors_of(response)
+        for error_code in errors:
+            route.stats.failed(error_code)
+        if _NO_LEADER_HERE.get(context.api_key, int(ErrorCode.NOT_CONTROLLER)) in errors:
+            return EnvelopeResponse(error_code=int(ErrorCode.NOT_CONTROLLER))
+        if self.quotas is not None:
+            self.quotas.throttle_ms(context, response, size, busy_s)
+        version = context.api_version
+        header = _FLEXIBLE_CORRELATION if version >= route.response_flexible_since else _CORRELATION
+        chunks = [header.pack(context.correlation_id)]
+        try:
+            response.write(version, chunks)
+        except EncodeError:
+            log.exception("%s version %d: the response cannot be written", context.api_key.name, version)
+            return EnvelopeResponse(error_code=int(ErrorCode.UNKNOWN_SERVER_ERROR))
+        data = b"".join(chunks)
+        route.stats.answered(version, perf_counter() - started, size, len(data))
+        return EnvelopeResponse(response_data=data)
