@@ -17,7 +17,7 @@ from barnabas.controller.controller_config import ControllerConfig
 from barnabas.controller.controller_result import ControllerResult
 from barnabas.controller.controller_state import ControllerState
 from barnabas.controller.feature_control_manager import FeatureControlManager
-from barnabas.metadata.features import METADATA_VERSION, VersionRange
+from barnabas.metadata.features import METADATA_VERSION, NO_REPLICATION, VersionRange
 from barnabas.metadata.image.cluster import BrokerRegistration
 from barnabas.metadata.image.partition_registration import DIRECTORY_LOST, DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED
 from barnabas.metadata.image.record_writer import ApiMessageAndVersion
@@ -58,6 +58,11 @@ class ClusterControlManager:
 
     def is_registered(self, broker_id: int) -> bool:
         return broker_id in self._state.image.cluster.brokers
+
+    def cannot_replicate(self, broker_ids: Iterable[int]) -> list[int]:
+        """Those of the brokers that can hold a partition only alone."""
+        brokers = self._state.image.cluster.brokers
+        return [each for each in broker_ids if each in brokers and NO_REPLICATION in brokers[each].features]
 
     def check_broker_epoch(self, broker_id: int, broker_epoch: int) -> BrokerRegistration:
         broker = self._state.image.cluster.brokers.get(broker_id)

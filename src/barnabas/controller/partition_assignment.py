@@ -6,9 +6,48 @@ from collections.abc import Callable, Sequence
 
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.controller.cluster_control_manager import ClusterControlManager
+from barnabas.controller.replica_placer import place_replicas
 from barnabas.metadata.image.partition_registration import PartitionRegistration
 
-__all__ = ["all_assigned_inactive", "all_placed_inactive", "new_partition", "validate_manual_assignment"]
+__all__ = [
+    "all_assigned_inactive",
+    "all_placed_inactive",
+    "new_partition",
+    "place_on",
+    "validate_can_replicate",
+    "validate_manual_assignment",
+]
+
+
+def place_on(
+    cluster: ClusterControlManager, count: int, factor: int, random_int: Callable[[int], int]
+) -> list[tuple[int, ...]]:
+    """The replicas of ``count`` new partitions. Raises INVALID_REPLICATION_FACTOR if it can't be done.
+
+    Several replicas of a partition go only to brokers that replicate.
+    """
+    brokers = list(cluster.usable_brokers())
+    alone = cluster.cannot_replicate(broker.id for broker in brokers) if factor > 1 else []
+    if alone and len(brokers) - len(alone) < factor <= len(brokers):
+        raise ApiException(
+            ErrorCode.INVALID_REPLICATION_FACTOR, f"Replication factor {factor} can't be had: {_why_alone(alone)}"
+        )
+    if factor <= len(brokers):
+        brokers = [broker for broker in brokers if broker.id not in alone]
+    return place_replicas(brokers, count, factor, random_int)
+
+
+def validate_can_replicate(replicas: Sequence[int], cluster: ClusterControlManager) -> None:
+    """Several brokers are to share a partition, or one is to take it over from others."""
+    alone = cluster.cannot_replicate(replicas) if len(replicas) > 1 else []
+    if alone:
+        raise _invalid(f"Replicas {', '.join(map(str, replicas))} can't share a partition: {_why_alone(alone)}")
+
+
+def _why_alone(brokers: Sequence[int]) -> str:
+    named = ", ".join(map(str, sorted(brokers)))
+    noun = "broker" if len(brokers) == 1 else "brokers"
+    return f"{noun} {named} of barnabas can't replicate yet. Use replication factor 1, or brokers that replicate."
 
 
 def new_partition(
@@ -55,6 +94,7 @@ def validate_manual_assignment(
         if replica == previous:
             raise _invalid(f"The manual partition assignment includes the broker {replica} more than once.")
         previous = replica
+    validate_can_replicate(replicas, cluster)
     if replication_factor is not None and len(replicas) != replication_factor:
         raise _invalid(
             f"The manual partition assignment includes a partition with {len(replicas)} replica(s), but this is not "

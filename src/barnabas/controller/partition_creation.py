@@ -14,9 +14,9 @@ from barnabas.controller.partition_assignment import (
     all_assigned_inactive,
     all_placed_inactive,
     new_partition,
+    place_on,
     validate_manual_assignment,
 )
-from barnabas.controller.replica_placer import place_replicas
 from barnabas.metadata.image.partition_registration import PartitionRegistration
 from barnabas.metadata.image.record_writer import ApiMessageAndVersion
 from barnabas.metadata.image.topics import TopicImage
@@ -84,7 +84,7 @@ class PartitionCreation:
         factor = len(topic.partitions[0].replicas)
         first = len(topic.partitions)
         if request.assignments is None:
-            placed = place_replicas(self._cluster.usable_brokers(), additional, factor, self._random_int)
+            placed = place_on(self._cluster, additional, factor, self._random_int)
             all_inactive = partial(all_placed_inactive, factor)
             return [new_partition(replicas, self._cluster, all_inactive) for replicas in placed]
         if len(request.assignments) != additional:

@@ -15,7 +15,7 @@ from barnabas.controller.cluster_control_manager import ClusterControlManager
 from barnabas.controller.configuration_control_manager import ConfigurationControlManager
 from barnabas.controller.controller_result import ControllerResult
 from barnabas.controller.controller_state import ControllerState
-from barnabas.controller.partition_assignment import validate_manual_assignment
+from barnabas.controller.partition_assignment import validate_can_replicate, validate_manual_assignment
 from barnabas.controller.partition_change_builder import Election
 from barnabas.controller.partition_election import PartitionElection
 from barnabas.metadata.image.partition_registration import PartitionRegistration
@@ -105,6 +105,8 @@ class PartitionReassignment:
                 f"The replication factor is changed from {len(before)} to {len(replicas)}",
             )
         removing = [replica for replica in partition.replicas if replica not in replicas]
+        if set(replicas) != set(partition.replicas):
+            validate_can_replicate(list(dict.fromkeys([*before, *replicas])), self._cluster)
         builder = self._election.builder_for(topic, index, partition, self._cluster.is_active)
         builder.target_replicas = [*replicas, *removing]
         builder.target_directories = self._directories(partition, builder.target_replicas)

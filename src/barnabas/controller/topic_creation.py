@@ -17,10 +17,10 @@ from barnabas.controller.partition_assignment import (
     all_assigned_inactive,
     all_placed_inactive,
     new_partition,
+    place_on,
     validate_manual_assignment,
 )
 from barnabas.controller.policies import CreateTopicQuestion, NewTopic
-from barnabas.controller.replica_placer import place_replicas
 from barnabas.controller.topic_names import validate_new_topic_name
 from barnabas.metadata.image.partition_registration import PartitionRegistration
 from barnabas.metadata.image.record_writer import ApiMessageAndVersion
@@ -165,7 +165,7 @@ class TopicCreation:
         if factor == -1:
             factor = self._config.default_replication_factor
         try:
-            placed = place_replicas(self._cluster.usable_brokers(), count, factor, self._random_int)
+            placed = place_on(self._cluster, count, factor, self._random_int)
         except ApiException as error:
             message = f"Unable to replicate the partition {factor} time(s): {error.message}"
             raise ApiException(error.code, message) from error

@@ -16,6 +16,7 @@ __all__ = [
     "GROUP_VERSION",
     "KRAFT_VERSION",
     "METADATA_VERSION",
+    "NO_REPLICATION",
     "SHARE_VERSION",
     "STREAMS_VERSION",
     "SUPPORTED_FEATURES",
@@ -39,6 +40,9 @@ CONFIG_ENCRYPTION = "barnabas.config.encryption"
 
 Kafka's controllers keep the names of features that they don't know, and ask nothing of them.
 """
+
+NO_REPLICATION = "barnabas.no.replication"
+"""Likewise: a broker that says this can hold a partition alone, and neither follow nor be followed."""
 
 
 class VersionRange(NamedTuple):
