@@ -35,7 +35,6 @@ _RETRY_S = 0.02
 _RETRY_S_MAX = 1.0
 _FATAL = frozenset(
     {
-        ErrorCode.DUPLICATE_BROKER_REGISTRATION,
         ErrorCode.INCONSISTENT_CLUSTER_ID,
         ErrorCode.UNSUPPORTED_VERSION,
         ErrorCode.INVALID_REGISTRATION,
@@ -98,13 +97,20 @@ class BrokerLifecycle:
             log_dirs=sorted(self._directory_ids),
             previous_broker_epoch=previous_epoch,
         )
-        delay = _RETRY_S
+        delay, is_told = _RETRY_S, False
         while True:
             code = await self._try_register(request)
             if code is ErrorCode.NONE:
                 break
             if code in _FATAL:
                 raise ApiException(code, f"The controller refuses this broker: {code.name}")
+            if code is ErrorCode.DUPLICATE_BROKER_REGISTRATION and not is_told:
+                is_told = True
+                log.warning(
+                    "the controller still has a session of another process that runs as broker %d; if that was this "
+                    "broker before it was killed, it ends by itself (broker.session.timeout.ms)",
+                    self._broker_id,
+                )
             await asyncio.sleep(delay)
             delay = min(delay * 2, _RETRY_S_MAX)
         self.state = BrokerState.FENCED
