@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
-__all__ = ["DENIED", "DONE", "FAILED", "TABLE", "USAGE_ERROR"]
+__all__ = ["DENIED", "DONE", "FAILED", "INTERRUPTED", "TABLE", "USAGE_ERROR"]
 
 DONE = 0
 FAILED = 1
 USAGE_ERROR = 2
 DENIED = 3
+INTERRUPTED = 130
 
 TABLE = {
     DONE: "done, or answered",

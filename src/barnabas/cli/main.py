@@ -20,6 +20,7 @@ COMMANDS = {
     "node": ("barnabas.cli.node", "run a node: a Kafka broker and controller in one process"),
     "storage": ("barnabas.cli.storage", "format and inspect a node's log directories"),
     "topics": ("barnabas.cli.topics", "list, describe, create, alter and delete topics"),
+    "reassign": ("barnabas.cli.reassign", "move partitions to other brokers, and change how many replicas they have"),
     "configs": ("barnabas.cli.configs", "look at settings and change them; check a server.properties"),
     "acls": ("barnabas.cli.acls", "list, add and remove access rules"),
     "groups": ("barnabas.cli.groups", "list, describe and delete groups, and reset their offsets"),
@@ -35,6 +36,7 @@ COMMANDS = {
     "apply": ("barnabas.cli.apply", "make a cluster what a file of desired state says"),
     "export": ("barnabas.cli.export", "write a cluster down as a file of desired state"),
     "shell": ("barnabas.cli.shell", "look at the metadata in a snapshot or a log directory"),
+    "bench": ("barnabas.cli.bench", "measure a cluster: produce, consume, latency, admin requests, connections"),
     "completion": ("barnabas.cli.completion", "print a script for completion in bash, zsh or fish"),
 }
 

@@ -17,7 +17,14 @@ from barnabas.clients.errors import InvalidClientConfig
 from barnabas.common.config_def import READ_ONLY, ConfigDef, ConfigException, ConfigRow
 from barnabas.common.properties_file import MalformedProperties, read_properties_file
 
-__all__ = ["Address", "ClientConfig", "client_config", "parse_addresses", "read_client_config"]
+__all__ = [
+    "Address",
+    "ClientConfig",
+    "client_config",
+    "is_client_property",
+    "parse_addresses",
+    "read_client_config",
+]
 
 
 class Address(NamedTuple):
@@ -191,6 +198,11 @@ def client_config(
     if problems:
         raise InvalidClientConfig(problems)
     return ClientConfig(addresses, values, warnings)
+
+
+def is_client_property(name: str) -> bool:
+    """Whether Kafka's clients know a property, be it of use here or not."""
+    return name in _definition() or bool(_NO_EFFECT.fullmatch(name)) or _unsupported(name) is not None
 
 
 def parse_addresses(text: str) -> list[Address]:

@@ -153,13 +153,31 @@ class NodeConnection(asyncio.BufferedProtocol):
         if version is None:
             version = self.version_of(message.API_KEY)
         await self._can_write.wait()
-        expected = self._send(message, version, read)
+        return await self.start(message, version=version, timeout_s=timeout_s, read=read)
+
+    async def ready(self) -> None:
+        """Wait until ``start`` may be called: the session is fresh, and the socket takes more. Raises a ClientError."""
+        if self._log_in_again is not None:
+            await self._keep_session(self._log_in_again)
+        await self._can_write.wait()
+
+    def start(
+        self, message: Message, *, version: int, timeout_s: float | None = None, read: ResponseReader | None = None
+    ) -> asyncio.Future[Any]:
+        """Send a request now, so that requests go out in the order of these calls, and give what its response will be.
+
+        For who keeps several under way; all others use ``request``. Raises Disconnected.
+        """
+        future: asyncio.Future[Any] = self._loop.create_future()
+        expected = self._expect(message, version, read, future)
         limit = self._request_timeout_s if timeout_s is None else timeout_s
         timer = self._loop.call_later(limit, self._time_out, expected, limit)
-        try:
-            return await expected.future
-        finally:
-            timer.cancel()
+        future.add_done_callback(lambda _: timer.cancel())
+        return future
+
+    def tell(self, message: Message, *, version: int) -> None:
+        """Send a request that is never answered: Produce with acks=0. Raises Disconnected."""
+        self._write(message, version)
 
     def set_session(self, log_in_again: Callable[[], Awaitable[None]] | None, after_s: float = 0) -> None:
         """Log in again before the first request that is made after so many seconds: else the node would hang up."""
@@ -182,7 +200,17 @@ class NodeConnection(asyncio.BufferedProtocol):
             self._end(Disconnected(f"the connection to {self.address} was closed"))
             await asyncio.wait([self._lost], timeout=1)
 
-    def _send(self, message: Message, version: int, read: ResponseReader | None) -> _Expected:
+    def _expect(
+        self, message: Message, version: int, read: ResponseReader | None, future: asyncio.Future[Any]
+    ) -> _Expected:
+        correlation_id = self._write(message, version)
+        expected = _Expected(
+            correlation_id, ApiKey(message.API_KEY), version, read or _response_type(type(message)).decode, future
+        )
+        self._expected.append(expected)
+        return expected
+
+    def _write(self, message: Message, version: int) -> int:
         transport = self._transport
         if self._ended is not None or transport is None:
             raise Disconnected(f"the connection to {self.address} is closed") from self._ended
@@ -193,18 +221,10 @@ class NodeConnection(asyncio.BufferedProtocol):
             request_api_version=version,
             correlation_id=self._correlation_id,
             client_id=self.client_id,
-        )
-        body = header.encode(request_header_version(key, version)) + message.encode(version)
-        expected = _Expected(
-            self._correlation_id,
-            key,
-            version,
-            read or _response_type(type(message)).decode,
-            self._loop.create_future(),
-        )
-        self._expected.append(expected)
-        transport.write(_SIZE.pack(len(body)) + body)
-        return expected
+        ).encode(request_header_version(key, version))
+        body = message.encode(version)
+        transport.write(b"".join((_SIZE.pack(len(header) + len(body)), header, body)))
+        return self._correlation_id
 
     def _time_out(self, expected: _Expected, limit: float) -> None:
         name = API_TABLE[expected.api_key].name

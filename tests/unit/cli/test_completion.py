@@ -33,7 +33,7 @@ def test_bash_completes(capsys: pytest.CaptureFixture[str]) -> None:
     ):
         line = " ".join(words)
         asked = f"COMP_WORDS=({line}); COMP_CWORD={len(words) - 1}; _barnabas; echo ${{COMPREPLY[@]}}"
-        done = subprocess.run(["bash", "-c", f"{script}\n{asked}"], text=True, capture_output=True, check=False)
+        done = subprocess.run(["bash"], input=f"{script}\n{asked}", text=True, capture_output=True, check=False)
         assert expected in done.stdout.split(), (done.stdout, done.stderr)
 
 

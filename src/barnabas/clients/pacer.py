@@ -1,0 +1,40 @@
+"""When the next of many things is due, at a rate: a schedule that does not wait for answers.
+
+Who falls behind catches up, and a thing that was made late counts from when it was due. So a cluster that stalls for a
+second shows in all the latencies of that second, and not in one of them ("coordinated omission").
+"""
+
+from __future__ import annotations
+
+__all__ = ["Pacer"]
+
+
+class Pacer:
+    """Times are seconds on a clock of the caller's. Without a rate everything is due at once."""
+
+    __slots__ = ("_began_at", "interval_s")
+
+    def __init__(self, rate_per_s: float | None, began_at: float) -> None:
+        if rate_per_s is not None and rate_per_s <= 0:
+            raise ValueError(f"a rate is more than 0: {rate_per_s}")
+        self._began_at = began_at
+        self.interval_s = 0.0 if rate_per_s is None else 1 / rate_per_s
+
+    @property
+    def is_paced(self) -> bool:
+        return self.interval_s > 0
+
+    def due_at(self, index: int) -> float:
+        """When the thing of this number (from 0) is to be made."""
+        return self._began_at + index * self.interval_s
+
+    def due_count(self, now: float, made: int, at_most: int) -> int:
+        """How many more may be made now, after so many were."""
+        if not self.interval_s:
+            return at_most
+        due = int((now - self._began_at) / self.interval_s) + 1
+        return max(0, min(due - made, at_most))
+
+    def wait_s(self, now: float, made: int) -> float:
+        """How long until one more is due."""
+        return max(0.0, self.due_at(made) - now)

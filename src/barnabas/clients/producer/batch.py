@@ -1,0 +1,140 @@
+"""A batch on its way: records that came in runs, when they came, and the bytes that go out.
+
+A run is records that follow one another at a fixed interval and have one timestamp. Records without key and headers
+differ only in the bytes before their value, so these are made once for each size and place in a batch, and kept.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from itertools import chain
+from typing import TYPE_CHECKING, NamedTuple
+
+from barnabas.protocol.compression import Compression, compress
+from barnabas.protocol.record_batch import BATCH_HEADER_SIZE, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
+from barnabas.protocol.record_batch_builder import with_header
+from barnabas.protocol.varint import size_of_varint, write_varint, write_varlong
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["NO_PRODUCER", "ProducerBatch", "ProducerId", "Run", "record_size_max"]
+
+_KEPT_PER_SIZE = 4096
+_NULL_KEY = b"\x01"
+_NO_HEADERS = b"\x00"
+
+
+class ProducerId(NamedTuple):
+    id: int
+    epoch: int
+
+
+NO_PRODUCER = ProducerId(NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
+
+
+class Run(NamedTuple):
+    """Records of which the first was due at ``first_s``, and each following one ``interval_s`` later."""
+
+    first_s: float
+    interval_s: float
+    length: int
+
+
+class ProducerBatch:
+    """Records of one partition. ``attempts`` counts how often it was sent."""
+
+    __slots__ = (
+        "_base_timestamp",
+        "_encoded",
+        "_max_timestamp",
+        "_pieces",
+        "attempts",
+        "count",
+        "created_s",
+        "is_full",
+        "partition",
+        "retry_at_s",
+        "runs",
+        "sequence",
+        "size",
+        "value_bytes",
+    )
+
+    def __init__(self, partition: int, created_s: float, timestamp_ms: int) -> None:
+        self.partition = partition
+        self.created_s = created_s
+        self.retry_at_s = 0.0
+        self.sequence = NO_SEQUENCE
+        self.attempts = 0
+        self.count = 0
+        self.size = BATCH_HEADER_SIZE
+        """Bytes so far, before compression."""
+        self.value_bytes = 0
+        self.is_full = False
+        self.runs: list[Run] = []
+        self._base_timestamp = self._max_timestamp = timestamp_ms
+        self._pieces: list[bytes] = []
+        self._encoded: bytes | None = None
+
+    def append(self, values: Sequence[bytes], run: Run, timestamp_ms: int) -> None:
+        """Add values of one size as records without keys."""
+        size = len(values[0])
+        delta = timestamp_ms - self._base_timestamp
+        prefixes = _prefixes(size, delta, self.count, self.count + len(values))
+        self._pieces.extend(chain.from_iterable(zip(prefixes, values, strict=True)))
+        self.size += sum(map(len, prefixes)) + size * len(values)
+        self.value_bytes += size * len(values)
+        self.count += len(values)
+        self.runs.append(run)
+        if timestamp_ms > self._max_timestamp:
+            self._max_timestamp = timestamp_ms
+
+    def encode(self, compression: Compression, level: int | None, producer: ProducerId) -> bytes:
+        """The bytes to be sent, made once: a batch that goes again is the same batch."""
+        if self._encoded is None:
+            self._pieces.append(_NO_HEADERS)
+            section = b"".join(self._pieces)
+            self._pieces.clear()
+            if compression:
+                section = compress(compression, section, level)
+            self._encoded = with_header(
+                section,
+                base_offset=0,
+                leader_epoch=-1,
+                attributes=compression,
+                last_offset_delta=self.count - 1,
+                base_timestamp=self._base_timestamp,
+                max_timestamp=self._max_timestamp,
+                producer_id=producer.id,
+                producer_epoch=producer.epoch,
+                base_sequence=self.sequence,
+                count=self.count,
+            )
+        return self._encoded
+
+
+def record_size_max(value_size: int) -> int:
+    """The bytes that a record of this value takes at most in a batch of less than a million."""
+    return value_size + size_of_varint(value_size) + size_of_varint(value_size + 16) + 9
+
+
+def _prefixes(size: int, delta: int, start: int, stop: int) -> Sequence[bytes]:
+    """What stands before the values of records ``start`` to ``stop``, with the end of the record before."""
+    if stop > _KEPT_PER_SIZE:
+        return [_prefix(size, delta, index) for index in range(start, stop)]
+    kept = _kept(size, delta)
+    for index in range(len(kept), stop):
+        kept.append(_prefix(size, delta, index))
+    return kept[start:stop]
+
+
+@lru_cache(maxsize=64)
+def _kept(size: int, delta: int) -> list[bytes]:
+    return []
+
+
+def _prefix(size: int, delta: int, index: int) -> bytes:
+    fields = b"\x00" + write_varlong(delta) + write_varint(index) + _NULL_KEY + write_varint(size)
+    length = write_varint(len(fields) + size + len(_NO_HEADERS))
+    return (_NO_HEADERS if index else b"") + length + fields

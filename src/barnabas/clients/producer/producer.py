@@ -1,0 +1,146 @@
+"""A producer of records without keys for one topic, for asyncio: what measures a cluster, and feeds it for a test.
+
+``append`` takes as many records as fit now and tells how many that was; ``room`` waits until some fit. The caller makes
+the records, and decides when; what happens to them he is told by ``delivered``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from barnabas.clients.admin.errors import admin_error
+from barnabas.clients.errors import UnsupportedVersion
+from barnabas.clients.producer.accumulator import RecordAccumulator
+from barnabas.clients.producer.batch import NO_PRODUCER, ProducerBatch, ProducerId, Run, record_size_max
+from barnabas.clients.producer.sender import Sender, SenderStatistics
+from barnabas.clients.topic_metadata import TopicMetadataSource
+from barnabas.common.error_code import ErrorCode
+from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest
+
+if TYPE_CHECKING:
+    from barnabas.clients.network_client import NetworkClient
+    from barnabas.clients.producer.config import ProducerConfig
+
+__all__ = ["TopicProducer"]
+
+_STABLE_VERSION = 5
+_LOADING = frozenset({ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE})
+_TRIES = 50
+
+
+class TopicProducer:
+    """Use it as ``async with``; it is ready to take records inside."""
+
+    def __init__(
+        self,
+        network: NetworkClient,
+        topic: str,
+        config: ProducerConfig,
+        delivered: Callable[[ProducerBatch, float], None],
+        *,
+        epoch_time: Callable[[], float] = time.time,
+    ) -> None:
+        self.topic = topic
+        self.is_idempotent = False
+        self._network = network
+        self._config = config
+        self._delivered = delivered
+        self._epoch_time = epoch_time
+        self._source = TopicMetadataSource(network, topic)
+        self._accumulator: RecordAccumulator
+        self._sender: Sender
+
+    async def open(self) -> None:
+        """Raises AdminError when the topic can't be used, ClientError when nobody answers."""
+        metadata = await self._source.load()
+        self._accumulator = RecordAccumulator(metadata.partitions, self._config)
+        producer = NO_PRODUCER if self._config.idempotence is False else await self._producer_id()
+        self.is_idempotent = producer is not NO_PRODUCER
+        self._sender = Sender(
+            self._network, self._source, self._config, self._accumulator, self._delivered, producer=producer
+        )
+        self._sender.start(metadata)
+
+    @property
+    def failure(self) -> Exception | None:
+        """Why records could not be delivered: an AdminError or a ClientError. Nothing more is sent then."""
+        return self._sender.failure
+
+    @property
+    def statistics(self) -> SenderStatistics:
+        return self._sender.statistics
+
+    @property
+    def waiting(self) -> int:
+        """Records that are neither delivered nor given up."""
+        return self._accumulator.waiting
+
+    def check_size(self, value_size: int) -> None:
+        """Raises ValueError for a record that no request can hold."""
+        limit = self._config.max_request_size
+        if record_size_max(value_size) > limit:
+            raise ValueError(f"a record of {value_size} bytes is larger than max.request.size={limit}")
+
+    def capacity(self, value_size: int) -> int:
+        """How many records of this size ``append`` takes now."""
+        return self._accumulator.capacity(value_size)
+
+    def append(self, values: Sequence[bytes], first_s: float, interval_s: float, now: float) -> None:
+        """Records with values of one size, at most ``capacity`` of them, due at an interval since ``first_s``.
+
+        Times are the event loop's; ``now`` is it.
+        """
+        run = Run(first_s, interval_s, len(values))
+        self._sender.wake(self._accumulator.append(values, run, now, int(self._epoch_time() * 1000)))
+
+    async def room(self) -> None:
+        """Wait until memory was freed, or something failed."""
+        self._sender.progressed.clear()
+        self._sender.wake_all()
+        if self._sender.failure is None:
+            await self._sender.progressed.wait()
+
+    async def flush(self) -> None:
+        """Wait until everything is delivered, or something failed."""
+        self._accumulator.is_flushing = True
+        while self._accumulator.waiting and self._sender.failure is None:
+            await self.room()
+        self._accumulator.is_flushing = False
+
+    async def close(self) -> None:
+        """What is not delivered is dropped: ``flush`` first."""
+        await self._sender.close()
+
+    async def _producer_id(self) -> ProducerId:
+        """``NO_PRODUCER`` from a cluster that has none, if nobody insists."""
+        response = None
+        for _ in range(_TRIES):
+            connection = await self._network.connect()
+            try:
+                version = min(connection.version_of(InitProducerIdRequest.API_KEY), _STABLE_VERSION)
+            except UnsupportedVersion:
+                if self._config.idempotence:
+                    raise
+                return NO_PRODUCER
+            request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
+            response = await connection.request(request, version=version)
+            if response.error_code not in _LOADING:
+                break
+            await asyncio.sleep(self._config.retry_backoff_s)
+        assert response is not None
+        if response.error_code:
+            raise admin_error(response.error_code, None, "enable.idempotence")
+        return ProducerId(response.producer_id, response.producer_epoch)
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()

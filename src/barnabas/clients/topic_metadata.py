@@ -1,0 +1,91 @@
+"""Where the partitions of one topic are: asked of any node that answers, and never a reason to create the topic."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from barnabas.clients.admin.errors import AdminError, admin_error
+from barnabas.clients.client_config import Address
+from barnabas.clients.errors import ClientError
+from barnabas.common.error_code import ErrorCode
+from barnabas.common.errors import Transient
+from barnabas.common.uuid import Uuid
+from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+
+if TYPE_CHECKING:
+    from barnabas.clients.admin.routing import Connection, Network
+
+__all__ = ["NO_LEADER", "TopicMetadata", "TopicMetadataSource"]
+
+NO_LEADER = -1
+_CAN_REFUSE_CREATION = 4
+_PASSING = frozenset({ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.REPLICA_NOT_AVAILABLE})
+
+
+@dataclass(frozen=True, slots=True)
+class TopicMetadata:
+    """``topic_id`` is zero when the cluster has none. A partition without a leader has ``NO_LEADER``."""
+
+    name: str
+    topic_id: Uuid
+    leaders: Mapping[int, int]
+    epochs: Mapping[int, int]
+    nodes: Mapping[int, Address]
+
+    @property
+    def partitions(self) -> list[int]:
+        return sorted(self.leaders)
+
+    def address_of(self, partition: int) -> Address | None:
+        """Where the leader is; None while there is none that we know."""
+        return self.nodes.get(self.leaders.get(partition, NO_LEADER))
+
+
+class TopicMetadataSource:
+    """Asks a bootstrap server; when none answers any more, the nodes that it named."""
+
+    def __init__(self, network: Network, topic: str) -> None:
+        self.topic = topic
+        self._network = network
+        self._nodes: dict[int, Address] = {}
+
+    async def load(self) -> TopicMetadata:
+        """Raises AdminError for a topic that isn't there or may not be seen, ClientError when nobody answers."""
+        try:
+            return await self._ask(await self._network.connect())
+        except ClientError as failure:
+            if not isinstance(failure, Transient):
+                raise
+            for address in list(self._nodes.values()):
+                try:
+                    return await self._ask(await self._network.connection_to(address))
+                except ClientError as error:
+                    if not isinstance(error, Transient):
+                        raise
+            raise
+
+    async def _ask(self, connection: Connection) -> TopicMetadata:
+        version = connection.version_of(MetadataRequest.API_KEY)
+        request = MetadataRequest(
+            topics=[MetadataRequestTopic(name=self.topic)], allow_auto_topic_creation=version < _CAN_REFUSE_CREATION
+        )
+        response = await connection.request(request, version=version)
+        self._nodes = {node.node_id: Address(node.host, node.port) for node in response.brokers}
+        (topic,) = response.topics
+        if topic.error_code and not (topic.error_code in _PASSING and topic.partitions):
+            raise admin_error(topic.error_code, None, self.topic)
+        return _metadata(self.topic, topic, self._nodes)
+
+
+def _metadata(name: str, topic: Any, nodes: Mapping[int, Address]) -> TopicMetadata:
+    if not topic.partitions:
+        raise AdminError(ErrorCode.LEADER_NOT_AVAILABLE, "the topic has no partitions yet", name)
+    return TopicMetadata(
+        name,
+        topic.topic_id,
+        {each.partition_index: each.leader_id for each in topic.partitions},
+        {each.partition_index: each.leader_epoch for each in topic.partitions},
+        dict(nodes),
+    )
