@@ -99,7 +99,7 @@ def _refused(error: AdminError, item: str, right: str, names: Iterable[str], adv
 
 def _unanswered(error: Exception) -> str:
     from barnabas.clients.admin.errors import NotVisible, OperationTimedOut
-    from barnabas.clients.errors import AuthenticationFailed, ConnectFailed, Disconnected
+    from barnabas.clients.errors import AuthenticationFailed, ConnectFailed, Disconnected, UnsupportedVersion
 
     match error:
         case NotVisible():
@@ -114,5 +114,7 @@ def _unanswered(error: Exception) -> str:
             return "is the listener one for TLS or SASL? Give --command-config with security.protocol and what it needs"
         case AuthenticationFailed():
             return "give --command-config with Kafka's client properties for a user that the cluster knows"
+        case UnsupportedVersion():
+            return "nothing was changed; 'barnabas cluster describe' shows which nodes there are to be asked"
         case _:
             return ""

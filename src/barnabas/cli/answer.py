@@ -45,6 +45,8 @@ class Answer:
     sheets: Sequence[Sheet] = ()
     notes: Sequence[str] = ()
     problems: Sequence[Problem] = ()
+    status: int = DONE
+    """The exit status unless something failed."""
 
     def give(self, command: str, output: str) -> int:
         """Print it, and return the exit status."""
@@ -63,7 +65,7 @@ class Answer:
             first, *rest = problem.lines()
             sys.stderr.write(f"{command}: {printable(first)}\n")
             sys.stderr.writelines(f"{printable(line)}\n" for line in rest)
-        return FAILED if self.problems else DONE
+        return FAILED if self.problems else self.status
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TypeVar
 
-__all__ = ["in_steps"]
+__all__ = ["in_steps", "showing"]
 
 T = TypeVar("T")
 
@@ -27,3 +28,18 @@ def in_steps(items: Sequence[T], size: int, what: str) -> Iterator[Sequence[T]]:
             part = items[start : start + size]
             yield part
             progress.advance(task, len(part))
+
+
+@contextmanager
+def showing(total: int, what: str) -> Iterator[Callable[[int], None]]:
+    """A bar that is told how many of ``total`` are done, for what somebody else does."""
+    if not sys.stderr.isatty():
+        yield lambda done: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(what, total=total)
+        yield lambda done: progress.update(task, completed=done)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from typing import Any
 
+from barnabas.clients.admin.errors import OperationTimedOut
 from barnabas.clients.admin.operations import Operations, refuse_unless
-from barnabas.clients.admin.routing import Target
+from barnabas.clients.admin.routing import ANY, Target
 from barnabas.clients.admin.words import authorized_operations
 from barnabas.clients.errors import UnsupportedVersion
 from barnabas.common.acl import AclOperation
@@ -84,6 +86,16 @@ class ClusterOperations(Operations):
                 at_most=10,
             )
         return _description(response, include_authorized_operations)
+
+    async def require_api(self, api: ApiKey, *, timeout_s: float | None = None) -> None:
+        """Raises UnsupportedVersion, with the API's name, if the node that is asked does not serve it."""
+        deadline = self._deadline(timeout_s)
+        try:
+            async with asyncio.timeout_at(deadline.at):
+                connection = await self._router.connection(ANY)
+        except TimeoutError as timeout:
+            raise OperationTimedOut(self._too_late(api, deadline)) from timeout
+        connection.version_of(api)
 
     async def unregister_broker(self, broker_id: int, *, wait: bool = False, timeout_s: float | None = None) -> None:
         """Forget a broker that will not come back. Raises AdminError.

@@ -10,7 +10,9 @@ from barnabas.clients.admin.errors import AdminError, admin_error
 from barnabas.clients.admin.operations import Operations, Request, refuse_unless
 from barnabas.clients.admin.partitions import by_topic
 from barnabas.clients.admin.results import Results
+from barnabas.clients.admin.retry import RETRIED
 from barnabas.clients.admin.routing import Target, broker
+from barnabas.common.error_code import ErrorCode
 from barnabas.common.topic_partition import TopicPartition
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.messages.alter_replica_log_dirs import (
@@ -84,7 +86,10 @@ class LogDirOperations(Operations):
     async def alter_replica_log_dirs(
         self, moves: Mapping[TopicPartitionReplica, str], *, timeout_s: float | None = None
     ) -> Results[TopicPartitionReplica, None]:
-        """Move replicas to another directory of their broker, or say where they go when they are made."""
+        """Move replicas to another directory of their broker.
+
+        A broker that has no such replica remembers where to put it when it is made, and answers REPLICA_NOT_AVAILABLE.
+        """
         for replica, path in moves.items():
             refuse_unless(path.startswith("/"), f"{replica}: the path of a directory is absolute, not {path!r}")
         deadline = self._deadline(timeout_s)
@@ -103,6 +108,7 @@ class LogDirOperations(Operations):
                 deadline,
                 api=ApiKey.ALTER_REPLICA_LOG_DIRS,
                 target=target,
+                retried=RETRIED - {ErrorCode.REPLICA_NOT_AVAILABLE},
             )
 
         values: dict[TopicPartitionReplica, None] = {}

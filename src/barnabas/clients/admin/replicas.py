@@ -131,9 +131,21 @@ class ReplicaOperations(Operations):
         results = await self._in_chunks(list(reassignments), _REASSIGNED_PER_REQUEST, alter)
         wanted = {each: brokers for each in results.values if (brokers := reassignments[each]) is not None}
         if wait and wanted:
-            there = {each: _holds(brokers) for each, brokers in wanted.items()}
-            await self._until_partitions_show(there, deadline, "moving partitions")
+            await self._until_replicas_show(wanted, deadline)
         return results
+
+    async def await_replicas(
+        self, wanted: Mapping[TopicPartition, Sequence[int]], *, timeout_s: float | None = None
+    ) -> None:
+        """Wait until every live broker tells that the partitions are on these brokers, in this order.
+
+        Raises NotVisible if that does not come to be in time.
+        """
+        await self._until_replicas_show(wanted, self._deadline(timeout_s))
+
+    async def _until_replicas_show(self, wanted: Mapping[TopicPartition, Sequence[int]], deadline: Deadline) -> None:
+        there = {each: _holds(brokers) for each, brokers in wanted.items()}
+        await self._until_partitions_show(there, deadline, "moving partitions")
 
     async def list_partition_reassignments(
         self, partitions: Iterable[TopicPartition] | None = None, *, timeout_s: float | None = None

@@ -94,6 +94,7 @@ class SyncAdminClient:
     delete_records = _blocking(AdminClient.delete_records)
     elect_leaders = _blocking(AdminClient.elect_leaders)
     alter_partition_reassignments = _blocking(AdminClient.alter_partition_reassignments)
+    await_replicas = _blocking(AdminClient.await_replicas)
     list_partition_reassignments = _blocking(AdminClient.list_partition_reassignments)
 
     describe_producers = _blocking(AdminClient.describe_producers)
@@ -120,6 +121,7 @@ class SyncAdminClient:
     delete_group_offsets = _blocking(AdminClient.delete_group_offsets)
 
     describe_cluster = _blocking(AdminClient.describe_cluster)
+    require_api = _blocking(AdminClient.require_api)
     unregister_broker = _blocking(AdminClient.unregister_broker)
 
     describe_client_quotas = _blocking(AdminClient.describe_client_quotas)

@@ -1,0 +1,201 @@
+"""Where replicas should be, so that brokers have equally much to do: as few moves as that takes.
+
+Replicas stay where they are as long as that does not stand in the way of, in this order:
+
+1. only the brokers that are given, each partition on different ones;
+2. as many racks for each partition as there are replicas or racks, if the brokers tell their racks;
+3. each topic equally on all brokers (the counts differ by one at most), then all topics together;
+4. preferred leaders equally on all brokers, by topic and together. A leader that changes costs nothing to move.
+
+The third and fourth are aims: racks come first, and a swap of several partitions at once is not looked for.
+The same question has the same answer.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+
+from barnabas.common.topic_partition import TopicPartition
+
+__all__ = ["spread"]
+
+Count = Callable[[int], int]
+
+
+def spread(
+    current: Mapping[TopicPartition, Sequence[int]], racks: Mapping[int, str | None], factor: int | None = None
+) -> dict[TopicPartition, tuple[int, ...]]:
+    """The replicas of each partition, the preferred leader first. ``racks`` has the brokers that may be used.
+
+    ``factor`` is how many replicas each partition gets; without it as many as it has. Raises ValueError if there are
+    not so many brokers.
+    """
+    needed = max((factor or len(brokers) for brokers in current.values()), default=0)
+    if needed > len(racks):
+        raise ValueError(f"{needed} replicas can't be on {len(racks)} brokers: each takes a broker of its own")
+    plan = _Plan(current, racks)
+    for partition in plan.replicas:
+        plan.shrink(partition, factor or len(current[partition]))
+    for partition in plan.replicas:
+        plan.fill(partition, factor or len(current[partition]))
+        plan.use_more_racks(partition)
+    for topic in sorted(plan.on):
+        plan.balance([topic], partial(plan.count_of, topic))
+    plan.balance(sorted(plan.on), plan.total.__getitem__)
+    plan.balance_leaders()
+    return {partition: tuple(brokers) for partition, brokers in plan.replicas.items()}
+
+
+class _Plan:
+    """Replicas as they are meant to be so far, and how many each broker has of them."""
+
+    def __init__(self, current: Mapping[TopicPartition, Sequence[int]], racks: Mapping[int, str | None]) -> None:
+        self.racks = racks
+        self.replicas: dict[TopicPartition, list[int]] = {}
+        self.on: dict[str, dict[int, set[TopicPartition]]] = defaultdict(lambda: {broker: set() for broker in racks})
+        self.total: Counter[int] = Counter()
+        for partition in sorted(current):
+            self.replicas[partition] = []
+            for broker in dict.fromkeys(current[partition]):
+                if broker in racks:
+                    self._add(partition, broker)
+
+    def count_of(self, topic: str, broker: int) -> int:
+        return len(self.on[topic][broker])
+
+    def _add(self, partition: TopicPartition, broker: int, place: int | None = None) -> None:
+        brokers = self.replicas[partition]
+        brokers.insert(len(brokers) if place is None else place, broker)
+        self.on[partition.topic][broker].add(partition)
+        self.total[broker] += 1
+
+    def _remove(self, partition: TopicPartition, broker: int) -> int:
+        place = self.replicas[partition].index(broker)
+        del self.replicas[partition][place]
+        self.on[partition.topic][broker].discard(partition)
+        self.total[broker] -= 1
+        return place
+
+    def _load(self, partition: TopicPartition, broker: int) -> tuple[int, int]:
+        return self.count_of(partition.topic, broker), self.total[broker]
+
+    def _same_rack(self, partition: TopicPartition, broker: int) -> int:
+        """How many other replicas of the partition are in the broker's rack."""
+        rack = self.racks[broker]
+        if rack is None:
+            return 0
+        return sum(1 for each in self.replicas[partition] if each != broker and self.racks[each] == rack)
+
+    def shrink(self, partition: TopicPartition, factor: int) -> None:
+        """The preferred leader goes last."""
+        while len(self.replicas[partition]) > factor:
+            followers = self.replicas[partition][1:]
+            self._remove(
+                partition,
+                max(followers, key=lambda each: (self._same_rack(partition, each), *self._load(partition, each), each)),
+            )
+
+    def fill(self, partition: TopicPartition, factor: int) -> None:
+        while len(self.replicas[partition]) < factor:
+            free = (each for each in self.racks if each not in self.replicas[partition])
+            self._add(
+                partition,
+                min(free, key=lambda each: (self._same_rack(partition, each), *self._load(partition, each), each)),
+            )
+
+    def use_more_racks(self, partition: TopicPartition) -> None:
+        while True:
+            crowded = [each for each in self.replicas[partition] if self._same_rack(partition, each)]
+            used = {self.racks[each] for each in self.replicas[partition]}
+            better = [each for each, rack in self.racks.items() if rack is not None and rack not in used]
+            if not crowded or not better:
+                return
+            place = self._remove(partition, max(crowded, key=lambda each: (*self._load(partition, each), each)))
+            self._add(partition, min(better, key=lambda each: (*self._load(partition, each), each)), place)
+
+    def balance(self, topics: Sequence[str], count: Count) -> None:
+        """Take from brokers that have at least two more than others. No topic becomes less equal by it."""
+        start = 0
+        while True:
+            step = self._step(topics, count, start)
+            if step is None:
+                return
+            start, partition, full, empty = step
+            self._add(partition, empty, self._remove(partition, full))
+
+    def _step(self, topics: Sequence[str], count: Count, start: int) -> tuple[int, TopicPartition, int, int] | None:
+        """The search goes on where the last one found something: topics before that rarely have more to give."""
+        for full, empty in _pairs(self.racks, count):
+            for index in (*range(start, len(topics)), *range(start)):
+                on = self.on[topics[index]]
+                if len(on[full]) <= len(on[empty]):
+                    continue
+                fitting = [each for each in on[full] - on[empty] if self._keeps_racks(each, full, empty)]
+                if fitting:
+                    return index, min(fitting), full, empty
+        return None
+
+    def _keeps_racks(self, partition: TopicPartition, old: int, new: int) -> bool:
+        if self.racks[new] == self.racks[old]:
+            return True
+        others = [self.racks[each] for each in self.replicas[partition] if each != old]
+        return self.racks[new] not in others or self.racks[old] in others
+
+    def balance_leaders(self) -> None:
+        led: dict[str, Counter[int]] = defaultdict(Counter)
+        total: Counter[int] = Counter()
+        for partition, brokers in self.replicas.items():
+            led[partition.topic][brokers[0]] += 1
+            total[brokers[0]] += 1
+        by_topic: dict[str, list[TopicPartition]] = defaultdict(list)
+        for partition in self.replicas:
+            by_topic[partition.topic].append(partition)
+        for topic, partitions in by_topic.items():
+            self._hand_over(partitions, led[topic].__getitem__, led, total)
+        self._hand_over(list(self.replicas), total.__getitem__, led, total)
+
+    def _hand_over(
+        self,
+        partitions: Sequence[TopicPartition],
+        count: Count,
+        led: Mapping[str, Counter[int]],
+        total: Counter[int],
+    ) -> None:
+        led_by: dict[int, dict[TopicPartition, None]] = defaultdict(dict)  # A set that keeps its order.
+        for each in partitions:
+            led_by[self.replicas[each][0]][each] = None
+        in_vain: set[tuple[int, int]] = set()  # Looking again at each step would take most of the time.
+        while True:
+            for full, empty in _pairs(self.racks, count):
+                if (full, empty) in in_vain:
+                    continue
+                partition = next((each for each in led_by[full] if self._can_lead(each, full, empty, led)), None)
+                if partition is not None:
+                    break
+                in_vain.add((full, empty))
+            else:
+                return
+            brokers = self.replicas[partition]
+            brokers.remove(empty)
+            brokers.insert(0, empty)
+            del led_by[full][partition]
+            led_by[empty][partition] = None
+            for counter in (led[partition.topic], total):
+                counter[full] -= 1
+                counter[empty] += 1
+
+    def _can_lead(self, partition: TopicPartition, full: int, empty: int, led: Mapping[str, Counter[int]]) -> bool:
+        counts = led[partition.topic]
+        return empty in self.replicas[partition] and counts[full] > counts[empty]
+
+
+def _pairs(brokers: Iterable[int], count: Count) -> Iterable[tuple[int, int]]:
+    """Those with too much, each beside those with too little; the greatest differences first."""
+    ordered = sorted(brokers, key=lambda each: (count(each), each))
+    for full in reversed(ordered):
+        for empty in ordered:
+            if count(full) - count(empty) <= 1:
+                break
+            yield full, empty

@@ -1,0 +1,221 @@
+"""Commands about what moves: replicas, leaders, directories, controllers. Against our node and two real Kafka 4.3.1.
+
+What takes two brokers, or APIs that ours does not serve, is tried on the real ones alone; ours must refuse by name.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from confluent_kafka import Producer
+
+from barnabas.cli.exit_status import DENIED
+from barnabas.cli.main import main
+from tests.peers import KafkaNode, run_class
+from tests.peers.barnabas_node import BarnabasNode
+from tests.peers.node_process import NodeProcess
+
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(180), pytest.mark.usefixtures("kafka_peer")]
+
+JVM = ("-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
+OURS, KAFKA = "barnabas", "kafka"
+
+
+class Said(NamedTuple):
+    status: int
+    out: str
+    err: str
+
+    @property
+    def document(self) -> dict[str, Any]:
+        return dict(json.loads(self.out))
+
+
+class Peer(NamedTuple):
+    kind: str
+    nodes: tuple[NodeProcess, ...]
+    folder: Path
+
+    @property
+    def server(self) -> str:
+        return f"127.0.0.1:{self.nodes[0].port}"
+
+    def directories(self, node: int) -> list[str]:
+        return [str(self.folder / str(node) / name) for name in ("one", "two")]
+
+
+Run = Callable[..., Said]
+
+
+def second_kafka(folder: Path, first: KafkaNode, settings: dict[str, str]) -> KafkaNode:
+    """Another broker of the cluster, whose controller is an observer until somebody makes it a voter."""
+    controllers = f"127.0.0.1:{first.controller_port}"
+    more = {"node.id": "2", "controller.quorum.bootstrap.servers": controllers}
+    node = KafkaNode(folder / "2", settings=settings | more, jvm=JVM)
+    node.write_properties()
+    meta = dict(
+        line.split("=", 1)
+        for line in (folder / "1" / "one" / "meta.properties").read_text().splitlines()
+        if "=" in line
+    )
+    run_class(
+        "storage", "format", "--no-initial-controllers", "-t", meta["cluster.id"], "-c", str(node.properties),
+        timeout_s=120,
+    )  # fmt: skip
+    return node
+
+
+@pytest.fixture(scope="module", params=[OURS, KAFKA])
+def peer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Peer]:
+    folder = tmp_path_factory.mktemp(f"moves-{request.param}")
+    with ExitStack() as stack:
+
+        def started(node: NodeProcess) -> NodeProcess:
+            node.start()
+            stack.callback(node.stop)
+            return node
+
+        if request.param == OURS:
+            yield Peer(OURS, (started(BarnabasNode(folder / "1")),), folder)
+            return
+
+        def settings(node: int) -> dict[str, str]:
+            directories = ",".join(str(folder / str(node) / name) for name in ("one", "two"))
+            return {"log.dirs": directories, "auto.leader.rebalance.enable": "false", "replica.fetch.wait.max.ms": "50"}
+
+        first = KafkaNode(folder / "1", settings=settings(1), jvm=JVM)
+        started(first)
+        second = started(second_kafka(folder, first, settings(2)))
+        yield Peer(KAFKA, (first, second), folder)
+
+
+@pytest.fixture
+def run(peer: Peer, capsys: pytest.CaptureFixture[str]) -> Run:
+    def run(*arguments: str) -> Said:
+        status = main([*arguments, "--bootstrap-server", peer.server])
+        return Said(status, *capsys.readouterr())
+
+    return run
+
+
+ONLY_KAFKA = pytest.mark.parametrize("peer", [KAFKA], indirect=True)
+"""It takes two brokers, and a cluster of ours is one."""
+
+
+def fill(peer: Peer, topic: str, count: int = 20, size: int = 10) -> None:
+    producer = Producer({"bootstrap.servers": peer.server, "linger.ms": 50})
+    for number in range(count):
+        producer.produce(topic, b"x" * size, partition=number % 2)
+    assert producer.flush(30) == 0
+
+
+def replicas(run: Run, topic: str) -> list[list[int]]:
+    (found,) = run("topics", "describe", topic, "-o", "json").document["topics"]
+    return [each["replicas"] for each in found["partitions"]]
+
+
+def written(path: Path, document: Any) -> str:
+    path.write_text(json.dumps(document))
+    return str(path)
+
+
+def partitions(topic: str, *brokers: list[int]) -> dict[str, Any]:
+    entries = [{"topic": topic, "partition": index, "replicas": each} for index, each in enumerate(brokers)]
+    return {"version": 1, "partitions": entries}
+
+
+def test_nothing_moves_while_something_speaks_against_it(run: Run, peer: Peer, tmp_path: Path) -> None:
+    assert run("topics", "create", "mv-a", "--replica-assignment", "1,1", "--wait").status == 0
+    plan = written(tmp_path / "plan.json", partitions("mv-a", [1], [77], [1]))
+    for extra in ([], ["--dry-run"]):
+        refused = run("reassign", "execute", "--reassignment-json-file", plan, *extra)
+        assert refused.status == 1
+        assert "mv-a-1: broker 77 is not there" in refused.err
+        assert "mv-a-2: there is no such partition" in refused.err
+        assert "topic mv-a has the partitions 0 to 1" in refused.err
+    assert replicas(run, "mv-a") == [[1], [1]]
+    assert "did you mean mv-a" in run("reassign", "generate", "--topic", "mva").err
+    assert "broker 77 is not there" in run("reassign", "generate", "--topic", "mv-a", "--broker-list", "1,77").err
+    assert "77 replicas can't be" in run("reassign", "generate", "--topic", "mv-a", "--replication-factor", "77").err
+    assert run("reassign", "cancel", "--topic", "mv-a").err == (
+        "note: mv-a-0 is not on its way\nnote: mv-a-1 is not on its way\n"
+    )
+    assert run("reassign", "list").err == "note: nothing is under way\n"
+
+
+def test_what_is_where_it_should_be_stays(run: Run, peer: Peer, tmp_path: Path) -> None:
+    assert run("topics", "create", "mv-b", "--replica-assignment", "1,1", "--wait").status == 0
+    generated = run("reassign", "generate", "--topic", "mv-b", "--broker-list", "1", "--output", "json")
+    assert generated.status == 0, generated.err
+    assert [each["replicas"] for each in generated.document["partitions"]] == [[1], [1]]
+    plan = written(tmp_path / "plan.json", generated.document)
+    done = run("reassign", "execute", "--reassignment-json-file", plan, "--wait")
+    assert (done.status, done.out) == (0, "")
+    assert "2 of 2 partitions are on these brokers already" in done.err
+    state = run("reassign", "verify", "--reassignment-json-file", plan)
+    assert (state.status, state.out.count("complete")) == (0, 2)
+    theirs = run_class(
+        "reassign-partitions", "--bootstrap-server", peer.server, "--verify", "--reassignment-json-file", plan
+    ).stdout
+    assert theirs.count("is completed") == 2
+
+
+@ONLY_KAFKA
+def test_partitions_move_with_a_throttle_and_can_be_called_back(run: Run, peer: Peer, tmp_path: Path) -> None:
+    assert run("topics", "create", "mv-c", "--replica-assignment", "1,1", "--wait").status == 0
+    fill(peer, "mv-c", 400, 20_000)
+    plan = written(tmp_path / "plan.json", partitions("mv-c", [2], [2, 1]))
+    slow = ("--reassignment-json-file", plan, "--throttle", "1024")
+    tried = run("reassign", "execute", *slow, "--dry-run")
+    assert tried.status == 0, tried.err
+    assert "move of mv-c-0  would be begun (from 1 to 2)" in tried.out
+    assert replicas(run, "mv-c") == [[1], [1]]
+    back = tmp_path / "back.json"
+    begun = run("reassign", "execute", *slow, "--rollback-file", str(back))
+    assert begun.status == 0, begun.err
+    assert "topic mv-c      throttled" in begun.out
+    assert json.loads(back.read_text())["partitions"][0]["replicas"] == [1]
+    moving = run("reassign", "list", "--topic", "mv-c", "-o", "json").document["reassignments"]
+    assert {each["partition"]: each["adding"] for each in moving} == {0: [2], 1: [2]}
+    assert run("reassign", "verify", "--reassignment-json-file", plan).status == DENIED
+    assert "moves are under way already" in run("reassign", "execute", *slow).err
+    assert "would be cancelled" in run("reassign", "cancel", "--all", "--dry-run").out
+    cancelled = run("reassign", "cancel", "--reassignment-json-file", plan)
+    assert cancelled.status == 0, cancelled.err
+    assert "move of mv-c-0  cancelled (it stays on 1)" in cancelled.out
+    assert "throttle ended" in cancelled.out
+    assert replicas(run, "mv-c") == [[1], [1]]
+    done = run("reassign", "execute", "--reassignment-json-file", plan, "--throttle", "50000000", "--wait")
+    assert done.status == 0, done.err
+    assert replicas(run, "mv-c") == [[2], [2, 1]]
+    theirs = run_class(
+        "reassign-partitions", "--bootstrap-server", peer.server, "--verify", "--reassignment-json-file", plan
+    ).stdout
+    assert theirs.count("is completed") == 2
+    entries = run("configs", "describe", "--topic", "mv-c", "-o", "json").document["configs"][0]["entries"]
+    assert entries == []
+
+
+@ONLY_KAFKA
+def test_a_plan_of_ours_is_one_for_kafka_and_without_a_file_it_is_short(run: Run, peer: Peer, tmp_path: Path) -> None:
+    assert run("topics", "create", "mv-d", "--replica-assignment", "1,1", "--wait").status == 0
+    generated = run("reassign", "generate", "--topic", "mv-d", "-o", "json").document
+    plan = written(tmp_path / "plan.json", generated)
+    assert sorted(each["replicas"] for each in generated["partitions"]) == [[1], [2]]
+    theirs = run_class(
+        "reassign-partitions", "--bootstrap-server", peer.server, "--execute", "--reassignment-json-file", plan
+    ).stdout
+    assert "Successfully started" in theirs
+    while run("reassign", "verify", "--reassignment-json-file", plan).status == DENIED:
+        pass
+    assert run("reassign", "execute", "--topic", "mv-d", "--replication-factor", "2", "--wait").status == 0
+    assert [sorted(each) for each in replicas(run, "mv-d")] == [[1, 2], [1, 2]]
+    refused = run("reassign", "execute", "--topic", "mv-d", "--replicas", "1", "--disallow-replication-factor-change")
+    assert "it has 2 replicas and would have 1" in refused.err
+    assert run("reassign", "execute", "--topic", "mv-d:0", "--replicas", "2,1", "--wait").status == 0
+    assert replicas(run, "mv-d")[0] == [2, 1]
