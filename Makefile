@@ -33,7 +33,7 @@ PYTEST := $(BIN)/python -m pytest
 WORKERS ?= auto
 PARALLEL := -n $(WORKERS) --dist loadgroup
 
-.PHONY: help env dev run test unit oracles interop slow spark simulate fuzz check lint types layers format docs bench lock clean
+.PHONY: help env dev run test unit oracles interop older slow spark simulate fuzz check lint types layers format docs bench lock clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
@@ -87,6 +87,9 @@ oracles: dev ## answers recorded from a real Kafka; BARNABAS_ORACLES=folder for 
 
 interop: dev ## real clients on our node, the real Kafka on our files
 	@$(PYTEST) $(PARALLEL) -m interop $(ARGS)
+
+older: dev ## the tests of our clients that also run on the last Kafka 3.x, all of them
+	@BARNABAS_KAFKA_3=all $(PYTEST) -m interop -k "kafka-3" $(ARGS)
 
 slow: dev ## tests that `make test` runs with less, in full: a million keys compacted, a hundred kills
 	@BARNABAS_COMPACTION_KEYS=1000000 BARNABAS_KILLS=100 $(PYTEST) -m slow --timeout=3600 $(ARGS)

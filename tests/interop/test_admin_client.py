@@ -1,4 +1,4 @@
-"""The admin client against our node and against a real Kafka 4.3.1: the same tests on both."""
+"""The admin client against our node, a real Kafka 4.3.1 and (some of the tests) the last 3.x."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack
+from functools import partial
 from typing import Any
 
 import pytest
@@ -60,7 +61,8 @@ from barnabas.clients.network_client import NetworkClient
 from barnabas.clients.node_connection import NodeConnection, SupportedVersions
 from barnabas.common.error_code import ErrorCode
 from barnabas.protocol.api_keys import ApiKey
-from tests.peers import PROJECT
+from tests.peers import LAST_3_X, PROJECT
+from tests.peers.kinds import BARNABAS, KAFKA, OLD_KAFKA, run_on_each_kind
 from tests.peers.secure import USERS, SecureNode, jaas_client, running_secure_barnabas, running_secure_kafka
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(180), pytest.mark.usefixtures("kafka_peer")]
@@ -73,10 +75,18 @@ SETTINGS = {
     "offsets.topic.num.partitions": "4",
     "offsets.topic.replication.factor": "1",
 }
-RUNNING = {"barnabas": running_secure_barnabas, "kafka": running_secure_kafka}
+RUNNING: dict[str, Callable[..., AbstractContextManager[SecureNode]]] = {
+    BARNABAS: running_secure_barnabas,
+    KAFKA: running_secure_kafka,
+    OLD_KAFKA: partial(running_secure_kafka, version=LAST_3_X),
+}
 
 
-@pytest.fixture(scope="module", params=list(RUNNING))
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    run_on_each_kind(metafunc, "peer")
+
+
+@pytest.fixture(scope="module")
 def peer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureNode]:
     with ExitStack() as stack:
         folder = tmp_path_factory.mktemp(f"admin-{request.param}")
@@ -177,6 +187,7 @@ def test_everything_in_the_versions_of_an_old_kafka(peer: SecureNode) -> None:
     asyncio.run(test())
 
 
+@pytest.mark.kafka_3("always")
 def test_topics_from_their_creation_to_their_end(admin: SyncAdminClient) -> None:
     made = admin.create_topics(
         [NewTopic("adm-a", 2, 1, {"retention.ms": "3600000"}), NewTopic("adm-b"), NewTopic("adm-c", 1, 3)], wait=True
@@ -217,6 +228,7 @@ def test_only_validating_changes_nothing(admin: SyncAdminClient) -> None:
     assert not admin.describe_topics(["adm-dry"]).ok
 
 
+@pytest.mark.kafka_3("always")
 def test_configs(admin: SyncAdminClient) -> None:
     admin.create_topics([NewTopic("adm-cfg")], wait=True).raise_for_errors()
     topic, broker = ConfigResource.topic("adm-cfg"), ConfigResource.broker(1)
@@ -260,6 +272,7 @@ def test_dynamic_configs_of_brokers_are_seen(admin: SyncAdminClient) -> None:
         admin.incremental_alter_configs(undo, wait=True).raise_for_errors()
 
 
+@pytest.mark.kafka_3("always")
 def test_resources_that_have_configs(admin: SyncAdminClient) -> None:
     admin.create_topics([NewTopic("adm-listed")], wait=True).raise_for_errors()
     listed = admin.list_config_resources()
@@ -274,6 +287,7 @@ def rule(name: str, pattern: PatternType = PatternType.LITERAL) -> AclBinding:
     return AclBinding(ResourceType.TOPIC, name, pattern, "User:bob", "*", AclOperation.READ, AclPermissionType.ALLOW)
 
 
+@pytest.mark.kafka_3("always")
 def test_rules(admin: SyncAdminClient) -> None:
     wanted = [rule("adm-acl"), rule("adm-acl-", PatternType.PREFIXED)]
     senseless = wanted[0]._replace(resource_type=ResourceType.CLUSTER)
@@ -308,15 +322,30 @@ def test_many_rules_do_not_stall_the_loop(peer: SecureNode) -> None:
     asyncio.run(test())
 
 
+@pytest.mark.kafka_3("always")
 def test_the_cluster(admin: SyncAdminClient) -> None:
-    found = admin.describe_cluster(include_authorized_operations=True, include_fenced_brokers=True)
-    assert [(node.id, node.is_fenced) for node in found.nodes] == [(1, False)]
+    found = admin.describe_cluster(include_authorized_operations=True)
+    assert [node.id for node in found.nodes] == [1]
     assert found.cluster_id
     assert found.authorized_operations is not None
     assert AclOperation.CLUSTER_ACTION in found.authorized_operations
     assert admin.describe_cluster().authorized_operations is None
     with pytest.raises(Exception, match="BROKER_ID_NOT_REGISTERED"):
         admin.unregister_broker(77)
+
+
+@pytest.mark.kafka_3("never")
+def test_fenced_brokers_are_told(admin: SyncAdminClient) -> None:
+    found = admin.describe_cluster(include_fenced_brokers=True)
+    assert [(node.id, node.is_fenced) for node in found.nodes] == [(1, False)]
+
+
+@pytest.mark.kafka_3("only")
+def test_what_a_node_is_too_old_for_is_said(admin: SyncAdminClient) -> None:
+    with pytest.raises(UnsupportedVersion, match="speaks DescribeCluster in versions 0 to 1, and version 2 is needed"):
+        admin.describe_cluster(include_fenced_brokers=True)
+    with pytest.raises(UnsupportedVersion, match="ListConfigResources in versions 0 to 0, and version 1 is needed"):
+        admin.list_config_resources([ConfigResourceType.GROUP])
 
 
 def test_controllers_can_be_asked(peer: SecureNode) -> None:
@@ -375,6 +404,7 @@ def test_delegation_tokens(peer: SecureNode) -> None:
         assert repr(token.hmac)[2:-1] not in repr(token)
 
 
+@pytest.mark.kafka_3("always")
 def test_groups_and_their_offsets(peer: SecureNode, admin: SyncAdminClient) -> None:
     admin.create_topics([NewTopic("adm-group", 2)], wait=True).raise_for_errors()
     zero, one = TopicPartition("adm-group", 0), TopicPartition("adm-group", 1)
@@ -437,6 +467,7 @@ def test_records_of_internal_topics_stay(admin: SyncAdminClient) -> None:
     assert isinstance(admin.delete_records({partition: -1}).errors[partition], InvalidTopic)
 
 
+@pytest.mark.kafka_3("always")
 def test_features_and_the_quorum(admin: SyncAdminClient) -> None:
     features = admin.describe_features()
     level = features.finalized["metadata.version"].max
@@ -463,6 +494,7 @@ def test_log_directories(admin: SyncAdminClient) -> None:
     assert found.errors[77].code == ErrorCode.BROKER_NOT_AVAILABLE
 
 
+@pytest.mark.kafka_3("never")  # It shows an error in the words of Kafka 4.
 def test_the_tutorial_prints_what_it_says(peer: SecureNode) -> None:
     text = (PROJECT / "docs/tutorials/admin-client.md").read_text()
     blocks = re.findall(r"```python\n(.*?)```.*?```text\n(.*?)```", text, re.DOTALL)

@@ -1,10 +1,11 @@
-"""The commands against our node and against a real Kafka 4.3.1: the same tests on both."""
+"""The commands against our node, a real Kafka 4.3.1 and (some of the tests) the last 3.x."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,6 +13,8 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from barnabas.cli.main import main
+from tests.peers import LAST_3_X
+from tests.peers.kinds import BARNABAS, KAFKA, OLD_KAFKA, run_on_each_kind
 from tests.peers.secure import USERS, SecureNode, jaas_client, running_secure_barnabas, running_secure_kafka
 
 pytestmark = [
@@ -28,7 +31,15 @@ SETTINGS = {
     "offsets.topic.num.partitions": "4",
     "offsets.topic.replication.factor": "1",
 }
-RUNNING = {"barnabas": running_secure_barnabas, "kafka": running_secure_kafka}
+RUNNING: dict[str, Callable[..., AbstractContextManager[SecureNode]]] = {
+    BARNABAS: running_secure_barnabas,
+    KAFKA: running_secure_kafka,
+    OLD_KAFKA: partial(running_secure_kafka, version=LAST_3_X),
+}
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    run_on_each_kind(metafunc, "peer")
 
 
 class Said(NamedTuple):
@@ -44,7 +55,7 @@ class Said(NamedTuple):
 Run = Callable[..., Said]
 
 
-@pytest.fixture(scope="module", params=list(RUNNING))
+@pytest.fixture(scope="module")
 def peer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureNode]:
     with ExitStack() as stack:
         folder = tmp_path_factory.mktemp(f"cli-{request.param}")
@@ -95,6 +106,7 @@ def test_topics_come_grow_and_go(run: Run) -> None:
     assert run("topics", "list", "cli-.*").out == ""
 
 
+@pytest.mark.kafka_3("always")
 def test_configs_are_altered(run: Run) -> None:
     assert run("topics", "create", "cli-configs", "--wait").status == 0
     change = ("--topic", "cli-configs", "--add-config", "cleanup.policy=[compact,delete],segment.ms=600000")
@@ -113,6 +125,7 @@ def test_configs_are_altered(run: Run) -> None:
     assert "cli-configs" in run("configs", "list").out
 
 
+@pytest.mark.kafka_3("always")
 def test_rules_are_added_and_removed_and_denials_name_the_right(run: Run, alice: str) -> None:
     assert run("topics", "create", "cli-acls", "--wait").status == 0
     rules = ("--allow-principal", "User:alice", "--operation", "Describe", "--topic", "cli-acls")
@@ -188,6 +201,7 @@ def test_tokens(run: Run, alice: str, tmp_path: Path) -> None:
     assert "log in by SASL" in run("tokens", "create").err
 
 
+@pytest.mark.kafka_3("always")
 def test_the_cluster_as_a_whole(run: Run) -> None:
     document = run("cluster", "describe", "-o", "json").document
     assert [node["id"] for node in document["nodes"]] == [1]

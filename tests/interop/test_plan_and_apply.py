@@ -30,8 +30,9 @@ from barnabas.clients.admin import (
     ScramMechanism,
     ScramUpsertion,
 )
-from tests.peers import KafkaNode
+from tests.peers import KAFKA_VERSION, LAST_3_X, KafkaNode
 from tests.peers.barnabas_node import BarnabasNode
+from tests.peers.kinds import BARNABAS, OLD_KAFKA, run_on_each_kind
 from tests.peers.node_process import NodeProcess
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(300), pytest.mark.usefixtures("kafka_peer")]
@@ -42,21 +43,29 @@ SETTINGS = {
 }
 
 
-@pytest.fixture(scope="module", params=["barnabas", "kafka"])
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    run_on_each_kind(metafunc, "node")
+
+
+@pytest.fixture(scope="module")
 def node(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeProcess]:
     folder = tmp_path_factory.mktemp(request.param)
-    kind = BarnabasNode if request.param == "barnabas" else KafkaNode
-    process: Any = kind(folder, settings=SETTINGS)
+    process: NodeProcess
+    if request.param == BARNABAS:
+        process = BarnabasNode(folder, settings=SETTINGS)
+    else:
+        version = LAST_3_X if request.param == OLD_KAFKA else KAFKA_VERSION
+        process = KafkaNode(folder, settings=SETTINGS, version=version)
     process.start(timeout_s=120)
     try:
-        asyncio.run(furnish(process.bootstrap))
+        asyncio.run(furnish(process.bootstrap, has_groups=request.param != OLD_KAFKA))
         yield process
     finally:
         process.stop()
 
 
-async def furnish(bootstrap: str) -> None:
-    """What a cluster has that was run by hand."""
+async def furnish(bootstrap: str, *, has_groups: bool) -> None:
+    """What a cluster has that was run by hand; settings of groups came with Kafka 4."""
     async with AdminClient(bootstrap) as admin:
         topics = [NewTopic(f"t{number}", 1 + number % 3, 1, {"retention.ms": "5000"}) for number in range(20)]
         (await admin.create_topics(topics)).raise_for_errors()
@@ -78,10 +87,9 @@ async def furnish(bootstrap: str) -> None:
         quotas = {ClientQuotaEntity.of({"user": f"u{number}"}): {"producer_byte_rate": 1000.0} for number in range(4)}
         quotas[ClientQuotaEntity.of({"user": None, "client-id": "app"})] = {"request_percentage": 12.5}
         (await admin.alter_client_quotas(quotas)).raise_for_errors()
-        settings = {
-            ConfigResource.broker(): [AlterConfigOp.set("log.retention.ms", "86400000")],
-            ConfigResource.group("g1"): [AlterConfigOp.set("consumer.session.timeout.ms", "50000")],
-        }
+        settings = {ConfigResource.broker(): [AlterConfigOp.set("log.retention.ms", "86400000")]}
+        if has_groups:
+            settings[ConfigResource.group("g1")] = [AlterConfigOp.set("consumer.session.timeout.ms", "50000")]
         (await admin.incremental_alter_configs(settings, wait=True)).raise_for_errors()
 
 
@@ -112,7 +120,8 @@ def changed(document: dict[str, Any]) -> dict[str, Any]:
     new["quotas"] = [each for each in new["quotas"] if each["entity"] != {"user": "u0"}]
     new["quotas"].append({"entity": {"user": "new"}, "limits": {"consumer_byte_rate": 5000}})
     new["configs"]["broker-defaults"]["log.retention.ms"] = "76400000"
-    new["configs"]["group:g1"]["consumer.session.timeout.ms"] = "55000"
+    if "group:g1" in new["configs"]:
+        new["configs"]["group:g1"]["consumer.session.timeout.ms"] = "55000"
     return new
 
 
@@ -168,6 +177,7 @@ async def remove_grown(bootstrap: str) -> None:
         await admin.delete_topics([f"t{number}" for number in range(12, 16)], wait=True)
 
 
+@pytest.mark.kafka_3("always")
 def test_export_change_plan_apply_and_nothing_is_left(
     node: NodeProcess, files: Files, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,4 +1,4 @@
-"""A real Apache Kafka 4.3.1 beside ours: run one of its classes, or a whole node of it.
+"""A real Apache Kafka 4.3.1 beside ours: run one of its classes, or a whole node of it, also of the last 3.x.
 
 The jars are fetched by Maven when something first needs them (see ``kafka-run``). ``require_java`` and
 ``require_maven`` are how a test says that it can't do without: it is skipped, with the reason, on a
@@ -22,6 +22,8 @@ from tests.peers.node_process import NodeProcess, free_ports
 
 __all__ = [
     "CLASSES",
+    "KAFKA_VERSION",
+    "LAST_3_X",
     "KafkaNode",
     "free_ports",
     "kafka_command",
@@ -37,6 +39,8 @@ __all__ = [
 HERE = Path(__file__).resolve().parent
 PROJECT = HERE.parent.parent
 KAFKA_VERSION = "4.3.1"
+LAST_3_X = "3.9.1"
+"""Only a node of it, and what formats its folder, without the tools."""
 OLDEST_JAVA = 17
 READY_LINE = "Kafka Server started"
 
@@ -97,31 +101,34 @@ def require_maven() -> None:
         _lacking("needs Maven, and there is no `mvn` on the PATH")
 
 
-def require_peer() -> Path:
+def require_peer(version: str = KAFKA_VERSION) -> Path:
     """Go on only where a real Kafka can be run; returns the folder of its jars, fetched if need be."""
     require_java()
-    if not (_lib() / ".complete").exists():
+    if not (_lib(version) / ".complete").exists():
         require_maven()
-    return peer_lib()
+    return peer_lib(version)
 
 
-def _lib() -> Path:
+def _lib(version: str) -> Path:
     named = os.environ.get("BARNABAS_PEER_LIB")
-    return Path(named) if named else PROJECT / ".cache" / "peers" / f"kafka-{KAFKA_VERSION}"
+    if named and version == KAFKA_VERSION:
+        return Path(named)
+    folder = Path(named).parent if named else PROJECT / ".cache" / "peers"
+    return folder / f"kafka-{version}"
 
 
-def peer_lib() -> Path:
+def peer_lib(version: str = KAFKA_VERSION) -> Path:
     """The folder of Kafka's jars; the first call on a machine fetches them (about a minute)."""
-    lib = _lib()
+    lib = _lib(version)
     if not (lib / ".complete").exists():
-        subprocess.run([str(HERE / "kafka-run")], check=True, timeout=600)
+        subprocess.run([str(HERE / "kafka-run"), f"--kafka={version}"], check=True, timeout=600)
     return lib
 
 
-def kafka_command(name: str, *args: str, jvm: Sequence[str] = ()) -> list[str]:
+def kafka_command(name: str, *args: str, jvm: Sequence[str] = (), version: str = KAFKA_VERSION) -> list[str]:
     """The command line that runs a class of Kafka's, given by its short name in ``CLASSES`` or in full."""
     options = [*jvm, "--"] if jvm else []
-    return [str(HERE / "kafka-run"), *options, CLASSES.get(name, name), *args]
+    return [str(HERE / "kafka-run"), f"--kafka={version}", *options, CLASSES.get(name, name), *args]
 
 
 def run_class(
@@ -132,11 +139,12 @@ def run_class(
     check: bool = True,
     timeout_s: float = 60,
     cwd: Path | None = None,
+    version: str = KAFKA_VERSION,
 ) -> subprocess.CompletedProcess[str]:
     """Run a tool of Kafka's to its end. With ``check`` a failure shows everything that it printed."""
-    require_peer()
+    require_peer(version)
     done = subprocess.run(
-        kafka_command(name, *args, jvm=jvm),
+        kafka_command(name, *args, jvm=jvm, version=version),
         input="" if stdin is None else stdin,
         capture_output=True,
         text=True,
@@ -169,8 +177,16 @@ def metadata_shell(path: Path, *commands: str, tries: int = 6) -> list[str]:
 class KafkaNode(NodeProcess):
     """A node of the real Kafka. The first start formats its folder."""
 
-    def __init__(self, folder: Path, *, settings: Mapping[str, str] | None = None, jvm: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        settings: Mapping[str, str] | None = None,
+        jvm: Sequence[str] = (),
+        version: str = KAFKA_VERSION,
+    ) -> None:
         super().__init__(folder)
+        self._version = version
         self._jvm = tuple(jvm) or ("-Xmx768m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
         self._settings = {
             "process.roles": "broker,controller",
@@ -204,19 +220,18 @@ class KafkaNode(NodeProcess):
     def format(self, *options: str) -> None:
         """Write the settings and format the data folder with Kafka's own tool."""
         self.write_properties()
-        cluster_id = run_class("storage", "random-uuid").stdout.split()[-1]
-        run_class(
-            "storage", "format", "--standalone", "-t", cluster_id, "-c", str(self.properties), *options, timeout_s=120
-        )
+        cluster_id = run_class("storage", "random-uuid", version=self._version).stdout.split()[-1]
+        format_ = ("format", "--standalone", "-t", cluster_id, "-c", str(self.properties), *options)
+        run_class("storage", *format_, timeout_s=120, version=self._version)
 
     def start(self, *, timeout_s: float = 60) -> None:
-        require_peer()
+        require_peer(self._version)
         if not self.properties.exists():
             self.format()
         super().start(timeout_s=timeout_s)
 
     def command(self) -> list[str]:
-        return kafka_command("node", str(self.properties), jvm=self._jvm)
+        return kafka_command("node", str(self.properties), jvm=self._jvm, version=self._version)
 
     def is_ready(self, printed: str) -> bool:
         return READY_LINE in printed

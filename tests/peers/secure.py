@@ -18,7 +18,7 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from tests.peers import KafkaNode
+from tests.peers import KAFKA_VERSION, KafkaNode
 from tests.peers.barnabas_node import BarnabasNode
 from tests.peers.certificates import Authority
 from tests.peers.node_process import NodeProcess, free_ports
@@ -244,6 +244,7 @@ def running_secure_kafka(
     protocols: Sequence[str] = PROTOCOLS,
     mechanisms: Sequence[str] = MECHANISMS,
     settings: Mapping[str, str] | None = None,
+    version: str = KAFKA_VERSION,
 ) -> Iterator[SecureNode]:
     """The real one for the length of a ``with`` block."""
     files = _Files(folder, protocols)
@@ -251,7 +252,7 @@ def running_secure_kafka(
         f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={files.issuer.key_set.as_uri()}",
         f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.files={files.issuer.key_set}",
     ]
-    node = KafkaNode(folder, jvm=("-Xmx768m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", *allowed))
+    node = KafkaNode(folder, jvm=("-Xmx768m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", *allowed), version=version)
     node.port = files.ports["PLAINTEXT"]
     node.change_settings(
         {

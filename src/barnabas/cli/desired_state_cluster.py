@@ -47,14 +47,13 @@ def everything(*, has_internal_topics: bool = False) -> Scope:
     )
 
 
-async def read_cluster(
-    admin: AdminClient, scope: Scope, *, needs_authorizer: bool = True
-) -> tuple[ClusterState, list[str]]:
+async def read_cluster(admin: AdminClient, scope: Scope, *, needs_all: bool = True) -> tuple[ClusterState, list[str]]:
     """What of the cluster is in the scope, with all of its rules, and what could not be read.
 
-    Raises AdminError for what the scope needs and we may not see.
+    Raises AdminError for what the scope needs and we may not see, and with ``needs_all`` for what the cluster lacks.
     """
     from barnabas.clients.admin import SecurityDisabled
+    from barnabas.clients.errors import UnsupportedVersion
 
     notes: list[str] = []
     topics = await _topics(admin, scope) if scope.topics else {}
@@ -64,10 +63,17 @@ async def read_cluster(
         if scope.acls:
             acls = frozenset([binding async for binding in admin.describe_acls()])
     except SecurityDisabled:
-        if needs_authorizer:
+        if needs_all:
             raise
         notes.append("the cluster has no authorizer, and so no ACLs")
-    users = await _users(admin, scope) if scope.users else {}
+    users: dict[Credential, int | None] = {}
+    try:
+        if scope.users:
+            users = await _users(admin, scope)
+    except UnsupportedVersion as lacking:  # Kafka 3.5 was the first to keep them without ZooKeeper.
+        if needs_all:
+            raise
+        notes.append(f"{lacking}: no users are seen")
     quotas = {}
     if scope.quotas:
         found = await admin.describe_client_quotas()

@@ -75,4 +75,4 @@ def export(
         document, notes = exported(state)
         return _File(document, notes=[*found.notes, *notes])
 
-    return chosen.find(scope, work, needs_authorizer=False)
+    return chosen.find(scope, work, needs_all=False)

@@ -98,7 +98,7 @@ class FileOptions(ClusterOptions):
         scope: Scope,
         work: Callable[[Found], Awaitable[Answer]],
         *,
-        needs_authorizer: bool = True,
+        needs_all: bool = True,
         right: str = "DESCRIBE and DESCRIBE_CONFIGS on Cluster, and on the topics and groups of the scope",
     ) -> int:
         """Read what the scope needs and give the answer to it."""
@@ -108,7 +108,7 @@ class FileOptions(ClusterOptions):
             async def asked(admin: AdminClient) -> Answer:
                 from barnabas.cli.desired_state_cluster import read_cluster
 
-                state, notes = await read_cluster(admin, scope, needs_authorizer=needs_authorizer)
+                state, notes = await read_cluster(admin, scope, needs_all=needs_all)
                 return await work(Found(state, notes))
 
             return self.run(asked, right=right)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from barnabas.clients.admin.config_entries import (
@@ -21,11 +22,13 @@ from barnabas.clients.admin.results import Results
 from barnabas.clients.admin.retry import Deadline
 from barnabas.clients.admin.routing import ANY, Target, broker
 from barnabas.clients.admin.words import known
+from barnabas.clients.errors import UnsupportedVersion
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.messages import alter_configs as legacy
 from barnabas.protocol.messages import incremental_alter_configs as incremental
 from barnabas.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from barnabas.protocol.messages.list_config_resources import ListConfigResourcesRequest
+from barnabas.protocol.messages.metadata import MetadataRequest
 
 __all__ = ["ConfigOperations"]
 
@@ -155,29 +158,47 @@ class ConfigOperations(Operations):
     ) -> list[ConfigResource]:
         """The resources that have or may have settings, of these types or of all that the node knows.
 
-        Before Kafka 4.1 a node lists client-metrics subscriptions only.
+        Before Kafka 4.1 topics and brokers are told from the metadata, and groups can't be told: asked for all, a node
+        leaves them out; asked for groups, UnsupportedVersion is raised.
         """
         asked = list(dict.fromkeys(types))
-        only_metrics = asked == [ConfigResourceType.CLIENT_METRICS]
+        deadline = self._deadline(timeout_s)
 
         def build(version: int) -> ListConfigResourcesRequest:
-            return ListConfigResourcesRequest(resource_types=[] if version == 0 else [int(each) for each in asked])
+            return ListConfigResourcesRequest(resource_types=[int(each) for each in asked])
 
-        response = await self._call(
-            build,
-            self._deadline(timeout_s),
-            api=ApiKey.LIST_CONFIG_RESOURCES,
-            at_least=0 if only_metrics else 1,
-        )
-        return sorted(
-            (
+        try:
+            response = await self._call(build, deadline, api=ApiKey.LIST_CONFIG_RESOURCES, at_least=1)
+        except UnsupportedVersion:
+            if ConfigResourceType.GROUP in asked:
+                raise
+            found = await self._resources_of_an_old_node(asked, deadline)
+        else:
+            found = [
                 ConfigResource(
                     known(ConfigResourceType, each.resource_type, ConfigResourceType.UNKNOWN), each.resource_name
                 )
                 for each in response.config_resources
-            ),
-            key=lambda each: (each.type, each.name),
-        )
+            ]
+        return sorted(found, key=lambda each: (each.type, each.name))
+
+    async def _resources_of_an_old_node(
+        self, asked: Sequence[ConfigResourceType], deadline: Deadline
+    ) -> list[ConfigResource]:
+        def is_asked(*types: ConfigResourceType) -> bool:
+            return not asked or any(each in asked for each in types)
+
+        found: list[ConfigResource] = []
+        if is_asked(ConfigResourceType.TOPIC, ConfigResourceType.BROKER, ConfigResourceType.BROKER_LOGGER):
+            response = await self._call(MetadataRequest(topics=None), deadline, api=ApiKey.METADATA, at_least=1)
+            found += [ConfigResource.topic(each.name) for each in response.topics if each.name is not None]
+            found += [ConfigResource.broker(each.node_id) for each in response.brokers]
+            found += [ConfigResource.broker_logger(each.node_id) for each in response.brokers]
+        if is_asked(ConfigResourceType.CLIENT_METRICS):
+            with suppress(*(() if asked else (UnsupportedVersion,))):  # Kafka 3.7 was the first to have any.
+                response = await self._call(ListConfigResourcesRequest(), deadline, api=ApiKey.LIST_CONFIG_RESOURCES)
+                found += [ConfigResource.client_metrics(each.resource_name) for each in response.config_resources]
+        return [each for each in found if is_asked(each.type)]
 
     async def _describe(
         self,

@@ -69,6 +69,8 @@ from barnabas.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsResponse,
 )
 from barnabas.protocol.messages.leave_group import LeaveGroupResponse, MemberResponse
+from barnabas.protocol.messages.list_config_resources import ConfigResource as ListedConfigResource
+from barnabas.protocol.messages.list_config_resources import ListConfigResourcesResponse
 from barnabas.protocol.messages.metadata import MetadataResponse, MetadataResponsePartition, MetadataResponseTopic
 from barnabas.protocol.messages.update_features import UpdateFeaturesResponse
 from barnabas.protocol.records import consumer_protocol_assignment as assigned
@@ -239,6 +241,38 @@ def test_operations_that_an_old_node_does_not_tell_are_none(version: int, told: 
         topics = await admin.describe_topics(["t"], include_authorized_operations=True)
         assert topics["t"].authorized_operations == told
         assert (await admin.describe_topics(["t"]))["t"].authorized_operations is None
+
+    run(test)
+
+
+def test_an_old_node_tells_what_has_settings_from_its_metadata() -> None:
+    async def test() -> None:
+        cluster = ScriptedCluster()
+        node = cluster[1]
+        admin = admin_of(cluster)
+
+        def metadata(request: Any) -> MetadataResponse:
+            made = cluster.default(node, request)
+            made.topics = [MetadataResponseTopic(name=name) for name in ("b", "a") if request.topics is None]
+            return made
+
+        node.script[ApiKey.METADATA] = metadata
+        node.versions[ApiKey.LIST_CONFIG_RESOURCES] = SupportedVersions(0, 0)
+        node.script[ApiKey.LIST_CONFIG_RESOURCES] = ListConfigResourcesResponse(
+            config_resources=[ListedConfigResource(resource_name="m")]
+        )
+        topics, brokers = [ConfigResource.topic("a"), ConfigResource.topic("b")], [ConfigResource.broker(1)]
+        metrics = [ConfigResource.client_metrics("m")]
+        assert await admin.list_config_resources() == topics + brokers + [ConfigResource.broker_logger(1)] + metrics
+        assert await admin.list_config_resources([ConfigResourceType.BROKER]) == brokers
+        assert await admin.list_config_resources([ConfigResourceType.CLIENT_METRICS]) == metrics
+        with pytest.raises(UnsupportedVersion, match="ListConfigResources in versions 0 to 0, and version 1 is needed"):
+            await admin.list_config_resources([ConfigResourceType.TOPIC, ConfigResourceType.GROUP])
+        del node.versions[ApiKey.LIST_CONFIG_RESOURCES]
+        assert await admin.list_config_resources([ConfigResourceType.TOPIC]) == topics
+        assert len(await admin.list_config_resources()) == 4
+        with pytest.raises(UnsupportedVersion, match="does not offer ListConfigResources"):
+            await admin.list_config_resources([ConfigResourceType.CLIENT_METRICS])
 
     run(test)
 
