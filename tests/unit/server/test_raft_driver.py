@@ -280,8 +280,10 @@ class Loading(Recorder):
 FEATURE = ApiMessageAndVersion(FeatureLevelRecord(name="metadata.version", feature_level=30), 0)
 
 
-async def with_image(directory: Path, **log: int) -> tuple[RaftDriver, Loading, MetadataSnapshots]:
-    driver, _ = driver_of(directory, **log)
+async def with_image(
+    directory: Path, *, clock: FakeClock | None = None, **log: int
+) -> tuple[RaftDriver, Loading, MetadataSnapshots]:
+    driver, _ = driver_of(directory, clock=clock, **log)
     loading = Loading()
     driver.register(loading)
     driver.start()
@@ -336,7 +338,9 @@ def test_old_snapshots_and_the_log_before_them_go(tmp_path: Path) -> None:
 def test_a_snapshot_is_due_after_enough_bytes_or_enough_time(tmp_path: Path) -> None:
     async def test() -> None:
         clock = FakeClock()
-        driver, _ = driver_of(tmp_path, clock=clock)
+        driver, loading, _ = await with_image(tmp_path, clock=clock)
+        await driver.append([FEATURE])
+        image = loading.loader.image
         saved: list[MetadataImage] = []
 
         class Snapshots(MetadataSnapshots):
@@ -347,8 +351,8 @@ def test_a_snapshot_is_due_after_enough_bytes_or_enough_time(tmp_path: Path) -> 
         generator = SnapshotGenerator(Snapshots(driver), driver, max_bytes=100, max_interval_ms=5000)
 
         async def publish(byte_count: int) -> int:
-            manifest = LoaderManifest(MetadataImage.EMPTY.provenance, False, 1, byte_count)
-            generator.publish(None, MetadataImage.EMPTY, manifest)  # type: ignore[arg-type]
+            manifest = LoaderManifest(image.provenance, False, 1, byte_count)
+            generator.publish(None, image, manifest)  # type: ignore[arg-type]
             await generator.close()
             return len(saved)
 
@@ -358,6 +362,27 @@ def test_a_snapshot_is_due_after_enough_bytes_or_enough_time(tmp_path: Path) -> 
         clock.ms += 5000
         assert await publish(0) == 2
         assert await publish(0) == 2
+
+    run(test)
+
+
+def test_no_snapshot_is_made_before_there_is_a_metadata_version(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def test() -> None:
+        driver, loading, snapshots = await with_image(tmp_path)
+        generator = SnapshotGenerator(snapshots, driver, max_bytes=1, max_interval_ms=0)
+        early = LoaderManifest(MetadataImage.EMPTY.provenance, False, 1, 100)
+        generator.publish(None, MetadataImage.EMPTY, early)  # type: ignore[arg-type]
+        await generator.close()
+        assert not driver.log.snapshots
+        assert not caplog.text
+        await driver.append([FEATURE])
+        image = loading.loader.image
+        generator.publish(None, image, LoaderManifest(image.provenance, False, 1, 0))  # type: ignore[arg-type]
+        await generator.close()
+        assert len(driver.log.snapshots) == 1
+        await driver.close()
 
     run(test)
 
