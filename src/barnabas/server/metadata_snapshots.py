@@ -175,7 +175,7 @@ class SnapshotGenerator:
             return
         self._bytes += manifest.byte_count
         if new_image.features.metadata_version is None:
-            return  # What a new cluster's log begins with is a few control records; nothing says yet how to write others.
+            return  # A new log begins with control records alone; nothing says yet how to write others.
         if self._running is not None or not self._is_due():
             return
         self._reset()
