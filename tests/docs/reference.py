@@ -22,8 +22,8 @@ from barnabas.cli.node import HELP
 from barnabas.cli.shell_arguments import HELP as SHELL_HELP
 from barnabas.network.api_handler import HandlerTable
 from barnabas.protocol.api_keys import API_TABLE
-from barnabas.server.controller_handlers import SERVED_ON_CONTROLLER_LISTENERS
 from barnabas.server.node_collector import METRICS
+from barnabas.server.raft_handlers import SERVED_BY_CONTROLLER
 from barnabas.server.setting_reference import reference_page
 
 __all__ = ["PAGES", "REFERENCE"]
@@ -78,7 +78,7 @@ def apis_page() -> str:
         "| Key | API | Versions |",
         "|---:|---|---|",
     ]
-    for key, (low, high) in sorted(SERVED_ON_CONTROLLER_LISTENERS.items()):
+    for key, (low, high) in sorted(SERVED_BY_CONTROLLER.items()):
         lines.append(f"| {int(key)} | {API_TABLE[key].name} | {low}–{high} |")
     lines.append("")
     return "\n".join(lines)

@@ -18,11 +18,12 @@ from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopic
 from barnabas.protocol.messages.describe_cluster import DescribeClusterRequest
 from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from barnabas.server.controller_handlers import SERVED_ON_CONTROLLER_LISTENERS
+from barnabas.server.raft_handlers import QUORUM_APIS, SERVED_BY_CONTROLLER
 from tests.interop.raw_client import RawClient
 from tests.peers.barnabas_node import BarnabasNode, running_barnabas
 from tests.peers.every_request import Target, request_for
 from tests.peers.node_requests import NODE_REQUESTS
+from tests.peers.quorum_requests import outdated_quorum_request
 
 pytestmark = pytest.mark.interop
 
@@ -125,13 +126,15 @@ def test_what_is_advertised_is_what_is_tried_here(node: BarnabasNode) -> None:
 
 
 CONTROLLER_VERSIONS = [
-    (key, version) for key, (low, high) in SERVED_ON_CONTROLLER_LISTENERS.items() for version in range(low, high + 1)
+    (key, version) for key, (low, high) in SERVED_BY_CONTROLLER.items() for version in range(low, high + 1)
 ]
 
 
 def controller_request(key: ApiKey, version: int, target: Target) -> Any:
     if key is ApiKey.DESCRIBE_CLUSTER and version >= 1:
         return DescribeClusterRequest(endpoint_type=2)
+    if key in QUORUM_APIS:
+        return outdated_quorum_request(key, version)
     if key in NODE_REQUESTS:
         return NODE_REQUESTS[key]
     return request_for(key, version, target)
@@ -151,6 +154,13 @@ def test_an_advertised_version_is_answered_by_a_controller(
         allowed = {ErrorCode.INVALID_REQUEST}  # Version 0 can only ask for brokers.
     if key in (ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE):
         allowed = EXPECTED[key]
+    if key in QUORUM_APIS:
+        allowed = {ErrorCode.NONE, ErrorCode.FENCED_LEADER_EPOCH}
+        if key is ApiKey.FETCH and version < 12:
+            allowed = {
+                ErrorCode.NONE,
+                ErrorCode.INVALID_REQUEST,
+            }  # It can't say up to which epoch the sender has the log.
     assert error_codes(answer) <= allowed, answer
     assert answer.encode(version)
 
@@ -160,7 +170,7 @@ def test_a_controller_advertises_what_is_tried_here(node: BarnabasNode) -> None:
     answer = client.call(ApiVersionsRequest(client_software_name="x", client_software_version="1"), 4)
     client.close()
     advertised = {ApiKey(entry.api_key): (entry.min_version, entry.max_version) for entry in answer.api_keys}
-    assert advertised == SERVED_ON_CONTROLLER_LISTENERS
+    assert advertised == SERVED_BY_CONTROLLER
 
 
 def closes(node: BarnabasNode, key: int, version: int) -> bytes:

@@ -33,6 +33,7 @@ from barnabas.raft.states.leader import LeaderState
 __all__ = ["FetchProtocol"]
 
 UNKNOWN = -1
+CURRENT_LEADER_SINCE = 12
 TOPIC_ID_SINCE = 13
 ENDPOINTS_SINCE = 16
 HIGH_WATERMARK_SINCE = 18
@@ -144,12 +145,13 @@ class FetchProtocol:
             error_code=error,
             high_watermark=UNKNOWN if high_watermark is None else high_watermark,
             log_start_offset=log.start_offset,
-            current_leader=LeaderIdAndEpoch(
-                leader_id=NOBODY if leader_id is None else leader_id, leader_epoch=replica.quorum.epoch
-            ),
             aborted_transactions=[],
             records=b"",
         )
+        if request.version >= CURRENT_LEADER_SINCE:
+            data.current_leader = LeaderIdAndEpoch(
+                leader_id=NOBODY if leader_id is None else leader_id, leader_epoch=replica.quorum.epoch
+            )
         fill: LogSlice | None = None
         if check is not None and check.verdict is OffsetVerdict.DIVERGING:
             data.diverging_epoch = EpochEndOffset(epoch=check.where.epoch, end_offset=check.where.offset)

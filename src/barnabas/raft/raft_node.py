@@ -31,6 +31,8 @@ from barnabas.raft.states.candidate import CandidateState
 from barnabas.raft.states.epoch_state import FOREVER_MS
 from barnabas.raft.states.follower import FollowerState
 from barnabas.raft.states.leader import LeaderState
+from barnabas.raft.states.resigned import ResignedState
+from barnabas.raft.voter_set import Endpoint
 
 if TYPE_CHECKING:
     from barnabas.protocol.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
@@ -71,6 +73,22 @@ class RaftNode:
     def is_only_voter(self) -> bool:
         """Whether the quorum is this replica alone, as far as its log says."""
         return self._quorum.is_only_voter
+
+    @property
+    def leads_others(self) -> bool:
+        """Whether this replica leads a quorum of several voters."""
+        return self._quorum.in_state(LeaderState) is not None and not self._quorum.is_only_voter
+
+    @property
+    def is_resigning(self) -> bool:
+        """Whether a voter has not heard yet that this replica leads no more."""
+        resigned = self._quorum.in_state(ResignedState)
+        return resigned is not None and bool(resigned.unacked_voters)
+
+    @property
+    def leader_endpoint(self) -> Endpoint | None:
+        """Where the leader of this epoch listens, as far as this replica knows."""
+        return self._replica.leader_endpoint()
 
     @property
     def state_name(self) -> str:

@@ -13,21 +13,20 @@ from barnabas.controller.quorum_controller import QuorumController
 from barnabas.metadata.image.record_writer import ApiMessageAndVersion
 from barnabas.server.config_encryption import offered_features
 from barnabas.server.controller_dispatcher import ControllerDispatcher
-from barnabas.server.controller_handlers import (
-    SERVED_ON_CONTROLLER_LISTENERS,
-    SERVED_TO_OWN_BROKER,
-    ControllerHandlers,
-)
+from barnabas.server.controller_handlers import SERVED_TO_OWN_BROKER, ControllerHandlers
 from barnabas.server.controller_registration import register_controller
 from barnabas.server.controller_service import ControllerService
 from barnabas.server.in_process_channel import InProcessChannel
 from barnabas.server.own_principal import own_context, own_principal
 from barnabas.server.part_settings import controller_config
+from barnabas.server.raft_handlers import ControllerListenerHandlers
 from barnabas.storage.bootstrap_file import read_bootstrap_file
 
 if TYPE_CHECKING:
     from barnabas.network.api_stats import ApiStats
     from barnabas.protocol.api_keys import ApiKey
+    from barnabas.protocol.schema import Message
+    from barnabas.server.leader_calls import LeaderCalls
     from barnabas.server.listeners import Endpoint
     from barnabas.server.node_core import NodeCore
     from barnabas.server.node_listeners import NodeListeners
@@ -67,6 +66,7 @@ class ControllerPart:
             authorizer=core.authorizer,
             own_context=partial(own_context, config, self.own_principal),
         )
+        self._leader_calls: LeaderCalls | None = None
         self.connections = core.connection_quotas(config.controller_listeners)
 
     def _policies(self) -> Policies | None:
@@ -79,7 +79,7 @@ class ControllerPart:
 
     async def bind(self, listeners: NodeListeners) -> None:
         core = self._core
-        handlers = ControllerHandlers(SERVED_ON_CONTROLLER_LISTENERS, self.policies)
+        handlers = ControllerListenerHandlers(core.driver, self.policies)
         for endpoint in core.config.controller_listeners:
             dispatcher = ControllerDispatcher(
                 server=self.controller,
@@ -102,15 +102,28 @@ class ControllerPart:
     async def join(self, listeners: NodeListeners) -> None:
         """Returns when the active controller knows this one. Raises ApiException when it refuses."""
         await register_controller(
-            self.channel,
+            self._send,
             node_id=self._core.config.node_id,
             incarnation_id=Uuid(os.urandom(16)),
             endpoints=self.advertised(listeners),
             features=offered_features(self._core.config_cipher),
         )
 
-    def close(self) -> None:
+    async def _send(self, request: Message) -> Message:
+        """To the active controller, which may be this one."""
+        core = self._core
+        if self.controller.is_active or core.driver.node.is_only_voter:
+            return await self.channel.send(request)
+        if self._leader_calls is None:
+            from barnabas.server.leader_calls import LeaderCalls  # The only controller needs no client.
+
+            self._leader_calls = LeaderCalls(core.config, lambda: core.driver.leader_endpoint)
+        return await self._leader_calls.send(request)
+
+    async def close(self) -> None:
         self._service.close()
+        if self._leader_calls is not None:
+            await self._leader_calls.close()
 
     def close_policies(self) -> None:
         if self.policies is not None:

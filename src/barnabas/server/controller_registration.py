@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import TYPE_CHECKING, cast
 
 from barnabas.common.errors import ApiException, ErrorCode
@@ -15,27 +16,29 @@ from barnabas.protocol.messages.controller_registration import (
 from barnabas.server.listeners import SECURITY_PROTOCOLS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-    from barnabas.broker.ports import ControllerChannel
     from barnabas.common.uuid import Uuid
+    from barnabas.protocol.schema import Message
     from barnabas.server.listeners import Endpoint
 
 __all__ = ["register_controller"]
+
+log = logging.getLogger(__name__)
 
 _RETRY_S = 0.01
 _RETRY_S_MAX = 1.0
 
 
 async def register_controller(
-    channel: ControllerChannel,
+    send: Callable[[Message], Awaitable[Message]],
     *,
     node_id: int,
     incarnation_id: Uuid,
     endpoints: Sequence[Endpoint],
     features: Mapping[str, tuple[int, int]],
 ) -> None:
-    """Retries until there is an active controller. Raises ApiException when that one refuses.
+    """Retries until the active controller, which ``send`` leads to, has answered. Raises ApiException when it refuses.
 
     A metadata.version below 3.7 knows no such registration; then there is nothing to do.
     """
@@ -56,17 +59,27 @@ async def register_controller(
             for name, (low, high) in sorted(features.items())
         ],
     )
-    delay = _RETRY_S
+    delay, told = _RETRY_S, ""
     while True:
-        try:
-            response = cast("ControllerRegistrationResponse", await channel.send(request))
-        except ApiException as error:
-            if not error.retriable:
-                raise
-        else:
-            if response.error_code in (ErrorCode.NONE, ErrorCode.UNSUPPORTED_VERSION):
-                return
-            if response.error_code != ErrorCode.NOT_CONTROLLER:
-                raise ApiException(ErrorCode(response.error_code), response.error_message)
+        error = await _try_register(send, request)
+        if error is None:
+            return
+        if not error.retriable:
+            raise error
+        if delay >= _RETRY_S_MAX and str(error) != told:
+            told = str(error)
+            log.info("this controller is not registered yet: %s", told)
         await asyncio.sleep(delay)
         delay = min(delay * 2, _RETRY_S_MAX)
+
+
+async def _try_register(
+    send: Callable[[Message], Awaitable[Message]], request: ControllerRegistrationRequest
+) -> ApiException | None:
+    try:
+        response = cast("ControllerRegistrationResponse", await send(request))
+    except ApiException as error:
+        return error
+    if response.error_code in (ErrorCode.NONE, ErrorCode.UNSUPPORTED_VERSION):
+        return None
+    return ApiException(ErrorCode(response.error_code), response.error_message)

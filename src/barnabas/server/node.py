@@ -60,6 +60,8 @@ class Node:
 
     def _build_broker(self) -> BrokerPart | None:
         controller = self.controller_part
+        if not self.config.is_broker:
+            return None
         if controller is None:
             raise NodeStartError("a broker without a controller in the same process can't be built")
         return BrokerPart(self.core, controller.channel, follow_quotas=self._follow_quotas)
@@ -142,6 +144,7 @@ class Node:
             await self.audit.flush()
         if broker is not None and self.started.is_set() and core.failure is None:
             await broker.leave()
+        await core.leave_quorum()
         await self.metrics.stop()
         await self.listeners.close()
         if self.audit is not None:
@@ -149,7 +152,7 @@ class Node:
         if broker is not None:
             await broker.stop()
         if controller is not None:
-            controller.close()
+            await controller.close()
         core.snapshots.close()
         await core.snapshot_generator.close()
         if broker is not None:

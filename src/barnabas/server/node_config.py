@@ -75,9 +75,14 @@ class PlainSettings:
     broker_rack: str | None
     broker_session_timeout_ms: int
     connections_max_idle_ms: int
+    controller_quorum_append_linger_ms: int
     controller_quorum_election_backoff_max_ms: int
     controller_quorum_election_timeout_ms: int
+    controller_quorum_fetch_max_bytes: int
+    controller_quorum_fetch_snapshot_max_bytes: int
     controller_quorum_fetch_timeout_ms: int
+    controller_quorum_request_timeout_ms: int
+    controller_quorum_retry_backoff_ms: int
     controller_quota_window_num: int
     controller_quota_window_size_seconds: int
     create_topic_policy_class_name: str | None
@@ -150,6 +155,10 @@ class NodeConfig(PlainSettings):
     advertised_broker_listeners: list[Endpoint]
     """What clients are told. A host may be empty when the listener's is: then the machine's own name is meant."""
     advertised_controller_listeners: list[Endpoint]
+    first_controller_listener: str
+    """The listener of the quorum: by this one controllers and brokers find the controllers."""
+    controller_security_protocol: str
+    """Of that listener."""
     inter_broker_listener_name: str
     early_start_listeners: frozenset[str]
     """Listeners that read requests before the authorizer has all of its rules."""

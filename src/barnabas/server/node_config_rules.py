@@ -43,6 +43,8 @@ def derive(config: NodeConfig) -> None:
     config.advertised_broker_listeners = [each for each in advertised if each.listener not in controller_names]
     by_name = {each.listener: each for each in advertised}
     config.advertised_controller_listeners = [by_name.get(each.listener, each) for each in config.controller_listeners]
+    config.first_controller_listener = controller_names[0]
+    config.controller_security_protocol = protocols[controller_names[0]]
     config.inter_broker_listener_name = _inter_broker_listener(settings)
     config.early_start_listeners = _early_start_listeners(settings)
     if settings.text("super.users") and not settings.text("authorizer.class.name"):
@@ -52,7 +54,7 @@ def derive(config: NodeConfig) -> None:
     config.log_dirs = _log_dirs(settings)
     config.metadata_log_dir = settings.text("metadata.log.dir") or config.log_dirs[0]
     config.metrics_endpoint = _metrics_endpoint(settings)
-    if settings.number("offsets.topic.replication.factor") > 1:
+    if config.is_broker and settings.number("offsets.topic.replication.factor") > 1:
         config.warnings.append(
             "offsets.topic.replication.factor is above 1 and this cluster is one node: consumer groups can't be used; "
             "set it to 1"
@@ -68,13 +70,14 @@ def _node_has_an_id(settings: Settings) -> Iterator[Problem]:
 
 
 @rule("process.roles")
-def _node_is_combined(settings: Settings) -> Iterator[Problem]:
+def _node_has_roles(settings: Settings) -> Iterator[Problem]:
     if "process.roles" not in settings:
         yield settings.problem("process.roles", "is required and has no default", "add process.roles=broker,controller")
-    elif set(settings.texts("process.roles")) != {"broker", "controller"}:
+    elif not _is_controller(settings):
         yield settings.problem(
-            "process.roles", "this release runs combined nodes only", "set process.roles=broker,controller"
-        )
+            "process.roles", "a broker without a controller in the same process is not there yet",
+            "set process.roles=broker,controller, or controller",
+        )  # fmt: skip
 
 
 @rule("barnabas.config.encryption.keys", "barnabas.config.encryption.keys.file")
@@ -116,7 +119,7 @@ def _listeners_differ(settings: Settings) -> Iterator[Problem]:
         yield settings.problem("listeners", "each listener must have a different port")
 
 
-@rule("controller.listener.names", "listeners")
+@rule("process.roles", "controller.listener.names", "listeners")
 def _controller_listeners_are_listeners(settings: Settings) -> Iterator[Problem]:
     names = _controller_names(settings)
     bound = [each.listener for each in _endpoints(settings, "listeners")]
@@ -126,12 +129,23 @@ def _controller_listeners_are_listeners(settings: Settings) -> Iterator[Problem]
             "add controller.listener.names=CONTROLLER, and a CONTROLLER:// listener to listeners",
         )  # fmt: skip
     for name in names:
-        if name not in bound:
+        if name in bound and not _is_controller(settings):
+            yield settings.problem(
+                "listeners", f"{name} is a controller listener, and this node is no controller",
+                "remove it from listeners; controller.listener.names says how controllers are reached",
+            )  # fmt: skip
+        elif name not in bound and _is_controller(settings):
             yield settings.problem(
                 "controller.listener.names", f"{name} is not one of the listeners ({', '.join(bound)})",
                 f"add {name}://localhost:9093 to listeners",
             )  # fmt: skip
-    if bound and set(bound) <= set(names):
+    others = [name for name in bound if name not in names]
+    if not _is_broker(settings) and others:
+        yield settings.problem(
+            "listeners", f"{', '.join(others)} is no controller listener, and this node is no broker",
+            "name only those of controller.listener.names",
+        )  # fmt: skip
+    elif bound and not others and _is_broker(settings):
         yield settings.problem(
             "listeners", "all of them are controller listeners: a broker needs one for clients",
             "add PLAINTEXT://localhost:9092",
@@ -149,13 +163,14 @@ def _protocol_map_is_well_formed(settings: Settings) -> Iterator[Problem]:
 @rule("listener.security.protocol.map", "listeners", "controller.listener.names")
 def _listeners_have_a_protocol(settings: Settings) -> Iterator[Problem]:
     protocols = _protocols(settings)
-    for endpoint in _endpoints(settings, "listeners"):
-        protocol = protocols.get(endpoint.listener)
-        if protocol is None:
-            yield settings.problem(
-                "listeners", f"no security protocol is defined for listener {endpoint.listener}",
-                f"add {endpoint.listener}:PLAINTEXT to listener.security.protocol.map",
-            )  # fmt: skip
+    bound = [each.listener for each in _endpoints(settings, "listeners")]
+    for setting, names in (("listeners", bound), ("controller.listener.names", _controller_names(settings))):
+        for name in names:
+            if name not in protocols and (setting == "listeners" or name not in bound):
+                yield settings.problem(
+                    setting, f"no security protocol is defined for listener {name}",
+                    f"add {name}:PLAINTEXT to listener.security.protocol.map",
+                )  # fmt: skip
 
 
 @rule("listener.security.protocol.map", "listeners", "controller.listener.names", "sasl.enabled.mechanisms")
@@ -212,13 +227,14 @@ def _advertised_are_well_formed(settings: Settings) -> Iterator[Problem]:
     yield from _well_formed(settings, "advertised.listeners")
 
 
-@rule("advertised.listeners", "listeners", "controller.listener.names")
+@rule("advertised.listeners", "listeners", "controller.listener.names", "process.roles")
 def _advertised_can_be_reached(settings: Settings) -> Iterator[Problem]:
     name = "advertised.listeners" if "advertised.listeners" in settings else "listeners"
     advertised = _advertised(settings)
     bound = [each.listener for each in _endpoints(settings, "listeners")]
     names = [each.listener for each in advertised]
     controller_names = _controller_names(settings)
+    unseen = () if _is_in_a_quorum(settings) else controller_names
     if len(set(names)) < len(names):
         yield settings.problem(name, "each advertised listener must have a different name")
     for endpoint in advertised:
@@ -226,17 +242,21 @@ def _advertised_can_be_reached(settings: Settings) -> Iterator[Problem]:
             yield settings.problem(
                 name, f"{endpoint.listener} is not one of the listeners ({', '.join(bound)})", "add it to listeners"
             )
-        elif endpoint.host == _META_ADDRESS and endpoint.listener not in controller_names:
+        elif endpoint.host == _META_ADDRESS and endpoint.listener not in unseen:
             yield settings.problem(
-                name, f"clients can't connect to {_META_ADDRESS}",
-                f"set advertised.listeners={endpoint.listener}://<a name that clients resolve>:{endpoint.port}",
+                name, f"others can't connect to {_META_ADDRESS}",
+                f"set advertised.listeners={endpoint.listener}://<a name that they resolve>:{endpoint.port}",
             )  # fmt: skip
-    if names and set(names) <= set(controller_names):
+    if names and set(names) <= set(controller_names) and _is_broker(settings):
         yield settings.problem(name, "no broker listener is advertised", "advertise one that clients use")
 
 
-@rule("inter.broker.listener.name", "security.inter.broker.protocol", "advertised.listeners", "listeners")
+@rule(
+    "inter.broker.listener.name", "security.inter.broker.protocol", "advertised.listeners", "listeners", "process.roles"
+)
 def _brokers_have_a_listener(settings: Settings) -> Iterator[Problem]:
+    if not _is_broker(settings):
+        return
     if "inter.broker.listener.name" in settings and "security.inter.broker.protocol" in settings:
         yield settings.problem(
             "security.inter.broker.protocol", "only one of it and inter.broker.listener.name may be set", "remove it"
@@ -255,23 +275,28 @@ def _brokers_have_a_listener(settings: Settings) -> Iterator[Problem]:
         )
 
 
-@rule("controller.quorum.voters", "controller.quorum.bootstrap.servers", "node.id", "broker.id", "listeners")
-def _the_quorum_is_this_node(settings: Settings) -> Iterator[Problem]:
+@rule("controller.quorum.voters", "controller.quorum.bootstrap.servers", "node.id", "broker.id", "process.roles")
+def _there_is_a_quorum(settings: Settings) -> Iterator[Problem]:
     voters = settings.texts("controller.quorum.voters")
     servers = settings.texts("controller.quorum.bootstrap.servers")
+    ids: list[int] = []
     for name, texts in (("controller.quorum.voters", voters), ("controller.quorum.bootstrap.servers", servers)):
         try:
             parsed = [parse_voter(text) for text in texts]
         except ValueError as error:
             yield settings.problem(name, str(error))
             return
-        if len(parsed) > 1:
-            yield settings.problem(name, "a quorum of several controllers is not there yet", "name this node only")
-            return
-    own_id = settings.number("node.id" if "node.id" in settings else "broker.id")
-    if voters and parse_voter(voters[0]).id != own_id:
+        ids += [voter.id for voter in parsed if voter.id >= 0]
+        if any(address.host == _META_ADDRESS for address in parsed):
+            yield settings.problem(name, f"nobody can connect to {_META_ADDRESS}", "write the name of the machine")
+    name, own_id = "controller.quorum.voters", settings.number("node.id" if "node.id" in settings else "broker.id")
+    if len(set(ids)) < len(ids):
+        yield settings.problem(name, "each voter must have a different id")
+    elif voters and _is_controller(settings) and own_id not in ids:
+        yield settings.problem(name, f"does not name this node, whose id is {own_id}", "correct the id before the @")
+    elif voters and not _is_controller(settings) and own_id in ids:
         yield settings.problem(
-            "controller.quorum.voters", f"does not name this node, whose id is {own_id}", "correct the id before the @"
+            name, f"names this node, whose id is {own_id} and which is no controller", "give it another node.id"
         )
     if not voters and not servers and not settings.fileless:
         yield settings.problem(
@@ -397,6 +422,19 @@ def _advertised(settings: Settings) -> list[Endpoint]:
     return _endpoints(settings, "advertised.listeners" if settings.texts("advertised.listeners") else "listeners")
 
 
+def _is_controller(settings: Settings) -> bool:
+    return "controller" in settings.texts("process.roles")
+
+
+def _is_broker(settings: Settings) -> bool:
+    return "broker" in settings.texts("process.roles")
+
+
+def _is_in_a_quorum(settings: Settings) -> bool:
+    """Whether other nodes have to find this one's controller listener."""
+    return len(settings.texts("controller.quorum.voters")) > 1 or not _is_broker(settings)
+
+
 def _controller_names(settings: Settings) -> list[str]:
     return [name.upper() for name in settings.texts("controller.listener.names")]
 
@@ -426,7 +464,9 @@ def _early_start_listeners(settings: Settings) -> frozenset[str]:
 
 
 def _bootstrap_servers(settings: Settings, controllers: list[Endpoint]) -> list[QuorumVoter]:
-    servers = [parse_voter(text) for text in settings.texts("controller.quorum.bootstrap.servers")]
+    """Whom to ask for the leader: those that were named, else the voters, else this node."""
+    named = settings.texts("controller.quorum.bootstrap.servers") or settings.texts("controller.quorum.voters")
+    servers = [parse_voter(text)._replace(id=-1) for text in named]
     return servers or [QuorumVoter(-1, each.host, each.port) for each in controllers]
 
 

@@ -34,12 +34,16 @@ if TYPE_CHECKING:
 
     from barnabas.controller.quorum_controller import QuorumController
     from barnabas.metadata.publisher import MetadataPublisher
+    from barnabas.raft.ready import OutboundRequest
     from barnabas.server.listeners import Endpoint
     from barnabas.server.node_config import NodeConfig
+    from barnabas.server.raft_channel import RaftChannel
 
 __all__ = ["NodeCore"]
 
 log = logging.getLogger("barnabas.server.node")
+
+_LEAVE_TIMEOUT_S = 2.0
 
 
 class NodeCore:
@@ -73,7 +77,11 @@ class NodeCore:
             clock=self.clock,
             serde=self.serde,
             fault_handler=self._fail,
+            send=self._send_to_replica,
         )
+        self._raft_channel: RaftChannel | None = None
+        if not self.driver.node.is_only_voter:
+            self._raft_channel = self._make_raft_channel()
         self.snapshots = MetadataSnapshots(self.driver)
         self.snapshot_generator = SnapshotGenerator(
             self.snapshots,
@@ -135,10 +143,26 @@ class NodeCore:
         )
         self.driver.start()
 
+    async def leave_quorum(self) -> None:
+        """While the controller listener still answers: others may ask for our vote."""
+        await self.driver.leave(_LEAVE_TIMEOUT_S)
+
     async def close_log(self) -> None:
         """Last of all: what others appended is durable afterwards."""
+        if self._raft_channel is not None:
+            await self._raft_channel.close()
         await self.driver.close()
         self.authorization.close()
+
+    def _send_to_replica(self, request: OutboundRequest) -> None:
+        if self._raft_channel is None:
+            self._raft_channel = self._make_raft_channel()
+        self._raft_channel.send(request)
+
+    def _make_raft_channel(self) -> RaftChannel:
+        from barnabas.server.raft_channel import RaftChannel  # The only voter has nobody to ask.
+
+        return RaftChannel(self.config, self.driver.handle_outcome)
 
     def _fail(self, fault: BaseException) -> None:
         """The metadata log cannot go on: neither can we."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from typing import TYPE_CHECKING
 
 from barnabas.broker.broker_settings import BrokerSettings
@@ -11,8 +12,8 @@ from barnabas.raft.raft_config import RaftConfig
 from barnabas.raft.replica_key import ReplicaKey
 from barnabas.raft.voter_set import Endpoint as RaftEndpoint
 from barnabas.raft.voter_set import VoterNode, VoterSet
-from barnabas.server.controller_handlers import SERVED_ON_CONTROLLER_LISTENERS
 from barnabas.server.raft_driver import MetadataLogConfig
+from barnabas.server.raft_handlers import SERVED_BY_CONTROLLER
 
 if TYPE_CHECKING:
     from barnabas.security.config_encryption import ConfigCipher
@@ -29,10 +30,17 @@ def raft_config(config: NodeConfig, identity: NodeIdentity) -> RaftConfig:
         directory_id=identity.metadata_directory_id,
         cluster_id=identity.cluster_id,
         can_be_voter=config.is_controller,
-        listener_name=config.controller_listeners[0].listener,
+        listener_name=config.first_controller_listener,
+        listeners=_own_endpoints(config),
+        bootstrap_servers=_bootstrap_servers(config),
         election_timeout_ms=config.controller_quorum_election_timeout_ms,
         fetch_timeout_ms=config.controller_quorum_fetch_timeout_ms,
         election_backoff_max_ms=config.controller_quorum_election_backoff_max_ms,
+        append_linger_ms=config.controller_quorum_append_linger_ms,
+        request_timeout_ms=config.controller_quorum_request_timeout_ms,
+        retry_backoff_ms=config.controller_quorum_retry_backoff_ms,
+        fetch_max_bytes=config.controller_quorum_fetch_max_bytes,
+        fetch_snapshot_max_bytes=config.controller_quorum_fetch_snapshot_max_bytes,
         static_voters=_static_voters(config),
     )
 
@@ -63,7 +71,7 @@ def controller_config(
         delete_topic_enable=config.delete_topic_enable,
         broker_session_timeout_ms=config.broker_session_timeout_ms,
         metadata_max_idle_interval_ms=config.metadata_max_idle_interval_ms,
-        served=SERVED_ON_CONTROLLER_LISTENERS,
+        served=SERVED_BY_CONTROLLER,
         static_configs=config.static,
         legacy_alter_merges=config.barnabas_legacy_alter_mode == "merge",
         create_topic_policy=None if policies is None or policies.create is None else policies.gate,
@@ -107,8 +115,21 @@ def group_config(config: NodeConfig) -> GroupCoordinatorConfig:
 
 def _static_voters(config: NodeConfig) -> VoterSet:
     """controller.quorum.voters; empty in a quorum whose voters are in its log."""
-    listener = config.controller_listeners[0].listener
+    listener = config.first_controller_listener
     return VoterSet(
         VoterNode(ReplicaKey(voter.id), {listener: RaftEndpoint(voter.host, voter.port)})
         for voter in config.quorum_voters
     )
+
+
+def _own_endpoints(config: NodeConfig) -> dict[str, RaftEndpoint]:
+    """What other replicas are told; a listener whose port the system chooses can't be told of."""
+    return {
+        each.listener: RaftEndpoint(each.host or socket.getfqdn(), each.port)
+        for each in config.advertised_controller_listeners
+        if each.port
+    }
+
+
+def _bootstrap_servers(config: NodeConfig) -> tuple[RaftEndpoint, ...]:
+    return tuple(RaftEndpoint(server.host, server.port) for server in config.quorum_bootstrap_servers)

@@ -19,6 +19,7 @@ import secrets
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +37,7 @@ from barnabas.raft.ports import RecordSerde
 from barnabas.raft.raft_config import RaftConfig
 from barnabas.raft.raft_node import RaftNode
 from barnabas.raft.ready import LeaderAndEpoch, OutboundRequest, Ready
+from barnabas.raft.voter_set import Endpoint
 from barnabas.server.commit_delivery import CommitDelivery, RaftListener
 from barnabas.server.raft_clock import RaftClock
 from barnabas.storage.errors import StorageError
@@ -114,7 +116,7 @@ class RaftDriver:
         self.node = self._build_node(random_below)
         if send is None and not self.node.is_only_voter:
             raise StorageError(self._why_not_alone())
-        self._exchange = _exchange_of(self.log) if send is not None else None
+        self._exchange: RaftExchange | None = None
         self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="raft-io")
         self._delivery = CommitDelivery(self.log, serde)
         self._inbox: deque[Ready] = deque()
@@ -127,12 +129,18 @@ class RaftDriver:
         self._fault: BaseException | None = None
         self._is_closed = False
         self._idle = asyncio.Event()
+        self._has_left = asyncio.Event()
 
     # --- reading
 
     @property
     def leader(self) -> LeaderAndEpoch:
         return self._leader
+
+    @property
+    def leader_endpoint(self) -> Endpoint | None:
+        """Where the leader's controller listener is, when another replica leads and it is known where."""
+        return None if self._leader.is_leader(self.config.node_id) else self.node.leader_endpoint
 
     @property
     def high_watermark(self) -> int | None:
@@ -192,6 +200,15 @@ class RaftDriver:
     def resign(self, epoch: int) -> None:
         self._enqueue(self.node.resign(epoch, self.clock.now_ms()))
 
+    async def leave(self, timeout_s: float) -> None:
+        """Give up leading and tell the other voters, so that none of them has to wait for its fetch timeout."""
+        if self._fault is not None or self._is_closed or not self.node.leads_others:
+            return
+        self._has_left.clear()
+        self.resign(self.node.epoch)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._has_left.wait(), timeout_s)
+
     # --- messages of other replicas, for a driver that has a way to send its own
 
     def handle_request(self, body: Message, version: int) -> asyncio.Future[Message]:
@@ -217,8 +234,10 @@ class RaftDriver:
         self._enqueue(ready)
 
     def _exchange_or_raise(self) -> RaftExchange:
-        if self._exchange is None or self._is_closed or self._fault is not None:
+        if self._send is None or self._is_closed or self._fault is not None:
             raise NotLeaderException("This replica exchanges no messages")
+        if self._exchange is None:
+            self._exchange = _exchange_of(self.log)
         return self._exchange
 
     # --- doing what the node asks
@@ -245,6 +264,8 @@ class RaftDriver:
             self.fail(fault)
         finally:
             self._is_processing = False
+        if not self.node.is_resigning:
+            self._has_left.set()
         self._start_flush()
         self._schedule_tick()
 
@@ -255,8 +276,8 @@ class RaftDriver:
             self.log.restart_at(ready.restart_at)
         for batch in ready.appends:
             self.log.append(batch)
-        if self._exchange is not None:
-            self._exchange_messages(self._exchange, ready)
+        if not self._is_closed and (ready.requests or self._exchange is not None):
+            self._exchange_messages(self._exchange_or_raise(), ready)
         leader = ready.leader_and_epoch
         if leader is not None and not leader.is_leader(self.config.node_id):
             self._set_leader(leader)

@@ -64,10 +64,15 @@ _WORKING = (
     "connections.max.idle.ms",
     "connections.max.reauth.ms",
     "controller.listener.names",
+    "controller.quorum.append.linger.ms",
     "controller.quorum.bootstrap.servers",
     "controller.quorum.election.backoff.max.ms",
     "controller.quorum.election.timeout.ms",
+    "controller.quorum.fetch.max.bytes",
+    "controller.quorum.fetch.snapshot.max.bytes",
     "controller.quorum.fetch.timeout.ms",
+    "controller.quorum.request.timeout.ms",
+    "controller.quorum.retry.backoff.ms",
     "controller.quorum.voters",
     "create.topic.policy.class.name",
     "default.replication.factor",
@@ -203,8 +208,7 @@ _WITHOUT_EFFECT: tuple[tuple[str, str], ...] = (
         "A cluster is one node in this release: there is no replica to copy to, to move or to elect.",
         "replica.fetch.* replica.lag.* replica.socket.* auto.leader.rebalance.enable leader.imbalance.*"
         " controller.socket.* controlled.shutdown.enable initial.broker.registration.timeout.ms"
-        " unclean.leader.election.interval.ms controller.quorum.fetch.max.bytes controller.quorum.fetch.snapshot.*"
-        " controller.quorum.request.* controller.quorum.retry.* controller.quorum.append.linger.ms"
+        " unclean.leader.election.interval.ms"
         " socket.connection.setup.* request.timeout.ms log.dir.failure.timeout.ms offsets.commit.timeout.ms",
     ),
     (

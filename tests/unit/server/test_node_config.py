@@ -130,7 +130,7 @@ def test_every_problem_is_named_at_once_with_its_place(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "complaint"),
     [
-        ("process.roles", "broker", "combined nodes only"),
+        ("process.roles", "broker", "a broker without a controller in the same process is not there yet"),
         ("process.roles", "broker,owner", "String must be one of: broker, controller"),
         ("process.roles", None, "is required"),
         ("node.id", None, "is required"),
@@ -141,15 +141,17 @@ def test_every_problem_is_named_at_once_with_its_place(tmp_path: Path) -> None:
         ("listeners", "CONTROLLER://x:9092", "all of them are controller listeners"),
         ("listeners", "PLAINTEXT://x:1,OTHER://x:2,CONTROLLER://x:3", "no security protocol is defined for listener O"),
         ("listeners", "SSL://x:1,CONTROLLER://x:3", "no security protocol is defined for listener CONTROLLER"),
-        ("listeners", "PLAINTEXT://0.0.0.0:1,CONTROLLER://x:3", "clients can't connect to 0.0.0.0"),
-        ("advertised.listeners", "PLAINTEXT://0.0.0.0:1", "clients can't connect to 0.0.0.0"),
+        ("listeners", "PLAINTEXT://0.0.0.0:1,CONTROLLER://x:3", "others can't connect to 0.0.0.0"),
+        ("advertised.listeners", "PLAINTEXT://0.0.0.0:1", "others can't connect to 0.0.0.0"),
         ("advertised.listeners", "OTHER://x:1", "OTHER is not one of the listeners"),
         ("advertised.listeners", "CONTROLLER://x:1", "no broker listener is advertised"),
         ("controller.listener.names", None, "is required"),
         ("controller.listener.names", "CTL", "CTL is not one of the listeners"),
         ("listener.security.protocol.map", "CONTROLLER:TLS", "names no security protocol"),
         ("inter.broker.listener.name", "OTHER", "OTHER is not an advertised broker listener"),
-        ("controller.quorum.bootstrap.servers", "a:1,b:2", "several controllers"),
+        ("controller.quorum.bootstrap.servers", "a:1,0.0.0.0:2", "nobody can connect to 0.0.0.0"),
+        ("controller.quorum.voters", "1@a:1,1@b:2", "each voter must have a different id"),
+        ("process.roles", "controller", "no controller listener, and this node is no broker"),
         ("controller.quorum.bootstrap.servers", None, "controller.quorum.voters is required"),
         ("controller.quorum.voters", "2@x:9093", "does not name this node"),
         ("log.dirs", " , ", "must not be empty"),
@@ -185,7 +187,24 @@ def test_every_problem_is_named_at_once_with_its_place(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_this_setting_is_refused_by_name(name: str, text: str | None, complaint: str) -> None:
     problems = _problems(**{name.replace(".", "_"): text})
-    assert complaint in problems[name]
+    assert any(complaint in problem for problem in problems.values())
+
+
+def test_a_controller_has_controller_listeners_only_and_is_told_of_every_voter() -> None:
+    config = _config(
+        process_roles="controller",
+        listeners="CONTROLLER://x:9093",
+        controller_quorum_bootstrap_servers=None,
+        controller_quorum_voters="1@x:9093,2@y:9093",
+    )
+    assert (config.is_broker, config.broker_listeners, config.first_controller_listener) == (False, [], "CONTROLLER")
+    assert [voter.id for voter in config.quorum_voters] == [1, 2]
+    assert config.quorum_bootstrap_servers == [QuorumVoter(-1, "x", 9093), QuorumVoter(-1, "y", 9093)]
+
+
+def test_a_controller_of_a_quorum_must_say_where_others_find_it() -> None:
+    problems = _problems(process_roles="controller", listeners="CONTROLLER://0.0.0.0:9093")
+    assert "others can't connect to 0.0.0.0" in problems["listeners"]
 
 
 def test_a_tls_listener_needs_a_key() -> None:

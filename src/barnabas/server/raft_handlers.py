@@ -1,0 +1,74 @@
+"""What a controller listener serves to the other replicas of the metadata log, and to nobody else: CLUSTER_ACTION.
+
+The raft node answers; a fetch waits there, not here. What is against the protocol closes the connection.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from barnabas.common.acl import AclOperation
+from barnabas.common.errors import ApiException, ErrorCode, InvariantViolated
+from barnabas.common.resource import ResourceType
+from barnabas.network.api_handler import AclRule, ApiHandler
+from barnabas.network.connection import CloseConnection
+from barnabas.protocol.api_keys import API_TABLE, ApiKey
+from barnabas.protocol.errors import DecodeError
+from barnabas.raft.errors import NotLeaderException
+from barnabas.server.controller_handlers import SERVED_ON_CONTROLLER_LISTENERS, ControllerHandlers
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Awaitable
+
+    from barnabas.network.api_handler import Access
+    from barnabas.protocol.schema import Message
+    from barnabas.server.policies import Policies
+    from barnabas.server.raft_driver import RaftDriver
+
+__all__ = ["QUORUM_APIS", "SERVED_BY_CONTROLLER", "ControllerListenerHandlers"]
+
+QUORUM_APIS = (
+    ApiKey.FETCH,
+    ApiKey.VOTE,
+    ApiKey.BEGIN_QUORUM_EPOCH,
+    ApiKey.END_QUORUM_EPOCH,
+    ApiKey.FETCH_SNAPSHOT,
+)
+
+SERVED_BY_CONTROLLER = {
+    **SERVED_ON_CONTROLLER_LISTENERS,
+    **{key: (API_TABLE[key].lowest, API_TABLE[key].highest) for key in QUORUM_APIS},
+}
+"""Everything on a controller listener: for other controllers, for brokers, and for admin clients."""
+
+_ACL = frozenset((AclRule(ResourceType.CLUSTER, AclOperation.CLUSTER_ACTION),))
+
+
+class ControllerListenerHandlers(ControllerHandlers):
+    def __init__(self, driver: RaftDriver, policies: Policies | None = None) -> None:
+        super().__init__(SERVED_BY_CONTROLLER, policies)
+        self._driver = driver
+
+    def handler(self, api_key: ApiKey) -> ApiHandler:
+        if api_key not in QUORUM_APIS:
+            return super().handler(api_key)
+        known = self._handlers.get(api_key)
+        if known is None:
+            known = self._handlers[api_key] = ApiHandler(api_key, _ACL, self._ask_replica, None)
+        return known
+
+    def _ask_replica(self, controller: Any, request: Message, access: Access) -> Awaitable[Message]:
+        access.require_on_cluster(AclOperation.CLUSTER_ACTION)
+        try:
+            answer = self._driver.handle_request(request, access.context.api_version)
+        except NotLeaderException as error:
+            raise ApiException(ErrorCode.BROKER_NOT_AVAILABLE, "This controller is shutting down.") from error
+        return _answer(answer)
+
+
+async def _answer(answer: asyncio.Future[Message]) -> Message:
+    try:
+        return await answer
+    except (DecodeError, InvariantViolated) as error:
+        raise CloseConnection(f"a message of the quorum is against the protocol: {error}") from error

@@ -1,0 +1,130 @@
+"""Three controllers of ours in three processes: they elect, follow, lose a leader, and answer Kafka's own tool."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from barnabas.clients.client_config import client_config
+from barnabas.clients.errors import ClientError
+from barnabas.clients.network_client import NetworkClient
+from barnabas.common.errors import ErrorCode
+from barnabas.protocol.messages.describe_quorum import (
+    DescribeQuorumRequest,
+    DescribeQuorumRequestPartitionData,
+    DescribeQuorumRequestTopicData,
+    DescribeQuorumResponsePartitionData,
+)
+from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from barnabas.protocol.messages.vote import VoteRequest
+from barnabas.protocol.schema import Message
+from tests.peers import run_class
+from tests.peers.quorums import ControllerNode, OurController, Quorum, running_quorum, wait_until
+
+pytestmark = pytest.mark.interop
+
+OURS = (OurController, OurController, OurController)
+
+
+def ask(controller: ControllerNode, request: Message, version: int | None = None) -> Any:
+    async def exchange() -> Any:
+        async with NetworkClient(client_config({}, bootstrap=controller.address)) as client:
+            return await client.request(request, version=version, timeout_s=5)
+
+    return asyncio.run(exchange())
+
+
+def quorum_seen_by(controller: ControllerNode) -> DescribeQuorumResponsePartitionData | None:
+    """None from who does not lead, or can't be asked."""
+    partitions = [DescribeQuorumRequestPartitionData(partition_index=0)]
+    topics = [DescribeQuorumRequestTopicData(topic_name="__cluster_metadata", partitions=partitions)]
+    try:
+        response = ask(controller, DescribeQuorumRequest(topics=topics))
+    except ClientError:
+        return None
+    partition: DescribeQuorumResponsePartitionData = response.topics[0].partitions[0]
+    return partition if partition.error_code == ErrorCode.NONE else None
+
+
+def leader_of(quorum: Quorum) -> ControllerNode | None:
+    for controller in quorum.controllers:
+        if controller.is_running and quorum_seen_by(controller) is not None:
+            return controller
+    return None
+
+
+def elected(quorum: Quorum) -> ControllerNode:
+    wait_until(lambda: leader_of(quorum) is not None, what="an election")
+    leader = leader_of(quorum)
+    assert leader is not None
+    return leader
+
+
+@pytest.fixture(scope="module")
+def quorum(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Quorum]:
+    with running_quorum(tmp_path_factory.mktemp("quorum"), OURS) as running:
+        yield running
+
+
+def test_kafkas_own_tool_finds_the_leader_and_its_followers_from_each_controller(quorum: Quorum) -> None:
+    leader = elected(quorum)
+    for controller in quorum.controllers:
+        told = run_class("quorum", "--bootstrap-controller", controller.address, "describe", "--status").stdout
+        assert re.search(rf"LeaderId:\s+{leader.node_id}\n", told)
+        assert all(f'"id": {each.node_id}' in told for each in quorum.controllers)
+    rows = run_class("quorum", "--bootstrap-controller", leader.address, "describe", "--replication").stdout
+    assert len(re.findall(r"\tFollower", rows)) == 2
+    assert len(re.findall(r"\tLeader", rows)) == 1
+
+
+def test_a_controller_serves_no_log_but_that_of_the_metadata(quorum: Quorum) -> None:
+    request = FetchRequest(topics=[FetchTopic(topic="orders", partitions=[FetchPartition(partition=0)])], max_wait_ms=0)
+    response = ask(quorum.controllers[0], request, version=12)
+    assert response.error_code == ErrorCode.INVALID_REQUEST
+
+
+def test_a_vote_for_another_cluster_is_refused(quorum: Quorum) -> None:
+    response = ask(quorum.controllers[0], VoteRequest(cluster_id="another", topics=[]))
+    assert response.error_code == ErrorCode.INCONSISTENT_CLUSTER_ID
+
+
+def test_another_controller_leads_when_the_leader_is_killed_and_the_old_one_follows_when_it_is_back(
+    quorum: Quorum,
+) -> None:
+    old = elected(quorum)
+    before = quorum_seen_by(old)
+    assert before is not None
+    old.kill()
+    wait_until(lambda: leader_of(quorum) is not None, what="the election of a new leader", timeout_s=10)
+    new = elected(quorum)
+    after = quorum_seen_by(new)
+    assert after is not None
+    assert new is not old
+    assert after.leader_epoch > before.leader_epoch
+    old.start()
+
+    def is_followed_by_all() -> bool:
+        seen = quorum_seen_by(new)
+        return seen is not None and all(each.log_end_offset >= after.high_watermark for each in seen.current_voters)
+
+    wait_until(is_followed_by_all, what="the return of the old leader")
+
+
+def test_a_leader_that_is_stopped_hands_over_at_once(quorum: Quorum) -> None:
+    old = elected(quorum)
+    assert old.stop() == 0
+    took_s = wait_until(lambda: leader_of(quorum) is not None, what="the election of a new leader")
+    assert took_s < 1.5, "the others waited for their fetch time-out of 2 s"
+    old.start()
+
+
+def test_voters_may_stand_in_the_settings(tmp_path: Path) -> None:
+    with running_quorum(tmp_path, OURS, is_static=True) as quorum:
+        seen = quorum_seen_by(elected(quorum))
+        assert seen is not None
+        assert sorted(each.replica_id for each in seen.current_voters) == [3000, 3001, 3002]

@@ -1,0 +1,167 @@
+"""Quorums of controllers, ours and Kafka's side by side, each in a process of its own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from barnabas.common.uuid import Uuid
+from tests.peers import kafka_command, require_peer
+from tests.peers.node_process import NodeProcess, free_ports
+
+__all__ = ["ControllerNode", "OurController", "Quorum", "RealController", "running_quorum", "wait_until"]
+
+FIRST_ID = 3000
+
+
+class ControllerNode(NodeProcess):
+    """A controller without a broker."""
+
+    def __init__(self, folder: Path, node_id: int, port: int, settings: Mapping[str, str]) -> None:
+        super().__init__(folder)
+        self.node_id, self.controller_port = node_id, port
+        self.directory_id = Uuid.from_string(_random_uuid())
+        self._settings = {
+            "process.roles": "controller",
+            "node.id": str(node_id),
+            "listeners": f"CONTROLLER://127.0.0.1:{port}",
+            "controller.listener.names": "CONTROLLER",
+            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+            "log.dirs": str(folder / "data"),
+            **settings,
+        }
+
+    @property
+    def properties(self) -> Path:
+        return self.folder / "server.properties"
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.controller_port}"
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None
+
+    def write_properties(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.properties.write_text("".join(f"{key}={value}\n" for key, value in self._settings.items()))
+
+    def format(self, cluster_id: str, *options: str) -> None:
+        """With our own tool, whose files are those of Kafka's."""
+        self.write_properties()
+        subprocess.run(
+            [_barnabas(), "storage", "format", "-t", cluster_id, "-c", str(self.properties), *options],
+            check=True,
+            capture_output=True,
+            timeout=60,
+        )
+
+    def launch(self) -> None:
+        """Start without waiting: a controller is ready when a majority is there."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                self.command(), stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, cwd=self.folder
+            )
+
+
+class OurController(ControllerNode):
+    def command(self) -> list[str]:
+        return [_barnabas(), "node", str(self.properties)]
+
+    def is_ready(self, printed: str) -> bool:
+        return " is ready in " in printed
+
+
+class RealController(ControllerNode):
+    def command(self) -> list[str]:
+        jvm = ("-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
+        return kafka_command("node", str(self.properties), jvm=jvm)
+
+    def launch(self) -> None:
+        require_peer()
+        super().launch()
+
+    def is_ready(self, printed: str) -> bool:
+        return "Kafka Server started" in printed
+
+
+class Quorum:
+    """Controllers that were formatted as the voters of one cluster."""
+
+    def __init__(self, controllers: Sequence[ControllerNode], cluster_id: str) -> None:
+        self.controllers = list(controllers)
+        self.cluster_id = cluster_id
+
+    @property
+    def servers(self) -> str:
+        return ",".join(each.address for each in self.controllers)
+
+    def start(self, *, timeout_s: float = 60) -> None:
+        for controller in self.controllers:
+            controller.launch()
+        deadline = time.monotonic() + timeout_s
+        for controller in self.controllers:
+            while not controller.is_ready(controller.printed()):
+                if time.monotonic() > deadline:
+                    raise AssertionError(f"not up after {timeout_s} s:\n{controller.printed()[-4000:]}")
+                time.sleep(0.02)
+
+    def stop(self) -> None:
+        for controller in self.controllers:
+            controller.kill()
+
+
+@contextmanager
+def running_quorum(
+    folder: Path,
+    kinds: Sequence[type[ControllerNode]],
+    *,
+    is_static: bool = False,
+    settings: Mapping[str, str] | None = None,
+) -> Iterator[Quorum]:
+    """One controller for each kind. ``is_static``: voters in the settings, kraft.version 0."""
+    ports = free_ports(len(kinds))
+    addresses = [f"127.0.0.1:{port}" for port in ports]
+    if is_static:
+        voters = {"controller.quorum.voters": ",".join(f"{FIRST_ID + i}@{each}" for i, each in enumerate(addresses))}
+    else:
+        voters = {"controller.quorum.bootstrap.servers": ",".join(addresses)}
+    controllers = [
+        kind(folder / str(FIRST_ID + i), FIRST_ID + i, ports[i], {**voters, **(settings or {})})
+        for i, kind in enumerate(kinds)
+    ]
+    quorum = Quorum(controllers, _random_uuid())
+    initial = ",".join(f"{each.node_id}@{each.address}:{each.directory_id}" for each in controllers)
+    for controller in controllers:
+        controller.format(quorum.cluster_id, *(() if is_static else ("--initial-controllers", initial)))
+    try:
+        quorum.start()
+        yield quorum
+    finally:
+        quorum.stop()
+
+
+def wait_until(is_true: Callable[[], bool], *, what: str, timeout_s: float = 20) -> float:
+    """How long it took, in seconds."""
+    began = time.monotonic()
+    while not is_true():
+        if time.monotonic() - began > timeout_s:
+            raise AssertionError(f"{what} did not happen in {timeout_s} s")
+        time.sleep(0.01)
+    return time.monotonic() - began
+
+
+def _barnabas() -> str:
+    return str(Path(sys.executable).parent / "barnabas")
+
+
+def _random_uuid() -> str:
+    from barnabas.cli.storage import random_uuid
+
+    return str(random_uuid())
