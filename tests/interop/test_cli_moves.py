@@ -219,3 +219,51 @@ def test_a_plan_of_ours_is_one_for_kafka_and_without_a_file_it_is_short(run: Run
     assert "it has 2 replicas and would have 1" in refused.err
     assert run("reassign", "execute", "--topic", "mv-d:0", "--replicas", "2,1", "--wait").status == 0
     assert replicas(run, "mv-d")[0] == [2, 1]
+
+
+def test_records_are_deleted(run: Run, peer: Peer, tmp_path: Path) -> None:
+    assert run("topics", "create", "mv-e", "--replica-assignment", "1,1", "--wait").status == 0
+    fill(peer, "mv-e", 20)
+    before = ("topics", "delete-records", "mv-e:0", "--before-offset", "4")
+    assert run(*before, "--dry-run").out == "records of mv-e-0  would be deleted (before 4, 4 offsets)\n"
+    assert run(*before).out == "records of mv-e-0  deleted (before 4, 4 offsets)\n"
+    assert run(*before).out == "records of mv-e-0  deleted (before 4, 0 offsets)\n"
+    for extra in ([], ["--dry-run"]):
+        refused = run("topics", "delete-records", "mv-e", "--before-offset", "77", *extra)
+        assert (refused.status, refused.err.count("(OFFSET_OUT_OF_RANGE)")) == (1, 2)
+    entries = [{"topic": "mv-e", "partition": 1, "offset": -1}, {"topic": "mve", "partition": 0, "offset": 1}]
+    offsets = written(tmp_path / "offsets.json", {"version": 1, "partitions": entries})
+    done = run("topics", "delete-records", "--offset-json-file", offsets)
+    assert (done.status, done.out) == (1, "records of mv-e-1  deleted (before 10, 10 offsets)\n")
+    assert "did you mean mv-e?" in done.err
+    assert run("topics", "create", "mv-kept", "--config", "cleanup.policy=compact", "--wait").status == 0
+    for extra in ([], ["--dry-run"]):
+        refused = run("topics", "delete-records", "mv-kept", "--before-offset", "0", *extra)
+        assert (refused.status, "POLICY_VIOLATION" in refused.err) == (1, True), refused.err
+
+
+def test_elections_that_nobody_needs(run: Run, peer: Peer, tmp_path: Path) -> None:
+    assert run("topics", "create", "mv-f", "--replica-assignment", "1,1", "--wait").status == 0
+    for extra in ([], ["--dry-run"]):
+        needless = run("topics", "elect-leaders", "mv-f:1", *extra)
+        assert (needless.status, needless.out) == (0, "")
+        assert "1 partitions need no election" in needless.err
+    assert run("topics", "elect-leaders", "--all-topic-partitions").status == 0
+    assert run("topics", "elect-leaders", "--all-topic-partitions", "--election-type", "unclean").status == 0
+    partition = written(tmp_path / "p.json", {"partitions": [{"topic": "mv-f", "partition": 7}]})
+    for extra in ([], ["--dry-run"]):
+        refused = run("topics", "elect-leaders", "--path-to-json-file", partition, *extra)
+        assert (refused.status, "UNKNOWN_TOPIC_OR_PARTITION" in refused.err) == (1, True), refused.err
+    assert "the partitions 0 to 1" in run("topics", "elect-leaders", "--topic", "mv-f", "--partition", "7").err
+
+
+@ONLY_KAFKA
+def test_the_preferred_leader_is_elected(run: Run, peer: Peer) -> None:
+    assert run("topics", "create", "mv-g", "--replica-assignment", "1:2", "--wait").status == 0
+    assert run("reassign", "execute", "--topic", "mv-g", "--replicas", "2,1", "--wait").status == 0
+    assert run("topics", "elect-leaders", "mv-g", "--dry-run").out == (
+        "leader of mv-g-0  would be elected (2 instead of 1)\n"
+    )
+    assert run("topics", "elect-leaders", "mv-g", "--wait").out == "leader of mv-g-0  elected (preferred)\n"
+    (topic,) = run("topics", "describe", "mv-g", "-o", "json").document["topics"]
+    assert topic["partitions"][0]["leader"] == 2

@@ -1,4 +1,7 @@
-"""``barnabas topics list|describe|create|alter|add-partitions|delete``: the topics of a cluster."""
+"""``barnabas topics list|describe|create|alter|add-partitions|delete``: the topics of a cluster.
+
+``elect-leaders`` and ``delete-records`` are in topic_partitions.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,7 @@ from barnabas.cli.topic_arguments import (
     select_topics,
     topic_problems,
 )
+from barnabas.cli.topic_partitions import delete_records, elect_leaders
 from barnabas.common.error_code import ErrorCode
 
 if TYPE_CHECKING:
@@ -24,8 +28,10 @@ if TYPE_CHECKING:
 
 __all__ = ["app", "main"]
 
-app = cluster_app("topics", "List, describe, create, alter and delete topics.")
+app = cluster_app("topics", "List, describe, create, alter and delete topics, elect leaders, and delete records.")
 main = main_of(app)
+app.command(elect_leaders, name="elect-leaders")
+app.command(delete_records, name="delete-records")
 
 _TOPICS_PER_STEP = 100
 
