@@ -20,12 +20,17 @@ class ControllerChannel(Protocol):
     async def forward(self, request: Message, context: RequestContext) -> Message:
         """Have the controller answer ``request`` for the original principal and host.
 
-        Raises ApiException(NOT_CONTROLLER) when there is no active controller to be had in time.
+        Raises ApiException when no controller answers in time, or when broker and controller don't understand each
+        other; CloseConnection when the client has to ask for versions anew.
         """
         ...
 
     async def send(self, request: Message) -> Message:
         """A request of the broker's own (heartbeats, producer ids)."""
+        ...
+
+    def versions(self) -> Mapping[int, tuple[int, int]] | None:
+        """What the active controller serves, by API key; None where it is not known, or serves the same."""
         ...
 
 

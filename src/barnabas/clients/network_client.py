@@ -86,6 +86,10 @@ class NetworkClient:
             task.add_done_callback(lambda done: self._opened(address, done))
         return await asyncio.shield(task)
 
+    async def open(self, address: Address) -> NodeConnection:
+        """A connection of the caller's own, who closes it."""
+        return await _open(address, self.config, self._tls, self._make_sasl_client)
+
     def _opened(self, address: Address, task: asyncio.Task[NodeConnection]) -> None:
         """Kept for the next one, also when whoever wanted it has given up meanwhile."""
         self._opening.pop(address, None)

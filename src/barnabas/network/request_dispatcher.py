@@ -48,6 +48,7 @@ class _Route:
         "api_key",
         "handler",
         "high",
+        "is_plain",
         "low",
         "request_flexible_since",
         "response_flexible_since",
@@ -62,6 +63,7 @@ class _Route:
             self.low = _LOWEST_REAL_PRODUCE  # Versions 0-2 are advertised for old librdkafka, and not served (F-27).
         self.request_flexible_since = info.request_flexible_since
         self.response_flexible_since = 32767 if api_key is ApiKey.API_VERSIONS else info.response_flexible_since
+        self.is_plain = not info.forwardable and api_key is not ApiKey.API_VERSIONS
         self.handler: ApiHandler | None = None
         self.stats = stats
         self._errors: ResponseErrors | None = None
@@ -152,9 +154,13 @@ class RequestDispatcher:
             connection_id=connection.connection_id,
             from_privileged_listener=self._is_privileged,
         )
-        if route.api_key is ApiKey.API_VERSIONS and version >= 3:
-            connection.client_software_name = getattr(request, "client_software_name", "unknown")
-            connection.client_software_version = getattr(request, "client_software_version", "unknown")
+        if not route.is_plain:
+            if route.api_key is ApiKey.API_VERSIONS:
+                if version >= 3:
+                    connection.client_software_name = getattr(request, "client_software_name", "unknown")
+                    connection.client_software_version = getattr(request, "client_software_version", "unknown")
+            else:
+                context.frame = frame
         if refusal is not None:
             return self._answer(route, context, handler.on_error(request, refusal), started, len(frame))
         response = self.call(handler, request, context)

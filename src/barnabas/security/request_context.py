@@ -20,6 +20,7 @@ class RequestContext:
     """
 
     __slots__ = (
+        "_frame",
         "api_key",
         "api_version",
         "client_host",
@@ -59,3 +60,12 @@ class RequestContext:
         self.connection_id = connection_id
         self.from_privileged_listener = from_privileged_listener
         self.forwarding_principal = forwarding_principal
+
+    @property
+    def frame(self) -> bytes | bytearray | None:
+        """The request as it came, with its header; kept for what a broker may pass on."""
+        return getattr(self, "_frame", None)
+
+    @frame.setter
+    def frame(self, frame: bytes | bytearray) -> None:
+        self._frame = frame  # Set only then: for every other request there is nothing to do.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from barnabas.broker.forwarding import common_versions
 from barnabas.common.errors import ErrorCode
 from barnabas.metadata.features import (
     GROUP_VERSION,
@@ -53,7 +54,7 @@ def handle_api_versions(broker: Broker, request: ApiVersionsRequest, access: Acc
     return ApiVersionsResponse(
         api_keys=[
             ApiVersion(api_key=key, min_version=low, max_version=high)
-            for key, (low, high) in sorted(broker.served.items())
+            for key, (low, high) in sorted(common_versions(broker.served, broker.controller.versions()).items())
         ],
         supported_features=[
             # Versions below 4 cannot say that a feature may be absent (minimum 0): such features are left out.

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -34,6 +35,8 @@ class FakeBroker:
             delta.replay(FeatureLevelRecord(name=name, feature_level=level))
         self.metadata = MetadataCache()
         self.metadata.image = delta.apply(MetadataProvenance(41, 1, 0))
+
+        self.controller = SimpleNamespace(versions=lambda: None)
 
     def kraft_version(self) -> int:
         return 1
@@ -84,3 +87,29 @@ def test_features_that_may_be_absent_are_left_out_before_version_4() -> None:
 def test_a_software_name_that_is_none_is_refused(software: str) -> None:
     assert ask(3, software=software).error_code == ErrorCode.INVALID_REQUEST
     assert ask(2, software=software).error_code == ErrorCode.NONE
+
+
+def ranges(controller: dict[int, tuple[int, int]]) -> dict[int, tuple[int, int]]:
+    broker = FakeBroker()
+    broker.controller = SimpleNamespace(versions=lambda: controller)
+    return {each.api_key: (each.min_version, each.max_version) for each in ask(4, broker=broker).api_keys}
+
+
+def test_what_is_passed_on_is_offered_in_the_versions_that_the_controller_serves_too() -> None:
+    found = ranges({ApiKey.CREATE_TOPICS: (0, 5), ApiKey.DELETE_TOPICS: (3, 99), ApiKey.CREATE_ACLS: (2, 3)})
+    assert found[ApiKey.CREATE_TOPICS] == (2, 5)
+    assert found[ApiKey.DELETE_TOPICS] == (3, 6)
+    assert found[ApiKey.CREATE_ACLS] == (2, 3)
+
+
+def test_what_the_controller_does_not_serve_is_not_offered() -> None:
+    found = ranges({ApiKey.CREATE_TOPICS: (8, 9)})
+    assert ApiKey.CREATE_TOPICS not in found
+    assert ApiKey.ELECT_LEADERS not in found
+
+
+def test_what_the_broker_answers_itself_does_not_depend_on_the_controller() -> None:
+    alone = {each.api_key: (each.min_version, each.max_version) for each in ask(4).api_keys}
+    found = ranges({ApiKey.METADATA: (0, 1), ApiKey.PRODUCE: (5, 6)})
+    assert found[ApiKey.METADATA] == alone[ApiKey.METADATA]
+    assert found[ApiKey.PRODUCE] == alone[ApiKey.PRODUCE] == (0, 13)

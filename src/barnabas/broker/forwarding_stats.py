@@ -1,0 +1,46 @@
+"""What forwarding costs, as plain numbers: KIP-590's count of requests by client, KIP-938's times and queue length."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import Final
+
+__all__ = ["LATENCY_BUCKETS_MS", "OTHER_CLIENTS", "ForwardingStats", "Latencies"]
+
+LATENCY_BUCKETS_MS: Final = (1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000)
+CLIENTS_MAX: Final = 100
+OTHER_CLIENTS: Final = "(other)"
+"""Client ids are the clients' to choose: when there are too many, the later ones are counted together."""
+
+
+class Latencies:
+    __slots__ = ("buckets", "count", "total_ms")
+
+    def __init__(self) -> None:
+        self.buckets = [0] * (len(LATENCY_BUCKETS_MS) + 1)
+        self.count = 0
+        self.total_ms = 0
+
+    def record(self, elapsed_ms: int) -> None:
+        self.count += 1
+        self.total_ms += elapsed_ms
+        self.buckets[bisect_left(LATENCY_BUCKETS_MS, elapsed_ms)] += 1
+
+
+class ForwardingStats:
+    """``queue_times``: all of a request's waiting for a controller and a lane; ``remote_times``: until its answer."""
+
+    __slots__ = ("queue_times", "remote_times", "requests_by_client", "timed_out")
+
+    def __init__(self) -> None:
+        self.requests_by_client: dict[str, int] = {}
+        self.queue_times = Latencies()
+        self.remote_times = Latencies()
+        self.timed_out = 0
+
+    def forwarded(self, client_id: str | None) -> None:
+        name = client_id or ""
+        counts = self.requests_by_client
+        if name not in counts and len(counts) >= CLIENTS_MAX:
+            name = OTHER_CLIENTS
+        counts[name] = counts.get(name, 0) + 1

@@ -1,0 +1,174 @@
+"""When a request goes to the controller, when again, and what its sender is told."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from barnabas.broker.forwarding_queue import Attempt, Call, Fate, ForwardingQueue, verdict_of
+from barnabas.common.errors import ErrorCode
+
+LIMIT_MS = 60_000
+
+
+def queue_with(count: int, **settings: int) -> tuple[ForwardingQueue, list[Call]]:
+    queue, calls = ForwardingQueue(**settings), [Call() for _ in range(count)]
+    for call in calls:
+        queue.add(call, 0)
+    return queue, calls
+
+
+def sent(queue: ForwardingQueue, now_ms: int) -> list[Call]:
+    found = []
+    while (call := queue.next_to_send(now_ms)) is not None:
+        found.append(call)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("attempt", "error", "fate", "told"),
+    [
+        (Attempt.ANSWERED, ErrorCode.NONE, Fate.DELIVER, ErrorCode.NONE),
+        (Attempt.ANSWERED, ErrorCode.NOT_CONTROLLER, Fate.RETRY, ErrorCode.NONE),
+        (Attempt.ANSWERED, ErrorCode.UNSUPPORTED_VERSION, Fate.HANG_UP, ErrorCode.NONE),
+        (Attempt.ANSWERED, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, Fate.FAIL, ErrorCode.UNKNOWN_SERVER_ERROR),
+        (Attempt.ANSWERED, ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE, Fate.FAIL, ErrorCode.UNKNOWN_SERVER_ERROR),
+        (Attempt.ANSWERED, ErrorCode.INVALID_REQUEST, Fate.FAIL, ErrorCode.UNKNOWN_SERVER_ERROR),
+        (Attempt.ANSWERED, ErrorCode.UNKNOWN_SERVER_ERROR, Fate.FAIL, ErrorCode.UNKNOWN_SERVER_ERROR),
+        (Attempt.LOST, ErrorCode.NONE, Fate.RETRY, ErrorCode.NONE),
+        (Attempt.NOT_BELIEVED, ErrorCode.NONE, Fate.FAIL, ErrorCode.UNKNOWN_SERVER_ERROR),
+        (Attempt.NOT_OFFERED, ErrorCode.NONE, Fate.FAIL, ErrorCode.UNKNOWN_SERVER_ERROR),
+        (Attempt.GARBLED, ErrorCode.NONE, Fate.FAIL, ErrorCode.UNKNOWN_SERVER_ERROR),
+    ],
+)
+def test_each_end_of_an_attempt_has_its_verdict(
+    attempt: Attempt, error: ErrorCode, fate: Fate, told: ErrorCode
+) -> None:
+    verdict = verdict_of(attempt, error)
+    assert (verdict.fate, verdict.error) == (fate, told)
+
+
+@pytest.mark.parametrize("error", list(ErrorCode))
+def test_no_error_between_broker_and_controller_is_told_as_the_clients_fault(error: ErrorCode) -> None:
+    assert verdict_of(Attempt.ANSWERED, error).error in (ErrorCode.NONE, ErrorCode.UNKNOWN_SERVER_ERROR)
+
+
+def test_each_call_has_a_lane_while_there_are_lanes() -> None:
+    queue, calls = queue_with(3, lanes_max=2)
+    assert sent(queue, 0) == calls[:2]
+    assert (queue.length, queue.in_flight) == (1, 2)
+    queue.completed(calls[1], 10, Attempt.ANSWERED)
+    assert sent(queue, 10) == calls[2:], "a slow one holds up nobody else"
+
+
+@pytest.mark.parametrize("error", [ErrorCode.NONE, ErrorCode.NOT_CONTROLLER])
+def test_what_goes_again_goes_before_those_that_came_later(error: ErrorCode) -> None:
+    queue, calls = queue_with(4, lanes_max=2)
+    sent(queue, 0)
+    attempt = Attempt.ANSWERED if error else Attempt.LOST
+    for call in (calls[1], calls[0]):
+        assert queue.completed(call, 10, attempt, error).forgets_controller
+    assert sent(queue, 59) == [], "the controller is left alone for a moment"
+    assert queue.wakeup_ms(10, is_controller_known=True) == 60
+    assert sent(queue, 60) == calls[:2]
+
+
+def test_a_call_that_waits_too_long_expires() -> None:
+    queue, calls = queue_with(1)
+    assert queue.wakeup_ms(0, is_controller_known=False) == 100, "somebody may lead by then"
+    assert queue.expired(LIMIT_MS - 1) == []
+    assert queue.wakeup_ms(LIMIT_MS - 1, is_controller_known=False) == LIMIT_MS
+    assert queue.expired(LIMIT_MS) == calls
+    assert calls[0].queued_ms == LIMIT_MS
+    assert (queue.length, queue.wakeup_ms(LIMIT_MS, is_controller_known=True)) == (0, None)
+
+
+def test_a_sender_who_wants_to_wait_less_waits_less_and_never_more() -> None:
+    queue, patient, hasty = ForwardingQueue(), Call(), Call()
+    queue.add(patient, 0, timeout_ms=3_600_000)
+    queue.add(hasty, 0, timeout_ms=500)
+    assert queue.expired(500) == [hasty]
+    assert queue.expired(LIMIT_MS) == [patient]
+
+
+def test_a_call_in_flight_is_not_given_up_but_not_sent_again_when_it_is_late() -> None:
+    queue, calls = queue_with(1)
+    sent(queue, 0)
+    assert queue.expired(LIMIT_MS) == []
+    verdict = queue.completed(calls[0], LIMIT_MS, Attempt.LOST)
+    assert (verdict.fate, verdict.error) == (Fate.FAIL, ErrorCode.REQUEST_TIMED_OUT)
+    assert (queue.length, queue.in_flight) == (0, 0)
+
+
+def test_an_answer_that_comes_late_is_delivered() -> None:
+    queue, calls = queue_with(1)
+    sent(queue, 0)
+    assert queue.completed(calls[0], 2 * LIMIT_MS, Attempt.ANSWERED).fate is Fate.DELIVER
+
+
+def test_what_was_not_sent_when_its_sender_went_away_is_never_sent() -> None:
+    queue, calls = queue_with(2, lanes_max=1)
+    sent(queue, 0)
+    for call in calls:
+        queue.withdraw(call)
+    assert (queue.length, queue.in_flight) == (0, 1)
+    assert queue.completed(calls[0], 10, Attempt.LOST, is_wanted=False).fate is Fate.FAIL
+    assert sent(queue, 1000) == []
+
+
+EVENTS = st.lists(
+    st.tuples(
+        st.sampled_from(["add", "send", "answer", "lose", "41", "31", "withdraw", "expire"]), st.integers(0, 20_000)
+    ),
+    max_size=60,
+)
+
+
+@given(EVENTS, st.integers(1, 3))
+def test_every_call_ends_once_and_in_flight_never_exceeds_the_lanes(events: list[tuple[str, int]], lanes: int) -> None:
+    queue, now_ms = ForwardingQueue(lanes_max=lanes), 0
+    waiting: list[Call] = []
+    flying: list[Call] = []
+    ended: list[Call] = []
+    count = 0
+
+    def complete(attempt: Attempt, error: ErrorCode = ErrorCode.NONE) -> None:
+        if flying:
+            call = flying.pop(0)
+            verdict = queue.completed(call, now_ms, attempt, error)
+            (waiting if verdict.fate is Fate.RETRY else ended).append(call)
+
+    for event, elapsed_ms in events:
+        now_ms += elapsed_ms
+        if event == "add":
+            call = Call()
+            queue.add(call, now_ms)
+            waiting.append(call)
+            count += 1
+        elif event == "send" and (next_call := queue.next_to_send(now_ms)) is not None:
+            assert now_ms < next_call.deadline_ms
+            waiting.remove(next_call)
+            flying.append(next_call)
+        elif event == "withdraw" and waiting:
+            call = waiting.pop()
+            queue.withdraw(call)
+            ended.append(call)
+        elif event == "expire":
+            for late in queue.expired(now_ms):
+                assert now_ms >= late.deadline_ms
+                waiting.remove(late)
+                ended.append(late)
+        elif event in ("answer", "lose", "41", "31"):
+            attempt = Attempt.LOST if event == "lose" else Attempt.ANSWERED
+            complete(attempt, ErrorCode(int(event)) if event.isdigit() else ErrorCode.NONE)
+        assert (queue.length, queue.in_flight) == (len(waiting), len(flying))
+        assert queue.in_flight <= lanes
+        due = queue.wakeup_ms(now_ms, is_controller_known=True)
+        assert (due is None) == (not waiting)
+    for call in flying:
+        queue.completed(call, now_ms, Attempt.ANSWERED)
+    assert len(ended) + len(flying) + len(waiting) == count
+    end_ms = now_ms + LIMIT_MS
+    assert len(queue.expired(end_ms)) == len(waiting)
+    assert queue.length == queue.in_flight == 0
