@@ -34,7 +34,7 @@ from barnabas.storage.file_pool import FilePool
 from barnabas.storage.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT, LeaderEpochCheckpoint
 from barnabas.storage.partition_metadata import PARTITION_METADATA, write_partition_metadata
 from barnabas.storage.segment import Segment
-from barnabas.storage.snapshot_file import list_snapshots, remove_leftovers
+from barnabas.storage.snapshot_file import delete_snapshot, list_snapshots, remove_leftovers
 from barnabas.storage.time_index import NO_TIMESTAMP
 
 __all__ = ["METADATA_LOG_DIRECTORY", "MetadataLog", "PendingFlush"]
@@ -293,6 +293,7 @@ class MetadataLog:
             snapshot = self.latest_snapshot_id
             self._segments.append(self._new_segment(snapshot.offset if snapshot is not None else 0, now_ms))
         self._recover()
+        self._make_recovered_durable()
         self.start_offset = self._recovered_start_offset()
         latest = self.latest_snapshot_id
         if latest is not None and latest.offset > self.end_offset:
@@ -302,6 +303,9 @@ class MetadataLog:
     def _recovered_start_offset(self) -> int:
         """The first segment's start, or the end of the oldest snapshot when that lies inside the first segment."""
         first = self._segments[0].base_offset
+        epochs_start = self._epochs.entries[0][1] if self._epochs.entries else first
+        if epochs_start > first:
+            return epochs_start
         if first == 0:
             return 0
         later = [id_.offset for id_ in self.snapshots if id_.offset >= first]
@@ -311,6 +315,8 @@ class MetadataLog:
         latest = self.latest_snapshot_id
         check_from = latest.offset if latest is not None else 0
         self._epochs.truncate_from_end(max(check_from, self._segments[0].base_offset))
+        if latest is not None and latest.offset > 0 and self._epochs.latest_epoch != latest.epoch:
+            self._forget_before(latest)
         self.end_offset = self._segments[0].base_offset
         for index, segment in enumerate(self._segments):
             following = self._segments[index + 1].base_offset if index + 1 < len(self._segments) else None
@@ -323,6 +329,29 @@ class MetadataLog:
                 del self._segments[index + 1 :]
                 break
         self._epochs.flush()
+
+    def _forget_before(self, snapshot_id: OffsetAndEpoch) -> None:
+        """The epochs before this snapshot's end are not known (any more): the log is taken to start there.
+
+        Who does not know the epoch of its last record would claim a wrong one in elections and in fetches, and be
+        told to cut off what is committed.
+        """
+        self._epochs.clear()
+        self._epochs.assign(snapshot_id.epoch, snapshot_id.offset)
+        for older in [id_ for id_ in self.snapshots if id_ < snapshot_id]:
+            del self.snapshots[older]
+            os.unlink(delete_snapshot(self.directory, older))
+
+    def _make_recovered_durable(self) -> None:
+        """Who opens a log counts all of it as durable, and what a killed process wrote may be in memory only.
+
+        A voter would acknowledge it, and lose it when the power fails.
+        """
+        for segment in self._segments:
+            if segment.size and not segment.is_flushed:
+                self._mark_unflushed(segment)
+        if self._unflushed:
+            self.flush()
 
     def _recover_segment(self, segment: Segment, check_from: int) -> bool:
         """Check the batches from ``check_from`` on and index them again; False when the rest had to be cut off."""

@@ -160,6 +160,49 @@ def test_deleting_the_beginning_removes_whole_segments_only(tmp_path: Path) -> N
     assert log.read(16, 100) == b""
 
 
+def test_a_log_that_ends_with_its_snapshot_knows_the_epoch_of_its_last_record_when_it_is_opened(tmp_path: Path) -> None:
+    """Otherwise a voter would claim epoch 0, vote for anybody, and be told to cut off what is committed."""
+    log = filled(tmp_path)
+    snapshot_id = snapshot(log, 10)
+    log.delete_before(10)
+    log.close()
+    again = MetadataLog(str(tmp_path))
+    assert (again.start_offset, again.end_offset, again.epochs) == (10, 10, [(1, 10)])
+    assert again.latest_snapshot_id == snapshot_id
+
+
+def test_without_the_epochs_before_its_snapshot_the_log_starts_after_it(tmp_path: Path) -> None:
+    log = filled(tmp_path)
+    log.append(batch(10, 2, epoch=2))
+    log.append(batch(12, 2, epoch=2))
+    snapshot(log, 4)
+    snapshot_id = snapshot(log, 12, epoch=2)
+    log.close()
+    (tmp_path / METADATA_LOG_DIRECTORY / "leader-epoch-checkpoint").write_text("0\n1\n1 0\n")
+    again = MetadataLog(str(tmp_path))
+    assert (again.start_offset, again.end_offset, again.epochs) == (12, 14, [(2, 12)])
+    assert list(again.snapshots) == [snapshot_id]
+    assert list(list_snapshots(again.directory)) == [snapshot_id]
+
+
+def test_what_a_killed_process_wrote_is_made_durable_before_anybody_counts_on_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The power may fail after the second start: what a voter acknowledged must be there then."""
+    filled(tmp_path)
+    synced: list[int] = []
+    real = os.fdatasync
+
+    def fdatasync(fd: int) -> None:
+        synced.append(os.fstat(fd).st_size)
+        real(fd)
+
+    monkeypatch.setattr(os, "fdatasync", fdatasync)
+    again = MetadataLog(str(tmp_path))
+    assert again.end_offset == 10
+    assert again.size_bytes in synced
+
+
 def test_control_batches_behind_the_newest_snapshot_are_found_when_opening(tmp_path: Path) -> None:
     log = MetadataLog(str(tmp_path))
     log.append(control_batch(0, 1))
