@@ -267,3 +267,29 @@ def test_the_preferred_leader_is_elected(run: Run, peer: Peer) -> None:
     assert run("topics", "elect-leaders", "mv-g", "--wait").out == "leader of mv-g-0  elected (preferred)\n"
     (topic,) = run("topics", "describe", "mv-g", "-o", "json").document["topics"]
     assert topic["partitions"][0]["leader"] == 2
+
+
+def test_features_go_to_the_levels_of_a_release(run: Run, peer: Peer) -> None:
+    same = run("features", "upgrade", "--release-version", "4.3", "--dry-run")
+    assert same.status == 0, same.err
+    refused = run("features", "downgrade", "--release-version", "4.2", "--dry-run")
+    assert (refused.status, refused.out) == (1, "")
+    assert "metadata.version" in refused.err
+
+
+def test_the_controllers_tell_every_feature_as_the_mapping_has_them(
+    run: Run, peer: Peer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    controllers = ("--bootstrap-controller", f"127.0.0.1:{peer.nodes[0].controller_port}")
+    assert main(["features", "describe", *controllers, "-o", "json"]) == 0
+    told = {each["feature"]: each["level"] for each in json.loads(capsys.readouterr().out)["features"]}
+    assert main(["features", "version-mapping", "-o", "json"]) == 0
+    mapped = json.loads(capsys.readouterr().out)["features"]
+    assert told == mapped
+    theirs = run_class(
+        "features", "--bootstrap-server", peer.server, "version-mapping", "--release-version", "4.1"
+    ).stdout
+    assert main(["features", "version-mapping", "--release-version", "4.1", "-o", "json"]) == 0
+    ours = json.loads(capsys.readouterr().out)["features"]
+    lines = (line.split()[0].split("=") for line in theirs.splitlines())
+    assert {name: int(level) for name, level in lines} == ours

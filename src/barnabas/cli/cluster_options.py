@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from barnabas.clients.admin import AdminClient
     from barnabas.clients.client_config import ClientConfig
 
-__all__ = ["ChangeOptions", "ClusterOptions", "Flag", "UsageError", "open_admin", "running_command"]
+__all__ = ["AnswerOptions", "ChangeOptions", "ClusterOptions", "Flag", "UsageError", "open_admin", "running_command"]
 
 running_command: ContextVar[str] = ContextVar("running_command", default="barnabas")
 """As messages name it: ``barnabas topics create``."""
@@ -32,6 +32,18 @@ _ANSWER = Group("Cluster and answer", sort_key=90)
 
 class UsageError(Exception):
     """An argument can't be meant; the message says what can."""
+
+
+@Parameter(name="*", group=Group("Answer", sort_key=90))
+@dataclass(kw_only=True)
+class AnswerOptions:
+    """How to answer, where no cluster is asked."""
+
+    output: Annotated[Literal["table", "json", "yaml"], Parameter(name=["--output", "-o"])] = "table"
+    """A table, or one document for programs."""
+
+    def give(self, answer: Answer) -> int:
+        return answer.give(running_command.get(), self.output)
 
 
 @Parameter(name="*", group=_ANSWER)

@@ -1,16 +1,21 @@
-"""``barnabas features describe|upgrade|downgrade|disable``: which levels of Kafka's features a cluster uses."""
+"""``barnabas features describe|upgrade|downgrade|disable``: which levels of Kafka's features a cluster uses.
+
+``version-mapping`` and ``feature-dependencies`` look into our own table and ask nobody.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from barnabas.cli.advice import problems_of
+from barnabas.cli.advice import nearest, problems_of
 from barnabas.cli.answer import Answer, Change, change_answer
 from barnabas.cli.cluster_command import cluster_app, main_of
-from barnabas.cli.cluster_options import ChangeOptions, ClusterOptions, Flag, UsageError
+from barnabas.cli.cluster_options import AnswerOptions, ChangeOptions, ClusterOptions, Flag, UsageError
 
 if TYPE_CHECKING:
-    from barnabas.clients.admin import AdminClient, UpgradeType
+    from barnabas.clients.admin import AdminClient, FeatureMetadata, UpgradeType
+    from barnabas.metadata.metadata_version import MetadataVersion
 
 __all__ = ["app", "main"]
 
@@ -36,55 +41,78 @@ def describe(*, options: ClusterOptions | None = None) -> int:
 
         found = await admin.describe_features()
         sheet = Sheet(columns=("feature", "lowest", "highest", "in use"))
-        names = sorted({*found.supported, *found.finalized})
         documents = []
-        for name in names:
+        for name in sorted({*found.supported, *found.finalized}):
             can, used = found.supported.get(name), found.finalized.get(name)
-            level = 0 if used is None else used.max
-            sheet.add(name, str(can.min) if can else "", str(can.max) if can else "", str(level))
-            documents.append(
-                {"feature": name, "min": can.min if can else None, "max": can.max if can else None, "level": level}
-            )
-        return Answer({"epoch": found.finalized_epoch, "features": documents}, [sheet])
+            levels = {
+                "min": can.min if can else None,
+                "max": can.max if can else None,
+                "level": used.max if used else 0,
+            }
+            sheet.add(name, *(_level(name, each) for each in levels.values()))
+            documents.append({"feature": name, **levels, **_release(name, levels["level"])})
+        notes = [] if admin.config.asks_controllers else _hidden(found)
+        return Answer({"epoch": found.finalized_epoch, "features": documents}, [sheet], notes)
 
     return (options or ClusterOptions()).run(work)
 
 
 @app.command
-def upgrade(*, feature: list[str], wait: Flag = False, options: ChangeOptions | None = None) -> int:
+def upgrade(
+    *,
+    feature: list[str] | None = None,
+    release_version: str | None = None,
+    wait: Flag = False,
+    options: ChangeOptions | None = None,
+) -> int:
     """Raise the levels of features: all that are given, or none of them.
 
     For example:
 
-        barnabas features upgrade --feature metadata.version=30 --dry-run
+        barnabas features upgrade --release-version 4.3 --dry-run
         barnabas features upgrade --feature transaction.version=2 --feature group.version=1
 
     Parameters
     ----------
     feature
         A feature and its new level, as in metadata.version=30. May be repeated.
+    release_version
+        Instead: all features as a cluster of this release has them, as in 4.3 or 4.3-IV0. 'features version-mapping'
+        shows the levels.
     wait
         Return when every live broker goes by the new levels.
     """
     from barnabas.clients.admin import UpgradeType
 
-    return _update(_levels(feature), UpgradeType.UPGRADE, "upgraded", options or ChangeOptions(), wait=wait)
+    levels = _wanted(feature, release_version)
+    by_release = release_version is not None
+    options = options or ChangeOptions()
+    return _update(levels, UpgradeType.UPGRADE, "upgraded", options, wait=wait, by_release=by_release)
 
 
 @app.command
 def downgrade(
-    *, feature: list[str], unsafe: Flag = False, wait: Flag = False, options: ChangeOptions | None = None
+    *,
+    feature: list[str] | None = None,
+    release_version: str | None = None,
+    unsafe: Flag = False,
+    wait: Flag = False,
+    options: ChangeOptions | None = None,
 ) -> int:
     """Lower the levels of features: all that are given, or none of them.
 
     For example:
 
+        barnabas features downgrade --release-version 4.2 --dry-run
         barnabas features downgrade --feature metadata.version=29 --dry-run
 
     Parameters
     ----------
     feature
         A feature and its new level, as in metadata.version=29; 0 switches it off. May be repeated.
+    release_version
+        Instead: all features as a cluster of this release has them, as in 4.2 or 4.2-IV1. 'features version-mapping'
+        shows the levels.
     unsafe
         Also if that loses metadata.
     wait
@@ -93,7 +121,9 @@ def downgrade(
     from barnabas.clients.admin import UpgradeType
 
     kind = UpgradeType.UNSAFE_DOWNGRADE if unsafe else UpgradeType.SAFE_DOWNGRADE
-    return _update(_levels(feature), kind, "downgraded", options or ChangeOptions(), wait=wait)
+    levels = _wanted(feature, release_version)
+    by_release = release_version is not None
+    return _update(levels, kind, "downgraded", options or ChangeOptions(), wait=wait, by_release=by_release)
 
 
 @app.command
@@ -121,13 +151,84 @@ def disable(
     return _update(dict.fromkeys(feature, 0), kind, "disabled", options or ChangeOptions(), wait=wait)
 
 
-def _update(levels: dict[str, int], kind: UpgradeType, done: str, options: ChangeOptions, *, wait: bool) -> int:
+@app.command(name="version-mapping")
+def version_mapping(*, release_version: str | None = None, options: AnswerOptions | None = None) -> int:
+    """Show the levels that a cluster formatted with a release has. No cluster is asked.
+
+    For example:
+
+        barnabas features version-mapping
+        barnabas features version-mapping --release-version 4.1 --output json
+
+    Parameters
+    ----------
+    release_version
+        The release, as in 4.3, or a level of metadata.version, as in 4.3-IV0; without it the newest that is stable.
+    """
+    from barnabas.cli.sheet import Sheet
+    from barnabas.metadata.metadata_version import LATEST_PRODUCTION
+
+    version = LATEST_PRODUCTION if release_version is None else _metadata_version(release_version)
+    levels = _levels_of(version)
+    sheet = Sheet(columns=("feature", "level"))
+    for name, level in levels.items():
+        sheet.add(name, _level(name, level))
+    return (options or AnswerOptions()).give(Answer({"release": str(version), "features": levels}, [sheet]))
+
+
+@app.command(name="feature-dependencies")
+def feature_dependencies(*, feature: list[str], options: AnswerOptions | None = None) -> int:
+    """Show which levels of other features a level needs. No cluster is asked.
+
+    For example:
+
+        barnabas features feature-dependencies --feature eligible.leader.replicas.version=1
+
+    Parameters
+    ----------
+    feature
+        A feature and its level, as in group.version=1. May be repeated.
+    """
+    from barnabas.cli.sheet import Sheet
+    from barnabas.metadata.features import FEATURES, METADATA_VERSION, SUPPORTED_FEATURES
+
+    sheet = Sheet(columns=("feature", "level", "needs"))
+    documents = []
+    for name, level in _levels(feature).items():
+        known = SUPPORTED_FEATURES.get(name)
+        if known is None:
+            near = nearest(name, SUPPORTED_FEATURES)
+            raise UsageError(
+                f"--feature {name}: there is no such feature" + (f": did you mean {near}?" if near else "")
+            )
+        if not known.contains(level):
+            raise UsageError(f"--feature {name}={level}: {name} has the levels {known.min} to {known.max}")
+        needs = FEATURES[name].needs if name in FEATURES else ()
+        needed = needs[level - 1] if 0 < level <= len(needs) else None
+        needed_levels = {} if needed is None else {METADATA_VERSION: int(needed)}
+        sheet.add(name, _level(name, level), ", ".join(f"{k}={_level(k, v)}" for k, v in needed_levels.items()) or "-")
+        documents.append({"feature": name, "level": level, "needs": needed_levels})
+    return (options or AnswerOptions()).give(Answer({"dependencies": documents}, [sheet]))
+
+
+def _update(
+    levels: dict[str, int],
+    kind: UpgradeType,
+    done: str,
+    options: ChangeOptions,
+    *,
+    wait: bool,
+    by_release: bool = False,
+) -> int:
     dry_run = options.dry_run
 
     async def work(admin: AdminClient) -> Answer:
         from barnabas.clients.admin import FeatureUpdate
 
-        updates = {name: FeatureUpdate(level, kind) for name, level in levels.items()}
+        wanted, notes = await _needed(admin, levels, kind) if by_release else (levels, [])
+        updates = {name: FeatureUpdate(level, kind) for name, level in wanted.items()}
+        if not updates:
+            return change_answer([], dry_run=dry_run, notes=[*notes, "there is nothing to be done"])
         results = await admin.update_features(updates, validate_only=dry_run, wait=wait)
         known = (await admin.describe_features()).supported if results.errors else {}
         unknown = {name: error for name, error in results.errors.items() if name not in known}
@@ -135,12 +236,88 @@ def _update(levels: dict[str, int], kind: UpgradeType, done: str, options: Chang
         problems = problems_of(unknown, names=known, right="ALTER on Cluster")
         problems += problems_of(others, right="ALTER on Cluster")
         changes = [
-            Change("feature", name, done, f"to level {levels[name]}", {"level": levels[name]})
+            Change("feature", name, done, f"to level {_level(name, wanted[name])}", {"level": wanted[name]})
             for name in results.values
         ]
-        return change_answer(changes, problems, dry_run=dry_run)
+        return change_answer(changes, problems, dry_run=dry_run, notes=notes)
 
     return options.run(work, right="ALTER on Cluster")
+
+
+async def _needed(admin: AdminClient, levels: Mapping[str, int], kind: UpgradeType) -> tuple[dict[str, int], list[str]]:
+    """Of a release's levels those that the cluster does not have. An upgrade switches nothing off.
+
+    What a cluster is too old to know is not asked for: it is off there.
+    """
+    from barnabas.clients.admin import UpgradeType
+    from barnabas.metadata.features import FEATURES, METADATA_VERSION
+
+    found = await admin.describe_features()
+    newest = found.supported[METADATA_VERSION].max if METADATA_VERSION in found.supported else 0
+    wanted: dict[str, int] = {}
+    notes: list[str] = []
+    for name, level in levels.items():
+        is_known = name not in FEATURES or name in found.supported or newest >= FEATURES[name].bootstrap[0]
+        current = found.finalized[name].max if name in found.finalized else 0 if name in found.supported else None
+        if current == level or (level == 0 and (kind == UpgradeType.UPGRADE or not is_known)):
+            if current:
+                notes.append(f"{name} stays at level {_level(name, current)}")
+            continue
+        wanted[name] = level
+    return wanted, notes
+
+
+def _wanted(feature: list[str] | None, release_version: str | None) -> dict[str, int]:
+    if bool(feature) == (release_version is not None):
+        raise UsageError("which levels? Give --feature with them, or --release-version")
+    return _levels(feature or []) if release_version is None else _levels_of(_metadata_version(release_version))
+
+
+def _metadata_version(text: str) -> MetadataVersion:
+    from barnabas.metadata.metadata_version import MetadataVersion
+
+    try:
+        return MetadataVersion.from_version_string(text)
+    except ValueError as error:
+        raise UsageError(f"--release-version {text}: {error}") from error
+
+
+def _levels_of(version: MetadataVersion) -> dict[str, int]:
+    from barnabas.metadata.features import METADATA_VERSION, default_levels
+
+    return {METADATA_VERSION: int(version), **default_levels(version)}
+
+
+def _level(name: str, level: int | None) -> str:
+    """With Kafka's name of it, where levels have names."""
+    if level is None:
+        return ""
+    release = _release(name, level)
+    return f"{level} ({release['release']})" if release else str(level)
+
+
+def _release(name: str, level: int | None) -> dict[str, str]:
+    from barnabas.metadata.features import METADATA_VERSION
+    from barnabas.metadata.metadata_version import MetadataVersion
+
+    if name != METADATA_VERSION or level is None or level not in MetadataVersion._value2member_map_:
+        return {}
+    return {"release": str(MetadataVersion(level))}
+
+
+def _hidden(found: FeatureMetadata) -> list[str]:
+    """A broker tells clients of no feature whose API it does not serve; the cluster may have finalized it."""
+    from barnabas.metadata.features import FEATURES, METADATA_VERSION
+
+    newest = found.supported[METADATA_VERSION].max if METADATA_VERSION in found.supported else 0
+    hidden = [
+        name
+        for name, feature in FEATURES.items()
+        if newest >= feature.bootstrap[0] and name not in found.supported and name not in found.finalized
+    ]
+    if not hidden:
+        return []
+    return [f"this broker serves nothing of {', '.join(hidden)}; --bootstrap-controller shows the cluster's levels"]
 
 
 def _levels(texts: list[str]) -> dict[str, int]:

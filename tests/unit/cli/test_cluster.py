@@ -97,6 +97,58 @@ def test_features_go_up_and_down(admin: FakeAdmin, capsys: pytest.CaptureFixture
     assert admin.update_features.call_args.args[0] == {"a": FeatureUpdate(0, UpgradeType.UNSAFE_DOWNGRADE)}
 
 
+def test_levels_of_a_release_are_asked_for_where_they_differ(
+    admin: FakeAdmin, capsys: pytest.CaptureFixture[str]
+) -> None:
+    supported = {"metadata.version": VersionRange(7, 29), "group.version": VersionRange(0, 1)}
+    finalized = {"metadata.version": VersionRange(25, 25), "group.version": VersionRange(1, 1)}
+    admin.describe_features.return_value = FeatureMetadata(finalized, 5, supported)
+    admin.update_features.side_effect = lambda updates, **_: Results(dict.fromkeys(updates), {})
+    assert features(["upgrade", "--release-version", "4.1", "--dry-run"]) == 0
+    captured = capsys.readouterr()
+    assert "feature metadata.version                  would be upgraded (to level 27 (4.1-IV1))" in captured.out
+    assert "group.version stays at level 1" in captured.err
+    wanted = {name: update.max_version_level for name, update in admin.update_features.call_args.args[0].items()}
+    assert wanted == {
+        "metadata.version": 27, "eligible.leader.replicas.version": 1, "kraft.version": 1, "transaction.version": 2,
+    }  # fmt: skip
+    assert features(["downgrade", "--release-version", "3.9"]) == 0
+    updates = admin.update_features.call_args.args[0]
+    assert updates["group.version"] == FeatureUpdate(0, UpgradeType.SAFE_DOWNGRADE)
+    assert updates["metadata.version"].max_version_level == 21
+
+
+def test_a_broker_that_hides_features_is_not_believed(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+    supported = {"metadata.version": VersionRange(7, 25), "group.version": VersionRange(0, 1)}
+    admin.describe_features.return_value = FeatureMetadata({"metadata.version": VersionRange(25, 25)}, 5, supported)
+    assert features(["describe"]) == 0
+    captured = capsys.readouterr()
+    assert captured.out.splitlines()[2].split() == [
+        "metadata.version", "7", "(3.3-IV3)", "25", "(4.0-IV3)", "25", "(4.0-IV3)",
+    ]  # fmt: skip
+    assert captured.err == (
+        "note: this broker serves nothing of kraft.version, transaction.version; --bootstrap-controller shows the "
+        "cluster's levels\n"
+    )
+    assert features(["describe", "--bootstrap-controller", "c:1"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_levels_of_releases_are_known_without_a_cluster(capsys: pytest.CaptureFixture[str]) -> None:
+    assert features(["version-mapping", "--release-version", "4.0", "-o", "json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert (document["release"], document["features"]["metadata.version"]) == ("4.0-IV3", 25)
+    assert document["features"]["group.version"] == 1
+    assert features(["version-mapping", "--release-version", "2.8"]) == 2
+    assert "Supported metadata.version are: 3.3-IV3" in capsys.readouterr().err
+    assert features(["feature-dependencies", "--feature", "eligible.leader.replicas.version=1"]) == 0
+    assert "metadata.version=23 (4.0-IV1)" in capsys.readouterr().out
+    assert features(["feature-dependencies", "--feature", "group.version=7"]) == 2
+    assert "has the levels 0 to 1" in capsys.readouterr().err
+    assert features(["upgrade"]) == 2
+    assert features(["upgrade", "--feature", "a=1", "--release-version", "4.0"]) == 2
+
+
 def test_a_feature_that_is_not_there_is_answered_with_the_nearest(
     admin: FakeAdmin, capsys: pytest.CaptureFixture[str]
 ) -> None:
