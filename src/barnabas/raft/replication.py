@@ -49,7 +49,7 @@ UNKNOWN = -1
 
 def send_fetch(replica: Replica, follower: FollowerState, now_ms: int) -> None:
     """Fetch from the leader, or from a bootstrap server while the way to the leader is not open."""
-    if replica.quorum.is_voter and replica.log.durable_end_offset < replica.log.end_offset:
+    if _would_promise_too_much(replica):
         return
     endpoint = replica.leader_endpoint()
     if endpoint is None or replica.requests.is_backing_off(follower.leader_id, now_ms):
@@ -59,9 +59,17 @@ def send_fetch(replica: Replica, follower: FollowerState, now_ms: int) -> None:
 
 
 def send_fetch_to_bootstrap_server(replica: Replica, now_ms: int) -> None:
+    """Whoever it is may lead by now and count what this Fetch says."""
+    if _would_promise_too_much(replica):
+        return
     server = replica.requests.ready_bootstrap_server(now_ms)
     if server is not None:
         replica.send(server[0], server[1], _fetch_request(replica), now_ms)
+
+
+def _would_promise_too_much(replica: Replica) -> bool:
+    """A voter's Fetch acknowledges all of its log. What it appended as a leader may not be flushed yet."""
+    return replica.quorum.is_voter and replica.log.durable_end_offset < replica.log.end_offset
 
 
 def handle_fetch_response(replica: Replica, response: RaftResponse, now_ms: int) -> bool:

@@ -1,0 +1,58 @@
+"""A voter's Fetch acknowledges its whole log, so none may leave while a part of that log is not flushed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from barnabas.protocol.messages import vote
+from barnabas.protocol.messages.fetch import FetchRequest
+from barnabas.raft.election_state import ElectionState
+from barnabas.raft.epochs import CLUSTER_METADATA_TOPIC
+from barnabas.raft.inbound import RaftRequest, RaftResponse
+from barnabas.raft.raft_node import RaftNode
+from barnabas.raft.ready import Ready
+from barnabas.raft.voter_set import Endpoint
+from tests.unit.raft.single_voter import CONFIG, dynamic_quorum, only_voter, voter
+
+SERVERS = tuple(Endpoint(f"host{node_id}", 9093) for node_id in (1, 2, 3))
+
+
+def elected() -> RaftNode:
+    """Voter 1 of three has just become the leader of epoch 1; what opens the epoch is appended and not flushed."""
+    node = only_voter(None, dynamic_quorum(1, 2, 3), replace(CONFIG, bootstrap_servers=SERVERS))
+    ready = node.start(ElectionState(1, voted_key=CONFIG.key), 0)
+    request = next(each for each in ready.requests if each.destination_id == 2)
+    partition = vote.VoteResponsePartitionData(leader_id=-1, leader_epoch=1, vote_granted=True)
+    topic = vote.VoteResponseTopicData(topic_name=CLUSTER_METADATA_TOPIC, partitions=[partition])
+    ready = node.receive(RaftResponse(request.correlation_id, 2, vote.VoteResponse(topics=[topic])), 1)
+    assert node.state_name == "Leader"
+    assert ready.appends
+    return node
+
+
+def asked_to_vote(node: RaftNode, epoch: int) -> Ready:
+    partition = vote.VoteRequestPartitionData(
+        replica_epoch=epoch,
+        replica_id=3,
+        replica_directory_id=voter(3).key.directory_id,
+        voter_directory_id=CONFIG.directory_id,
+        last_offset_epoch=0,
+        last_offset=0,
+    )
+    topic = vote.VoteRequestTopicData(topic_name=CLUSTER_METADATA_TOPIC, partitions=[partition])
+    body = vote.VoteRequest(cluster_id="cluster", voter_id=1, topics=[topic])
+    return node.receive(RaftRequest(1, body, vote.VoteRequest.MAX_VERSION), 2)
+
+
+def fetches(ready: Ready) -> list[int]:
+    bodies = [request.body for request in ready.requests]
+    return [body.topics[0].partitions[0].fetch_offset for body in bodies if isinstance(body, FetchRequest)]
+
+
+def test_who_led_an_epoch_looks_for_the_next_leader_only_when_its_own_log_is_flushed() -> None:
+    """The bootstrap server that it asks may be that leader, and count the answer."""
+    node = elected()
+    ready = asked_to_vote(node, 2)
+    assert node.state_name == "Unattached"
+    assert fetches(ready) == []
+    assert fetches(node.log_flushed(node.log_end_offset, 3)) == [node.log_end_offset]
