@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from barnabas.clients.admin import NewTopic, SyncAdminClient
 from barnabas.clients.client_config import client_config
 from barnabas.clients.errors import ClientError
 from barnabas.clients.network_client import NetworkClient
@@ -24,7 +25,7 @@ from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, Fetch
 from barnabas.protocol.messages.vote import VoteRequest
 from barnabas.protocol.schema import Message
 from tests.peers import run_class
-from tests.peers.quorums import ControllerNode, OurController, Quorum, running_quorum, wait_until
+from tests.peers.quorums import ControllerNode, OurBroker, OurController, Quorum, running_quorum, wait_until
 
 pytestmark = pytest.mark.interop
 
@@ -113,6 +114,32 @@ def test_another_controller_leads_when_the_leader_is_killed_and_the_old_one_foll
         return seen is not None and all(each.log_end_offset >= after.high_watermark for each in seen.current_voters)
 
     wait_until(is_followed_by_all, what="the return of the old leader")
+
+
+def create_topic(broker: OurBroker, name: str) -> None:
+    with SyncAdminClient(broker.bootstrap) as admin:
+        admin.create_topics([NewTopic(name, partitions=2, replication_factor=1)]).raise_for_errors()
+
+
+def test_a_broker_of_its_own_follows_the_quorum_and_goes_on_when_the_leader_is_killed(
+    quorum: Quorum, tmp_path: Path
+) -> None:
+    broker = OurBroker(tmp_path, quorum)
+    broker.start()
+    try:
+        create_topic(broker, "before")
+        leader = elected(quorum)
+        seen = quorum_seen_by(leader)
+        assert seen is not None
+        assert [each.replica_id for each in seen.observers] == [1]
+        leader.kill()
+        create_topic(broker, "after")
+        leader.start()
+        assert broker.stop() == 0
+        broker.start()
+        create_topic(broker, "later")
+    finally:
+        broker.kill()
 
 
 def test_a_leader_that_is_stopped_hands_over_at_once(quorum: Quorum) -> None:

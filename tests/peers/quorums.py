@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import time
@@ -13,7 +14,7 @@ from barnabas.common.uuid import Uuid
 from tests.peers import kafka_command, require_peer
 from tests.peers.node_process import NodeProcess, free_ports
 
-__all__ = ["ControllerNode", "OurController", "Quorum", "RealController", "running_quorum", "wait_until"]
+__all__ = ["ControllerNode", "OurBroker", "OurController", "Quorum", "RealController", "running_quorum", "wait_until"]
 
 FIRST_ID = 3000
 
@@ -54,12 +55,7 @@ class ControllerNode(NodeProcess):
     def format(self, cluster_id: str, *options: str) -> None:
         """With our own tool, whose files are those of Kafka's."""
         self.write_properties()
-        subprocess.run(
-            [_barnabas(), "storage", "format", "-t", cluster_id, "-c", str(self.properties), *options],
-            check=True,
-            capture_output=True,
-            timeout=60,
-        )
+        _run("storage", "format", "-t", cluster_id, "-c", str(self.properties), *options)
 
     def launch(self) -> None:
         """Start without waiting: a controller is ready when a majority is there."""
@@ -91,12 +87,58 @@ class RealController(ControllerNode):
         return "Kafka Server started" in printed
 
 
+class OurBroker(NodeProcess):
+    """A broker of ours without a controller, for the cluster of a quorum."""
+
+    def __init__(self, folder: Path, quorum: Quorum, *, node_id: int = 1, settings: Mapping[str, str] | None = None):
+        super().__init__(folder)
+        self._cluster_id = quorum.cluster_id
+        self._settings = {
+            "process.roles": "broker",
+            "node.id": str(node_id),
+            "listeners": f"PLAINTEXT://127.0.0.1:{self.port}",
+            "controller.listener.names": "CONTROLLER",
+            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+            "controller.quorum.bootstrap.servers": quorum.servers,
+            "log.dirs": str(folder / "data"),
+            "offsets.topic.replication.factor": "1",
+            "offsets.topic.num.partitions": "4",
+            "group.initial.rebalance.delay.ms": "0",
+            **(settings or {}),
+        }
+
+    def start(self, *, timeout_s: float = 60) -> None:
+        """The first start formats the folder."""
+        properties = self.folder / "server.properties"
+        if not properties.exists():
+            self.folder.mkdir(parents=True, exist_ok=True)
+            properties.write_text("".join(f"{key}={value}\n" for key, value in self._settings.items()))
+            _run("storage", "format", "-t", self._cluster_id, "-c", str(properties))
+        super().start(timeout_s=timeout_s)
+
+    def command(self) -> list[str]:
+        return [_barnabas(), "node", str(self.folder / "server.properties")]
+
+    def is_ready(self, printed: str) -> bool:
+        return " is ready in " in printed
+
+
 class Quorum:
     """Controllers that were formatted as the voters of one cluster."""
 
-    def __init__(self, controllers: Sequence[ControllerNode], cluster_id: str) -> None:
+    def __init__(self, controllers: Sequence[ControllerNode], cluster_id: str, *, is_static: bool = False) -> None:
         self.controllers = list(controllers)
         self.cluster_id = cluster_id
+        self._is_static = is_static
+
+    def format(self, controller: ControllerNode) -> None:
+        initial = ",".join(f"{each.node_id}@{each.address}:{each.directory_id}" for each in self.controllers)
+        controller.format(self.cluster_id, *(() if self._is_static else ("--initial-controllers", initial)))
+
+    def wipe(self, controller: ControllerNode) -> None:
+        """It has lost its disk, and got a new one."""
+        shutil.rmtree(controller.folder / "data")
+        self.format(controller)
 
     @property
     def servers(self) -> str:
@@ -112,7 +154,7 @@ class Quorum:
                     raise AssertionError(f"not up after {timeout_s} s:\n{controller.printed()[-4000:]}")
                 time.sleep(0.02)
 
-    def stop(self) -> None:
+    def kill(self) -> None:
         for controller in self.controllers:
             controller.kill()
 
@@ -136,15 +178,14 @@ def running_quorum(
         kind(folder / str(FIRST_ID + i), FIRST_ID + i, ports[i], {**voters, **(settings or {})})
         for i, kind in enumerate(kinds)
     ]
-    quorum = Quorum(controllers, _random_uuid())
-    initial = ",".join(f"{each.node_id}@{each.address}:{each.directory_id}" for each in controllers)
+    quorum = Quorum(controllers, _random_uuid(), is_static=is_static)
     for controller in controllers:
-        controller.format(quorum.cluster_id, *(() if is_static else ("--initial-controllers", initial)))
+        quorum.format(controller)
     try:
         quorum.start()
         yield quorum
     finally:
-        quorum.stop()
+        quorum.kill()
 
 
 def wait_until(is_true: Callable[[], bool], *, what: str, timeout_s: float = 20) -> float:
@@ -155,6 +196,11 @@ def wait_until(is_true: Callable[[], bool], *, what: str, timeout_s: float = 20)
             raise AssertionError(f"{what} did not happen in {timeout_s} s")
         time.sleep(0.01)
     return time.monotonic() - began
+
+
+def _run(*arguments: str) -> None:
+    done = subprocess.run([_barnabas(), *arguments], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def _barnabas() -> str:

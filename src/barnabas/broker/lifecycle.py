@@ -62,6 +62,7 @@ class BrokerLifecycle:
         directory_ids: Sequence[Uuid],
         features: Mapping[str, tuple[int, int]],
         heartbeat_interval_ms: int,
+        registration_timeout_ms: int = 60_000,
         metadata_offset: Callable[[], int],
         controller: ControllerChannel,
     ) -> None:
@@ -72,6 +73,7 @@ class BrokerLifecycle:
         self._directory_ids = directory_ids
         self._features = features
         self._heartbeat_interval_s = heartbeat_interval_ms / 1000
+        self._registration_timeout_s = registration_timeout_ms / 1000
         self._metadata_offset = metadata_offset
         self._controller = controller
         self._task: asyncio.Task[None] | None = None
@@ -82,7 +84,8 @@ class BrokerLifecycle:
     async def register(self, listeners: Sequence[Listener], previous_epoch: int) -> None:
         """Register and be unfenced; then heartbeats go on by themselves.
 
-        Retries while no controller is to be had; raises ApiException for a refusal that will not change.
+        Retries while no controller is to be had, or while the session of a process before this one is not over; raises
+        ApiException when the time for it is over, or for a refusal that will not change.
         """
         request = BrokerRegistrationRequest(
             broker_id=self._broker_id,
@@ -97,13 +100,26 @@ class BrokerLifecycle:
             log_dirs=sorted(self._directory_ids),
             previous_broker_epoch=previous_epoch,
         )
-        delay, is_told = _RETRY_S, False
-        while True:
-            code = await self._try_register(request)
-            if code is ErrorCode.NONE:
-                break
+        await self._register(request)
+        self.state = BrokerState.FENCED
+        while self.state is BrokerState.FENCED:
+            await self._heartbeat()
+            if self.state is BrokerState.FENCED:
+                await asyncio.sleep(_RETRY_S)
+        self._task = asyncio.get_running_loop().create_task(self._keep_alive())
+
+    async def _register(self, request: BrokerRegistrationRequest) -> None:
+        now_s, limit_s = asyncio.get_running_loop().time, self._registration_timeout_s
+        began_s, delay, is_told = now_s(), _RETRY_S, False
+        while (code := await self._try_register(request)) is not ErrorCode.NONE:
             if code in _FATAL:
                 raise ApiException(code, f"The controller refuses this broker: {code.name}")
+            if now_s() - began_s > limit_s:
+                raise ApiException(
+                    code,
+                    f"This broker could not register within initial.broker.registration.timeout.ms ({limit_s:g} s): "
+                    f"{code.name}",
+                )
             if code is ErrorCode.DUPLICATE_BROKER_REGISTRATION and not is_told:
                 is_told = True
                 log.warning(
@@ -113,12 +129,6 @@ class BrokerLifecycle:
                 )
             await asyncio.sleep(delay)
             delay = min(delay * 2, _RETRY_S_MAX)
-        self.state = BrokerState.FENCED
-        while self.state is BrokerState.FENCED:
-            await self._heartbeat()
-            if self.state is BrokerState.FENCED:
-                await asyncio.sleep(_RETRY_S)
-        self._task = asyncio.get_running_loop().create_task(self._keep_alive())
 
     async def _try_register(self, request: BrokerRegistrationRequest) -> ErrorCode:
         try:

@@ -100,6 +100,7 @@ class BrokerPart:
             directory_ids=core.identity.directory_ids,
             features={**offered_features(core.config_cipher), NO_REPLICATION: VersionRange(0, 0)},
             heartbeat_interval_ms=config.broker_heartbeat_interval_ms,
+            registration_timeout_ms=config.initial_broker_registration_timeout_ms,
             metadata_offset=lambda: core.metadata.image.offset,
             controller=self.channel,
         )

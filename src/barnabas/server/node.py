@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from barnabas.broker.lifecycle import BrokerState
 from barnabas.common.errors import ApiException
 from barnabas.server.broker_part import BrokerPart
+from barnabas.server.controller_access import CombinedChannel, network_channel
 from barnabas.server.controller_part import ControllerPart
 from barnabas.server.logging_setup import configure_logging
 from barnabas.server.node_core import NodeCore
@@ -30,6 +31,7 @@ from barnabas.storage.errors import StorageError
 
 if TYPE_CHECKING:
     from barnabas.server.access_audit import AccessAuditService
+    from barnabas.server.network_channel import NetworkChannel
     from barnabas.server.node_config import NodeConfig
 
 __all__ = ["Node", "run"]
@@ -49,6 +51,7 @@ class Node:
         self.core = NodeCore(config)
         self.listeners = NodeListeners(self.core)
         self.controller_part = ControllerPart(self.core) if config.is_controller else None
+        self._channel: CombinedChannel | NetworkChannel | None = None
         self.broker_part = self._build_broker()
         broker = self.broker_part
         if broker is None:
@@ -59,12 +62,23 @@ class Node:
         self.audit = self._build_audit()
 
     def _build_broker(self) -> BrokerPart | None:
-        controller = self.controller_part
         if not self.config.is_broker:
             return None
-        if controller is None:
-            raise NodeStartError("a broker without a controller in the same process can't be built")
-        return BrokerPart(self.core, controller.channel, follow_quotas=self._follow_quotas)
+        self._channel = self._build_channel()
+        return BrokerPart(self.core, self._channel, follow_quotas=self._follow_quotas)
+
+    def _build_channel(self) -> CombinedChannel | NetworkChannel:
+        def make_remote() -> NetworkChannel:
+            return network_channel(self.core, self.listeners.serialize_principal)
+
+        if self.controller_part is None:
+            return make_remote()
+        return CombinedChannel(
+            self.controller_part.channel,
+            self.controller_part.controller,
+            is_alone=lambda: self.core.driver.node.is_only_voter,
+            make_remote=make_remote,
+        )
 
     def _build_audit(self) -> AccessAuditService | None:
         if self.core.authorizer.is_absent and not self.config.barnabas_audit_topic_enable:
@@ -151,6 +165,8 @@ class Node:
             await self.audit.stop()
         if broker is not None:
             await broker.stop()
+        if self._channel is not None:
+            await self._channel.close()
         if controller is not None:
             await controller.close()
         core.snapshots.close()

@@ -85,6 +85,7 @@ class PlainSettings:
     controller_quorum_retry_backoff_ms: int
     controller_quota_window_num: int
     controller_quota_window_size_seconds: int
+    controller_socket_timeout_ms: int
     create_topic_policy_class_name: str | None
     default_replication_factor: int
     delegation_token_expiry_check_interval_ms: int
@@ -97,6 +98,7 @@ class PlainSettings:
     group_max_session_timeout_ms: int
     group_max_size: int
     group_min_session_timeout_ms: int
+    initial_broker_registration_timeout_ms: int
     log_cleaner_backoff_ms: int
     log_cleaner_dedupe_buffer_size: int
     log_cleaner_enable: bool

@@ -73,11 +73,6 @@ def _node_has_an_id(settings: Settings) -> Iterator[Problem]:
 def _node_has_roles(settings: Settings) -> Iterator[Problem]:
     if "process.roles" not in settings:
         yield settings.problem("process.roles", "is required and has no default", "add process.roles=broker,controller")
-    elif not _is_controller(settings):
-        yield settings.problem(
-            "process.roles", "a broker without a controller in the same process is not there yet",
-            "set process.roles=broker,controller, or controller",
-        )  # fmt: skip
 
 
 @rule("barnabas.config.encryption.keys", "barnabas.config.encryption.keys.file")

@@ -6,6 +6,7 @@ import socket
 from typing import TYPE_CHECKING
 
 from barnabas.network.listener import ConnectionLimits, Listener
+from barnabas.security.principal_builder import DefaultPrincipalBuilder
 from barnabas.server.dynamic_effects import ListenerEffect
 from barnabas.server.listener_security import listener_security
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
     from barnabas.network.connection_quotas import ConnectionQuotas
     from barnabas.network.request_dispatcher import RequestDispatcher
+    from barnabas.security.request_context import RequestContext
     from barnabas.server.listeners import Endpoint
     from barnabas.server.node_core import NodeCore
 
@@ -64,6 +66,12 @@ class NodeListeners:
     async def close(self) -> None:
         for listener in self.by_name.values():
             await listener.close()
+
+    def serialize_principal(self, context: RequestContext) -> bytes:
+        """As the principal builder of the client's listener writes it. What that raises is the user's."""
+        security = self.by_name[context.listener_name].security
+        builder = DefaultPrincipalBuilder() if security is None else security.principal_builder
+        return builder.serialize(context.principal)
 
     def advertised(self, endpoints: Iterable[Endpoint]) -> list[Endpoint]:
         """What others are told: an empty host is this machine's name, a port of 0 the one that the system chose."""

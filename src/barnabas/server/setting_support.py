@@ -74,6 +74,7 @@ _WORKING = (
     "controller.quorum.request.timeout.ms",
     "controller.quorum.retry.backoff.ms",
     "controller.quorum.voters",
+    "controller.socket.timeout.ms",
     "create.topic.policy.class.name",
     "default.replication.factor",
     "delegation.token.expiry.check.interval.ms",
@@ -87,6 +88,7 @@ _WORKING = (
     "group.max.session.timeout.ms",
     "group.max.size",
     "group.min.session.timeout.ms",
+    "initial.broker.registration.timeout.ms",
     "inter.broker.listener.name",
     "listener.security.protocol.map",
     "listeners",
@@ -207,7 +209,7 @@ _WITHOUT_EFFECT: tuple[tuple[str, str], ...] = (
     (
         "A cluster is one node in this release: there is no replica to copy to, to move or to elect.",
         "replica.fetch.* replica.lag.* replica.socket.* auto.leader.rebalance.enable leader.imbalance.*"
-        " controller.socket.* controlled.shutdown.enable initial.broker.registration.timeout.ms"
+        " controlled.shutdown.enable"
         " unclean.leader.election.interval.ms"
         " socket.connection.setup.* request.timeout.ms log.dir.failure.timeout.ms offsets.commit.timeout.ms",
     ),

@@ -203,7 +203,7 @@ class _Formatter:
         sync_directory(directory)
 
     def _voters(self) -> VoterSet:
-        return voter_set_of(self._controllers, self._config.controller_listeners[0].listener)
+        return voter_set_of(self._controllers, self._config.first_controller_listener)
 
 
 def _check_features(levels: Mapping[str, int]) -> None:

@@ -30,7 +30,7 @@ class Controller:
         return BrokerRegistrationResponse(broker_epoch=7)
 
 
-def register(controller: Controller) -> BrokerLifecycle:
+def register(controller: Controller, *, timeout_ms: int = 60_000) -> BrokerLifecycle:
     async def run() -> BrokerLifecycle:
         lifecycle = BrokerLifecycle(
             broker_id=1,
@@ -40,6 +40,7 @@ def register(controller: Controller) -> BrokerLifecycle:
             directory_ids=[Uuid.from_int(8)],
             features={},
             heartbeat_interval_ms=60_000,
+            registration_timeout_ms=timeout_ms,
             metadata_offset=lambda: 0,
             controller=cast(ControllerChannel, controller),
         )
@@ -66,3 +67,10 @@ def test_a_broker_that_was_killed_waits_until_its_old_session_is_over(
 def test_a_refusal_that_will_not_change_ends_the_start(error: ErrorCode) -> None:
     with pytest.raises(ApiException, match=error.name):
         register(Controller(error))
+
+
+def test_a_broker_that_cannot_register_in_time_gives_up_and_says_which_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_RETRY_S", 0.0)
+    monkeypatch.setattr(module, "_RETRY_S_MAX", 0.0)
+    with pytest.raises(ApiException, match=r"initial\.broker\.registration\.timeout\.ms \(0 s\): NOT_CONTROLLER"):
+        register(Controller(*[ErrorCode.NOT_CONTROLLER] * 1000), timeout_ms=0)

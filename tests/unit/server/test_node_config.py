@@ -112,6 +112,44 @@ def test_overrides_win_over_the_file_and_the_last_over_the_first(tmp_path: Path)
     assert config.static["num.partitions"] == "4"
 
 
+def test_values_may_stand_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BARNABAS_TEST_PARTITIONS", "7")
+    (tmp_path / "words").write_text("rack=r1\nretention=abc\n")
+    path = tmp_path / "server.properties"
+    more = {
+        "config.providers": "env,file",
+        "config.providers.env.class": "org.apache.kafka.common.config.provider.EnvVarConfigProvider",
+        "config.providers.file.class": "org.apache.kafka.common.config.provider.FileConfigProvider",
+        "num.partitions": "${env:BARNABAS_TEST_PARTITIONS}",
+        "super.users": "${vault:who}",
+    }
+    path.write_text("".join(f"{name}={text}\n" for name, text in {**COMBINED, **more}.items()))
+    config = load_node_config(str(path), [f"broker.rack=${{file:{tmp_path}/words:rack}}"])
+    assert (config.num_partitions, config.broker_rack, config.super_users) == (7, "r1", "${vault:who}")
+    assert config.static["num.partitions"] == "7"
+    assert any("super.users refers to a provider 'vault'" in note for note in config.warnings)
+
+    with pytest.raises(InvalidSettings) as raised:
+        load_node_config(
+            str(path),
+            [
+                "num.partitions=${env:BARNABAS_NOT_SET}",
+                f"log.retention.ms=${{file:{tmp_path}/words:retention}}",
+                "config.providers.file.class=x.Y",
+                "config.providers.other.class=x.Y",
+            ],
+        )
+    problems = {problem.name: str(problem) for problem in raised.value.problems}
+    assert "there is no variable BARNABAS_NOT_SET" in problems["num.partitions"]
+    assert "is no class that is there" in problems["config.providers.file.class"]
+    assert "does not name this provider" in problems["config.providers.other.class"]
+    assert len(raised.value.problems) == len(problems), "nothing is said twice"
+    without = "".join(f"{name}={text}\n" for name, text in COMBINED.items())
+    path.write_text(without + "config.providers.file.class=x.Y\n")
+    with pytest.raises(InvalidSettings, match="there is no such setting"):
+        load_node_config(str(path))
+
+
 def test_every_problem_is_named_at_once_with_its_place(tmp_path: Path) -> None:
     path = tmp_path / "server.properties"
     path.write_text("process.roles=broker,controller\nnum.partitons=3\nnum.partitions=0\nssl.key.passwords=geheim\n")
@@ -130,7 +168,7 @@ def test_every_problem_is_named_at_once_with_its_place(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "complaint"),
     [
-        ("process.roles", "broker", "a broker without a controller in the same process is not there yet"),
+        ("process.roles", "broker", "CONTROLLER is a controller listener, and this node is no controller"),
         ("process.roles", "broker,owner", "String must be one of: broker, controller"),
         ("process.roles", None, "is required"),
         ("node.id", None, "is required"),
@@ -200,6 +238,20 @@ def test_a_controller_has_controller_listeners_only_and_is_told_of_every_voter()
     assert (config.is_broker, config.broker_listeners, config.first_controller_listener) == (False, [], "CONTROLLER")
     assert [voter.id for voter in config.quorum_voters] == [1, 2]
     assert config.quorum_bootstrap_servers == [QuorumVoter(-1, "x", 9093), QuorumVoter(-1, "y", 9093)]
+
+
+def test_a_broker_has_no_controller_listener_and_knows_how_controllers_are_secured() -> None:
+    config = _config(
+        process_roles="broker",
+        listeners="PLAINTEXT://x:9092",
+        listener_security_protocol_map="PLAINTEXT:PLAINTEXT,CTL:SASL_SSL",
+        controller_listener_names="CTL",
+    )
+    assert (config.is_controller, config.controller_listeners) == (False, [])
+    assert (config.first_controller_listener, config.controller_security_protocol) == ("CTL", "SASL_SSL")
+    assert "names this node" in _problems(
+        process_roles="broker", listeners="PLAINTEXT://x:9092", controller_quorum_voters="1@x:9093"
+    )["controller.quorum.voters"]  # fmt: skip
 
 
 def test_a_controller_of_a_quorum_must_say_where_others_find_it() -> None:
