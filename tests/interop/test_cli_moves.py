@@ -293,3 +293,22 @@ def test_the_controllers_tell_every_feature_as_the_mapping_has_them(
     ours = json.loads(capsys.readouterr().out)["features"]
     lines = (line.split()[0].split("=") for line in theirs.splitlines())
     assert {name: int(level) for name, level in lines} == ours
+
+
+def test_offsets_of_groups_go_through_a_file_of_kafkas(run: Run, peer: Peer, tmp_path: Path) -> None:
+    assert run("topics", "create", "mv-h", "--replica-assignment", "1,1", "--wait").status == 0
+    fill(peer, "mv-h", 20)
+    reset = ("groups", "reset-offsets", "mv-group")
+    assert run(*reset, "--topic", "mv-h", "--to-offset", "7", "--execute").status == 0
+    exported = run(*reset, "--all-topics", "--to-current", "--export")
+    assert (exported.status, exported.out) == (0, "mv-h,0,7\nmv-h,1,7\n")
+    groups = ("groups", "--bootstrap-server", peer.server, "--reset-offsets", "--group", "mv-group")
+    theirs = run_class(*groups, "--topic", "mv-h", "--to-offset", "3", "--export", "--dry-run").stdout
+    file = tmp_path / "offsets.csv"
+    file.write_text(theirs)
+    assert run(*reset, "--from-file", str(file), "--execute").status == 0
+    assert run(*reset, "--all-topics", "--to-current", "--export").out == "mv-h,0,3\nmv-h,1,3\n"
+    file.write_text(exported.out)
+    assert "mv-h" in run_class(*groups, "--from-file", str(file), "--execute").stdout
+    several = run("groups", "reset-offsets", "--all-groups", "--all-topics", "--to-current", "--export").out
+    assert "mv-group,mv-h,0,7\n" in several

@@ -45,12 +45,15 @@ class Answer:
     sheets: Sequence[Sheet] = ()
     notes: Sequence[str] = ()
     problems: Sequence[Problem] = ()
+    text: str = ""
+    """Printed as it is instead of ``sheets``, for people and files alike."""
     status: int = DONE
     """The exit status unless something failed."""
 
     def give(self, command: str, output: str) -> int:
         """Print it, and return the exit status."""
         if output == "table":
+            sys.stdout.write(self.text)
             for index, sheet in enumerate(self.sheets):
                 if index:
                     sys.stdout.write("\n")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -28,10 +28,14 @@ _DURATION = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """``kind`` is the option without its dashes; ``number`` its offset, its shift, or its moment in milliseconds."""
+    """``kind`` is the option without its dashes; ``number`` its offset, its shift, or its moment in milliseconds.
+
+    ``offsets`` are those of a file.
+    """
 
     kind: str
     number: int = 0
+    offsets: Mapping[TopicPartition, int] = field(default_factory=dict)
 
 
 def parse_topics(texts: Iterable[str] | None) -> Topics:
@@ -113,7 +117,8 @@ async def wanted_offsets(
     for each in left:
         first, end = earliest.values[each].offset, latest.values[each].offset
         at = committed[each].offset if each in committed else None
-        new[each] = min(end, max(first, _offset(way, first, end, at, by_time.get(each, -1))))
+        meant = way.offsets[each] if way.kind == "from-file" else _offset(way, first, end, at, by_time.get(each, -1))
+        new[each] = min(end, max(first, meant))
     return new, errors
 
 

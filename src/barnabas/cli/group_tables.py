@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 from barnabas.cli.advice import problems_of
 from barnabas.cli.answer import Answer
+from barnabas.cli.cluster_options import UsageError
 from barnabas.cli.sheet import Sheet
 from barnabas.common.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from barnabas.clients.admin import AdminClient, GroupDescription, MemberDescription
 
-__all__ = ["described_answer", "group_names"]
+__all__ = ["STOP", "chosen_groups", "described_answer", "group_names"]
 
+STOP = "stop the members of the group first; 'barnabas groups describe --members' shows them"
 _NONE = "-"
 
 
@@ -31,6 +33,15 @@ class _Place:
     @property
     def lag(self) -> int | None:
         return None if self.committed is None or self.end is None else max(0, self.end - self.committed)
+
+
+def chosen_groups(group: Sequence[str] | None, *, all_groups: bool = False) -> list[str] | None:
+    """None for all groups. Raises UsageError."""
+    if all_groups and group:
+        raise UsageError("--all-groups is everything: leave --group out")
+    if not group and not all_groups:
+        raise UsageError("which group? Give its id, or --group with it")
+    return None if all_groups else list(dict.fromkeys(group or ()))
 
 
 async def group_names(admin: AdminClient) -> list[str]:

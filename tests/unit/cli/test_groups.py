@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -114,6 +115,48 @@ def test_nothing_is_reset_without_execute(billing: FakeAdmin, capsys: pytest.Cap
     assert "stop the members" in capsys.readouterr().err
 
 
+def test_offsets_are_exported_and_come_back_from_the_file(
+    billing: FakeAdmin, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    has_members(billing)
+    assert main(["reset-offsets", "billing", "--topic", "orders", "--to-earliest", "--export"]) == 0
+    written = capsys.readouterr().out
+    assert written == "orders,0,10\norders,1,10\n"
+    file = tmp_path / "offsets.csv"
+    file.write_text(written.replace(",1,10", ",1,5000"))
+    billing.alter_group_offsets.return_value = Results(dict.fromkeys(ORDERS), {})
+    assert main(["reset-offsets", "billing", "--from-file", str(file), "--execute"]) == 0
+    billing.alter_group_offsets.assert_awaited_once_with("billing", {ORDERS[0]: 10, ORDERS[1]: 100})
+    assert main(["reset-offsets", "--all-groups", "--topic", "orders:0", "--to-current", "--export"]) == 0
+    several = capsys.readouterr().out.splitlines()[-1]
+    assert several == "billing,orders,0,50"
+    file.write_text(several)
+    assert main(["reset-offsets", "--all-groups", "--from-file", str(file)]) == 0
+    assert "would be reset (orders-0 from 50 to 50)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "has no rows of group g"),
+        ("other,orders,0,1\n", "has no rows of group g"),
+        ("orders,0\n", "line 1: a row is topic,partition,offset or"),
+        ("orders,0,1\norders,x,1\n", "line 2: partition and offset are numbers, not 'x' and '1'"),
+        ("orders,0,-1\n", "numbers from 0 on"),
+        ("orders,0,1\norders,0,2\n", "orders-0 is there twice"),
+        ("or ders,0,1\n", "contains one or more characters"),
+        ('"orders,0,1\n', "this is no CSV"),
+    ],
+)
+def test_a_bad_file_is_answered_with_the_line(
+    admin: FakeAdmin, tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, said: str
+) -> None:
+    file = tmp_path / "offsets.csv"
+    file.write_text(text)
+    assert main(["reset-offsets", "g", "--from-file", str(file)]) == 2
+    assert said in capsys.readouterr().err
+
+
 def test_groups_are_deleted_or_only_looked_at(billing: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["delete", "billing", "--dry-run"]) == 1
     assert "the group has members" in capsys.readouterr().err
@@ -161,6 +204,11 @@ def test_moments_and_durations_are_kafkas() -> None:
         (["reset-offsets", "g", "--topic", "t", "--to-datetime", "yesterday"], "2026-01-31"),
         (["reset-offsets", "g", "--topic", "t", "--by-duration", "P"], "P7D"),
         (["reset-offsets", "g", "--topic", "t", "--to-latest", "--execute", "--dry-run"], "only one"),
+        (["reset-offsets", "g", "--from-file", "/none"], "can't read /none"),
+        (["reset-offsets", "g", "--from-file", "/none", "--topic", "t"], "leave --topic and --all-topics out"),
+        (["reset-offsets", "g", "--from-file", "/none", "--to-latest"], "where to?"),
+        (["reset-offsets", "g", "--topic", "t", "--to-latest", "--export", "-o", "json"], "only one"),
+        (["reset-offsets", "g", "--all-groups", "--topic", "t", "--to-latest"], "leave --group out"),
         (["delete-offsets", "g"], "which offsets?"),
         (["remove-members", "g"], "which members?"),
     ],
