@@ -74,6 +74,8 @@ _ROWS: tuple[ConfigRow, ...] = (
     _row("ssl.truststore.type", "STRING", "JKS"),
 )
 
+CONFIG_PROVIDERS = "config.providers"
+
 _NO_EFFECT = re.compile(
     r"auto\.include\.jmx\.reporter|connections\.max\.idle\.ms|enable\.metrics\.push|metadata\..*|metric\.reporters"
     r"|metrics\..*|reconnect\.backoff(\.max)?\.ms|socket\.connection\.setup\.timeout\.max\.ms"
@@ -90,7 +92,6 @@ _UNSUPPORTED = (
     (r"sasl\.kerberos\..*", "Kerberos (GSSAPI) is not supported"),
     (r"ssl\.provider|security\.providers", "there are no Java security providers here"),
     (r"ssl\.engine\.factory\.class|sasl\.login\.class|sasl\..*callback\.handler\.class", "Java classes can't be used"),
-    (r"config\.providers(\..*)?", "config providers are not supported; write the values themselves"),
     (r"sasl\.oauthbearer\.(assertion|client\.credentials|jwt)\..*", "a token is read from a file, and never fetched"),
 )
 
@@ -172,6 +173,8 @@ def client_config(
     problems: list[str] = []
     warnings: list[str] = []
     values: dict[str, Any] = {name: definition[name].default for name in definition}
+    if CONFIG_PROVIDERS in properties:
+        properties = _without_references(properties, source, problems)
     for name, text in properties.items():
         if name in definition:
             try:
@@ -200,9 +203,31 @@ def client_config(
     return ClientConfig(addresses, values, warnings)
 
 
+def _without_references(properties: Mapping[str, str], source: str, problems: list[str]) -> dict[str, str]:
+    """What config providers give, in place of the references to them; without what says which providers there are."""
+    from barnabas.common.config_providers import ConfigProviders, UnresolvedReference, is_provider_setting
+
+    providers = ConfigProviders(properties)
+    problems += [f"{source}: {name}: {what}" for name, what in providers.problems.items()]
+    found: dict[str, str] = {}
+    for name, text in properties.items():
+        if name == CONFIG_PROVIDERS or is_provider_setting(name):
+            continue
+        try:
+            found[name] = providers.resolve(text)
+        except UnresolvedReference as error:
+            problems.append(f"{source}: {name}: {error}")
+    return found
+
+
 def is_client_property(name: str) -> bool:
     """Whether Kafka's clients know a property, be it of use here or not."""
-    return name in _definition() or bool(_NO_EFFECT.fullmatch(name)) or _unsupported(name) is not None
+    return (
+        name.startswith(CONFIG_PROVIDERS)
+        or name in _definition()
+        or bool(_NO_EFFECT.fullmatch(name))
+        or _unsupported(name) is not None
+    )
 
 
 def parse_addresses(text: str) -> list[Address]:

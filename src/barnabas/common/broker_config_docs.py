@@ -252,7 +252,7 @@ _DOCS: dict[str, str] = {
     "controller.performance.sample.period.ms": "How often the controller logs how long its events took.",
     "telemetry.max.bytes": "The largest push of metrics that is taken from a client.",
     # ---- plug-ins and security in general ----
-    "config.providers": "Names of plug-ins that fill ${provider:path:key} in values.",
+    "config.providers": "Names of providers that fill ${provider:path:key} in values; config.providers.<name>.class says which each is.",
     "authorizer.class.name": "What decides who may do what; nothing lets everybody do everything.",
     "super.users": "Principals that may do everything, separated by semicolons.",
     "allow.everyone.if.no.acl.found": "Whether a resource that no ACL names is open to everybody.",

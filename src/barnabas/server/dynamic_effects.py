@@ -59,12 +59,12 @@ class ProducerIdEffect:
 
 
 class ListenerEffect:
-    """The key and trust stores of a listener, and the users of its PLAIN mechanism."""
+    """The TLS of a listener with its key and trust stores, and the users of its PLAIN mechanism."""
 
     def __init__(self, security: ListenerSecurity) -> None:
         self._security = security
         prefix = f"listener.name.{security.listener.lower()}."
-        self._tls_names = frozenset(prefix + name for name in TLS_SETTINGS)
+        self._tls_names = frozenset((*TLS_SETTINGS, *(prefix + name for name in TLS_SETTINGS)))
         self._plain_jaas = f"{prefix}plain.sasl.jaas.config"
 
     def prepare(self, change: SettingsChange) -> Callable[[], None] | None:
@@ -85,6 +85,7 @@ class ListenerEffect:
             return None
         from barnabas.server.tls_settings import tls_settings_of
 
+        # What is set for all listeners is of no concern where the listener has a value of its own.
         return tls.prepared(tls_settings_of(change.new, self._security.listener, self._security.protocol))
 
     def _plain(self, change: SettingsChange) -> Callable[[], None] | None:

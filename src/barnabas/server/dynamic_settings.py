@@ -1,5 +1,9 @@
 """Settings of this broker that change while it runs: checked before they are stored, put into force when they are.
 
+Secrets may refer to the config providers that the node's file names (``${file:/run/secrets:password}``): what is stored
+is the reference, and each node looks up what it stands for when it puts the setting into force. Only secrets, for what
+comes of them is never shown to anybody: who may alter settings must not read the node's files by way of errors.
+
 What would hold is worked out as the start of a node does it: the file with the settings of all brokers on top, and
 those of this broker on top of them. So a setting that would keep a node from starting is refused when somebody sets it.
 A bad one that is stored all the same (another controller took it) is left out with a line in the log, and what it was
@@ -21,7 +25,7 @@ from barnabas.metadata.image.configs import DEFAULT_BROKER, ConfigResource
 from barnabas.security.config_encryption import UndecryptableConfig
 from barnabas.server.node_config import NodeConfig, node_config_of
 from barnabas.server.setting_problem import Given, InvalidSettings, Problem
-from barnabas.server.setting_support import SupportState, dynamic_support_of
+from barnabas.server.setting_support import DynamicSupport, SupportState, dynamic_support_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -120,10 +124,26 @@ class DynamicSettings:
         """Raise ApiException with everything that is wrong with a change after which ``after`` is set."""
         new = {name: value for name, value in changed.items() if value is not None}
         problems = list(_name_problems(new, for_all=resource == DEFAULT_BROKER)) or list(self._pool_problems(new))
+        problems += self._reference_problems(new)
         if not problems:
             problems = await self._combined_problems(resource, after)
         if problems:
             raise ApiException(ErrorCode.INVALID_REQUEST, "; ".join(problems))
+
+    def _reference_problems(self, new: Mapping[str, str]) -> Iterable[str]:
+        for name, text in new.items():
+            try:
+                self._resolved(name, text)
+            except ValueError as error:
+                yield f"{name}: {error}"
+
+    def _resolved(self, name: str, text: str) -> str:
+        """Raises ValueError."""
+        providers = self._static.config_providers
+        if providers is None or "${" not in text:
+            return text
+        key = broker_config_key(name)
+        return providers.resolve(text) if key is not None and key.sensitive else text
 
     def _pool_problems(self, new: Mapping[str, str]) -> Iterable[str]:
         """Kafka's limits for steps; without effect here, but a Kafka that joins would not have them."""
@@ -240,6 +260,11 @@ class DynamicSettings:
                     continue  # It was said when it was loaded.
                 problem = next(iter(_name_problems({name: text}, for_all=not resource.name)), None)
                 if problem is None:
+                    try:
+                        text = self._resolved(name, text)
+                    except ValueError as error:
+                        problem = f"{name}: {error}"
+                if problem is None:
                     given[name] = Given(text, where)
                     continue
                 self._keep(name, given)
@@ -263,7 +288,7 @@ def _name_problems(new: Mapping[str, str], *, for_all: bool) -> Iterable[str]:
         elif for_all and key.update_mode == PER_BROKER:
             per_broker.append(name)
         else:
-            refused += _value_problems(name, text, support.state, support.reason)
+            refused += _value_problems(name, text, support)
     if fixed:
         yield f"Cannot update these configs dynamically: [{', '.join(sorted(fixed))}]; they need a restart of the node"
     if per_listener:
@@ -279,7 +304,7 @@ def _name_problems(new: Mapping[str, str], *, for_all: bool) -> Iterable[str]:
     yield from refused
 
 
-def _value_problems(name: str, text: str, state: SupportState, reason: str) -> list[str]:
+def _value_problems(name: str, text: str, support: DynamicSupport) -> list[str]:
     key = broker_config_key(name)
     if key is None:
         return []
@@ -288,6 +313,6 @@ def _value_problems(name: str, text: str, state: SupportState, reason: str) -> l
     except ConfigException as error:
         allowed = f", allowed: {key.validator}" if key.validator is not None else ""
         return [f"{error} (its type is {key.type.name}{allowed})"]
-    if state is SupportState.REFUSED and value != key.default:
-        return [f"{name} can't be set here: {reason}"]
+    if support.state is SupportState.REFUSED and value not in (key.default, *map(key.parse, support.also_allowed)):
+        return [f"{name} can't be set here: {support.reason}"]
     return []

@@ -8,7 +8,7 @@ silently ignored costs more than a start that fails. Without a file there are de
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from barnabas.common.broker_config import BROKER_CONFIG_DEF, broker_config_key, topic_defaults
 from barnabas.common.config_def import ConfigException, ConfigKey, ConfigValue
@@ -19,6 +19,9 @@ from barnabas.server.listeners import Endpoint, QuorumVoter
 from barnabas.server.node_config_rules import check_rules, derive
 from barnabas.server.setting_problem import Given, InvalidSettings, Problem
 from barnabas.server.setting_support import SupportState, removed_setting, support_of
+
+if TYPE_CHECKING:
+    from barnabas.common.config_providers import ConfigProviders
 
 __all__ = [
     "FILELESS_SETTINGS",
@@ -46,6 +49,8 @@ FILELESS_SETTINGS = {
 
 # Names that Kafka never had, and documents of Kafka's do (KIP-133).
 _ALIASES = {"alter.configs.policy.class.name": "alter.config.policy.class.name"}
+
+_OF_A_PROVIDER = "config.providers."
 
 
 class PlainSettings:
@@ -150,6 +155,8 @@ class NodeConfig(PlainSettings):
     """What the operator should read in the log, a line each."""
     values: dict[str, ConfigValue]
     """The typed value of every setting that was given."""
+    config_providers: ConfigProviders | None
+    """Those that the file names; what refers to them is resolved already."""
     node_id: int
     process_roles: tuple[str, ...]
     broker_listeners: list[Endpoint]
@@ -210,9 +217,10 @@ def load_node_config(path: str | None, overrides: Sequence[str] = ()) -> NodeCon
             problems.append(Problem(shown, None, "is not of the form key=value", "write --override key=value"))
             continue
         given[name.strip()] = Given(text.strip(), "--override")
+    providers = _resolve_references(given, problems, warnings)
     if path is None and given["listeners"].where == "--override" and _untouched(given):
         del given["controller.quorum.bootstrap.servers"]  # It would name the default's port; the listener knows better.
-    return node_config_of(given, source=path, warnings=warnings, problems=problems)
+    return node_config_of(given, source=path, warnings=warnings, problems=problems, providers=providers)
 
 
 def node_config_of(
@@ -221,14 +229,17 @@ def node_config_of(
     source: str | None = None,
     warnings: Sequence[str] = (),
     problems: Sequence[Problem] = (),
+    providers: ConfigProviders | None = None,
 ) -> NodeConfig:
     """Check settings that were read already; raises InvalidSettings with all that is wrong."""
     found = list(problems)
     notes = list(warnings)
     given = _without_aliases(given, notes, found)
     values: dict[str, ConfigValue] = {}
-    bad: set[str] = set()
+    bad = {problem.name for problem in found}
     for name, each in given.items():
+        if name in bad or (name.startswith(_OF_A_PROVIDER) and "config.providers" in given):
+            continue
         problem = _check_one(name, each, values, notes)
         if problem is not None:
             found.append(problem)
@@ -240,12 +251,37 @@ def node_config_of(
     config.source = source
     config.static = {name: each.text for name, each in given.items()}
     config.values = values
+    config.config_providers = providers
     config.warnings = notes
     for name in PLAIN_SETTINGS:
         setattr(config, name.replace(".", "_"), config.value(name))
     config.topic_defaults = topic_defaults(values)
     derive(config)
     return config
+
+
+def _resolve_references(
+    given: dict[str, Given], problems: list[Problem], warnings: list[str]
+) -> ConfigProviders | None:
+    """Put what config providers give in the place of references to them."""
+    if "config.providers" not in given:
+        return None
+    from barnabas.common.config_providers import ConfigProviders, UnresolvedReference, has_reference
+
+    providers = ConfigProviders({name: each.text for name, each in given.items()})
+    problems += [Problem(name, given.get(name), what) for name, what in providers.problems.items()]
+    for name, each in given.items():
+        if name.startswith("config.providers") or not has_reference(each.text):
+            continue
+        warnings += [
+            f"{name} refers to a provider {provider!r} that config.providers does not name, and is taken as it is"
+            for provider in providers.unnamed(each.text)
+        ]
+        try:
+            given[name] = Given(providers.resolve(each.text), each.where)
+        except UnresolvedReference as error:
+            problems.append(Problem(name, each, str(error), "put it there, or write the value itself"))
+    return providers
 
 
 def _without_aliases(given: Mapping[str, Given], notes: list[str], found: list[Problem]) -> Mapping[str, Given]:

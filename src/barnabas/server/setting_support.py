@@ -20,7 +20,7 @@ from barnabas.common.broker_config import (
 )
 from barnabas.common.config_def import READ_ONLY
 from barnabas.common.topic_config import TOPIC_SYNONYMS
-from barnabas.security.tls_settings import TLS_SETTINGS
+from barnabas.security.tls_settings import TLS_SETTINGS, TLS_STORE_SETTINGS
 
 __all__ = [
     "REMOVED_SETTINGS",
@@ -60,6 +60,7 @@ _WORKING = (
     "broker.id",
     "broker.rack",
     "broker.session.timeout.ms",
+    "config.providers",
     "connection.failed.authentication.delay.ms",
     "connections.max.idle.ms",
     "connections.max.reauth.ms",
@@ -284,7 +285,6 @@ _NOT_ALLOWED: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ),
     ("Quotas are worked out as Kafka's own callback does; another one can't be loaded.", "client.quota.*", ()),
     ("There is no queue of requests whose size it could limit.", "queued.max.request.bytes", ()),
-    ("Config providers are not there yet: write the value itself.", "config.providers", ()),
     (
         "Metrics are read from the Prometheus endpoint (barnabas.metrics.listener): there are no reporter plug-ins.",
         "kafka.metrics.reporters metric.reporters",
@@ -385,6 +385,7 @@ class DynamicSupport(NamedTuple):
 
     state: SupportState
     reason: str = ""
+    also_allowed: tuple[str, ...] = ()
     is_for_listeners_only: bool = False
     """Nothing follows it unless it is given for a listener."""
 
@@ -418,11 +419,11 @@ def dynamic_support_of(name: str) -> DynamicSupport | None:
         return DynamicSupport(SupportState.NO_EFFECT, _NOT_REPLICATED)
     support, base = support_of(name), listener_base_name(name)
     if support.state is not SupportState.WORKS:
-        return DynamicSupport(support.state, support.reason)
-    if base is None and name in TLS_SETTINGS:
+        return DynamicSupport(support.state, support.reason, support.also_allowed)
+    if name in TLS_STORE_SETTINGS:
         return DynamicSupport(SupportState.WORKS, is_for_listeners_only=True)
     defaults = {broker_name for group in TOPIC_SYNONYMS.values() for broker_name, _ in group}
-    if name in _FOLLOWED or name in defaults or base in _FOLLOWED_PER_LISTENER:
+    if name in _FOLLOWED or name in TLS_SETTINGS or name in defaults or base in _FOLLOWED_PER_LISTENER:
         return DynamicSupport(SupportState.WORKS)
     return None
 

@@ -9,6 +9,7 @@ import pytest
 from barnabas.clients.client_config import Address, client_config, parse_addresses, read_client_config
 from barnabas.clients.errors import InvalidClientConfig
 from barnabas.clients.sasl_login import sasl_client_maker
+from barnabas.common.config_value import Password
 
 PLAIN = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="alice" password="s3cret";'
 SCRAM = PLAIN.replace("plain.PlainLoginModule", "scram.ScramLoginModule")
@@ -76,7 +77,7 @@ def test_unknown_settings_are_remarked_on_and_those_of_other_clients_are_not() -
         ({"ssl.provider": "BC"}, "ssl.provider can't be used"),
         ({"sasl.kerberos.service.name": "kafka"}, "Kerberos (GSSAPI) is not supported"),
         ({"sasl.client.callback.handler.class": "my.Handler"}, "Java classes can't be used"),
-        ({"config.providers": "file"}, "config providers"),
+        ({"config.providers": "file"}, "config.providers.file.class: is missing"),
         ({"security.protocol": "SASL_SSL", "sasl.jaas.config": PLAIN}, "sasl.mechanism=GSSAPI can't be used"),
         ({"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"}, "needs sasl.jaas.config"),
         ({"ssl.endpoint.identification.algorithm": "ldap"}, "must be https, or empty"),
@@ -147,3 +148,20 @@ def test_a_jaas_line_that_can_not_work_is_refused_without_its_secrets(mechanism:
         sasl_client_maker(client_config(properties, bootstrap="a:1"))
     assert message in str(caught.value)
     assert "s3cret" not in str(caught.value)
+
+
+def test_secrets_may_stand_elsewhere(tmp_path: Path) -> None:
+    secrets = tmp_path / "secrets.properties"
+    secrets.write_text("password=p w\n")
+    package = "org.apache.kafka.common.config.provider."
+    properties = {
+        "bootstrap.servers": "localhost:9092",
+        "ssl.key.password": f"${{file:{secrets}:password}}",
+        "config.providers": "file",
+        "config.providers.file.class": package + "FileConfigProvider",
+    }
+    found = client_config(properties)
+    assert found.values["ssl.key.password"] == Password("p w")
+    assert found.warnings == ()
+    with pytest.raises(InvalidClientConfig, match=r"ssl\.key\.password: .*there is no other in"):
+        client_config({**properties, "ssl.key.password": f"${{file:{secrets}:other}}"})

@@ -14,6 +14,7 @@ import pytest
 
 from barnabas.common.broker_config import BROKER_CONFIG_DEF
 from barnabas.common.config_def import PER_BROKER, READ_ONLY
+from barnabas.common.config_value import Password
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.metadata.image.configs import DEFAULT_BROKER, ConfigResource
 from barnabas.metadata.image.metadata_image import MetadataDelta, MetadataImage, MetadataProvenance
@@ -24,7 +25,7 @@ from barnabas.security.principal_builder import DefaultPrincipalBuilder
 from barnabas.server.dynamic_effects import CleanerEffect, ListenerEffect, ProducerIdEffect
 from barnabas.server.dynamic_settings import DynamicSettings, SettingsChange
 from barnabas.server.listener_security import ListenerSecurity
-from barnabas.server.node_config import Given, NodeConfig, node_config_of
+from barnabas.server.node_config import Given, NodeConfig, load_node_config, node_config_of
 from barnabas.server.sasl_settings import sasl_listener
 from barnabas.server.setting_support import SupportState, dynamic_support_of
 from barnabas.server.tls_settings import server_tls_of
@@ -303,6 +304,73 @@ def test_certificates_change_without_a_restart(tmp_path: Path, caplog: pytest.Lo
     assert "no-such-file" in caplog.text
 
 
+def test_tls_of_all_listeners_changes_without_a_restart(tmp_path: Path) -> None:
+    config = tls_config(Authority(), tmp_path)
+    tls = server_tls_of(config, "SSL")
+    security = ListenerSecurity("SSL", "SSL", principal_builder=DefaultPrincipalBuilder(), tls=tls)
+    node = Node(config, ListenerEffect(security))
+
+    def versions() -> tuple[int, int]:
+        assert isinstance(tls.context, ssl.SSLContext)
+        return tls.context.minimum_version, tls.context.maximum_version
+
+    both, newest = versions(), (ssl.TLSVersion.TLSv1_3, ssl.TLSVersion.TLSv1_3)
+    assert both != newest
+    assert "ssl.enabled.protocols" in node.refusal_of(OWN, {"ssl.enabled.protocols": "SSLv3"})
+    assert node.refusal_of(DEFAULT_BROKER, {"ssl.enabled.protocols": "TLSv1.3"}).startswith("Cannot update these")
+    assert node.refusal_of(OWN, {"ssl.enabled.protocols": "TLSv1.3", "ssl.protocol": "TLSv1.2"}) == ""
+    node.store(OWN, {"ssl.enabled.protocols": "TLSv1.3"})
+    assert versions() == newest
+    node.store(OWN, {"listener.name.ssl.ssl.enabled.protocols": "TLSv1.2,TLSv1.3"})
+    assert versions() == both
+    node.store(OWN, {"listener.name.ssl.ssl.enabled.protocols": None, "ssl.enabled.protocols": None})
+    assert versions() == both
+
+
+def file_with_providers(tmp_path: Path) -> NodeConfig:
+    texts = {
+        **FILE,
+        "listeners": "SSL://localhost:9092,CONTROLLER://localhost:9093",
+        "listener.security.protocol.map": "SSL:SSL,CONTROLLER:PLAINTEXT",
+        "inter.broker.listener.name": "SSL",
+        **store(Authority(), "node", tmp_path / "first.p12"),
+        "config.providers": "file",
+        "config.providers.file.class": "org.apache.kafka.common.config.provider.FileConfigProvider",
+    }
+    path = tmp_path / "server.properties"
+    path.write_text("".join(f"{name}={text}\n" for name, text in texts.items()))
+    return load_node_config(str(path))
+
+
+def test_secrets_may_refer_to_a_provider_of_the_file(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    secrets = tmp_path / "secrets"
+    secrets.write_text(f"right={PASSWORD}\nwrong=hunter2\n")
+    config = file_with_providers(tmp_path)
+    tls = server_tls_of(config, "SSL")
+    security = ListenerSecurity("SSL", "SSL", principal_builder=DefaultPrincipalBuilder(), tls=tls)
+    node, name = Node(config, ListenerEffect(security)), "listener.name.ssl.ssl.keystore.password"
+    reference = f"${{file:{secrets}:right}}"
+    assert node.refusal_of(OWN, {name: reference}) == ""
+    node.store(OWN, {name: reference})
+    assert node.settings.current(OWN)[name] == reference
+    assert node.settings.in_force.value(name) == Password(PASSWORD)
+
+    refusal = node.refusal_of(OWN, {name: f"${{file:{secrets}:wrong}}"})
+    assert refusal
+    assert "hunter2" not in refusal
+    assert f"there is no other in {secrets}" in node.refusal_of(OWN, {name: f"${{file:{secrets}:other}}"})
+    location = "listener.name.ssl.ssl.keystore.location"
+    shown = node.refusal_of(OWN, {location: f"${{file:{secrets}:wrong}}"})
+    assert "hunter2" not in shown, "only secrets are resolved"
+    assert "Not a number" in node.refusal(OWN, log_cleaner_backoff_ms=f"${{file:{secrets}:right}}")
+    assert "need a restart" in node.refusal_of(DEFAULT_BROKER, {"config.providers": "file"})
+
+    caplog.clear()
+    node.store(OWN, {name: f"${{file:{secrets}:gone}}"})
+    assert node.settings.in_force.value(name) == Password(PASSWORD)
+    assert "a stored setting is ignored" in caplog.text
+
+
 def test_the_cleaner_and_producer_ids_follow() -> None:
     followed: list[NodeConfig] = []
     maintenance: Any = SimpleNamespace(follow=followed.append)
@@ -321,6 +389,8 @@ def test_each_setting_that_kafka_changes_while_it_runs_is_decided_here() -> None
         if mode == READ_ONLY:
             assert support is None
         elif support is None:
-            assert mode == PER_BROKER
+            assert (
+                mode == PER_BROKER or name == "config.providers"
+            )  # Which files are read is up to the node's own file.
         else:
             assert support.state is SupportState.WORKS or support.reason

@@ -1,0 +1,174 @@
+"""Config providers (KIP-297): values that stand elsewhere, as ``${provider:path:key}`` or ``${provider:key}``.
+
+``config.providers`` names them, ``config.providers.<name>.class`` says which one each is, and
+``config.providers.<name>.param.<parameter>`` what it may read. There are Kafka's three: a properties file, the
+environment, and a directory with a file for each key. What a provider gives is not looked into for more references.
+
+A reference to a provider that is not named stays as it is, as with Kafka. One whose provider has nothing for it is a
+problem; Kafka leaves that as it is, too, so that a password becomes the text of the reference.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from barnabas.common.properties_file import MalformedProperties, read_properties_file
+
+__all__ = ["CONFIG_PROVIDERS", "ConfigProviders", "UnresolvedReference", "has_reference", "is_provider_setting"]
+
+CONFIG_PROVIDERS = "config.providers"
+
+_PREFIX = CONFIG_PROVIDERS + "."
+_REFERENCE = re.compile(r"\$\{([^}]*?):(?:([^}]*?):)?([^}]*?)\}")
+_PACKAGE = "org.apache.kafka.common.config.provider."
+
+_Lookup = Callable[[str, str], str]
+"""Path and key give the value. Raises UnresolvedReference."""
+
+
+class UnresolvedReference(ValueError):
+    """What is wrong with a reference or a provider; never shows a value."""
+
+
+def has_reference(text: str) -> bool:
+    return "${" in text and _REFERENCE.search(text) is not None
+
+
+def is_provider_setting(name: str) -> bool:
+    """Whether it says something about one provider."""
+    return name.startswith(_PREFIX)
+
+
+class ConfigProviders:
+    """Made from all settings that were given. ``problems`` are those of the providers themselves, by setting."""
+
+    __slots__ = ("_lookups", "problems")
+
+    def __init__(self, settings: Mapping[str, str]) -> None:
+        self._lookups: dict[str, _Lookup] = {}
+        self.problems: dict[str, str] = {}
+        names = [part.strip() for part in settings.get(CONFIG_PROVIDERS, "").split(",") if part.strip()]
+        for name in names:
+            self._add(name, settings)
+        for setting in settings:
+            if is_provider_setting(setting) and setting[len(_PREFIX) :].partition(".")[0] not in names:
+                self.problems[setting] = f"{CONFIG_PROVIDERS} does not name this provider"
+
+    def _add(self, name: str, settings: Mapping[str, str]) -> None:
+        prefix = f"{_PREFIX}{name}."
+        parameters = {
+            setting.removeprefix(prefix + "param."): text
+            for setting, text in settings.items()
+            if setting.startswith(prefix + "param.")
+        }
+        known: dict[str, tuple[str, Callable[[str], _Lookup]]] = {
+            "FileConfigProvider": ("allowed.paths", _file_lookup),
+            "DirectoryConfigProvider": ("allowed.paths", _directory_lookup),
+            "EnvVarConfigProvider": ("allowlist.pattern", _environment_lookup),
+        }
+        class_name = settings.get(prefix + "class", "").strip()
+        if class_name.removeprefix(_PACKAGE) not in known:
+            what = f"is no class that is there: {class_name}" if class_name else "is missing"
+            self.problems[prefix + "class"] = f"{what}; there are {', '.join(_PACKAGE + each for each in known)}"
+            return
+        parameter, make = known[class_name.removeprefix(_PACKAGE)]
+        for other in parameters.keys() - {parameter}:
+            self.problems[f"{prefix}param.{other}"] = f"there is no such parameter; there is {parameter}"
+        try:
+            self._lookups[name] = make(parameters.get(parameter, ""))
+        except UnresolvedReference as error:
+            self.problems[f"{prefix}param.{parameter}"] = str(error)
+
+    def resolve(self, text: str) -> str:
+        """Raises UnresolvedReference."""
+        return _REFERENCE.sub(self._value, text)
+
+    def unnamed(self, text: str) -> list[str]:
+        """The providers that a text refers to and that are not there."""
+        return [match[1] for match in _REFERENCE.finditer(text) if match[1] not in self._lookups]
+
+    def _value(self, match: re.Match[str]) -> str:
+        lookup = self._lookups.get(match[1])
+        if lookup is None:
+            return match[0]
+        try:
+            return lookup(match[2] or "", match[3])
+        except UnresolvedReference as error:
+            raise UnresolvedReference(f"{match[0]}: {error}") from error
+
+
+def _file_lookup(allowed: str) -> _Lookup:
+    roots = _roots(allowed)
+
+    def value(path: str, key: str) -> str:
+        _check_path(path, roots)
+        try:
+            values = read_properties_file(path).values
+        except OSError as error:
+            raise UnresolvedReference(f"can't read {path}: {error.strerror}") from error
+        except MalformedProperties as error:
+            raise UnresolvedReference(f"{path}: {error}") from error
+        if key not in values:
+            raise UnresolvedReference(f"there is no {key} in {path}")
+        return values[key]
+
+    return value
+
+
+def _directory_lookup(allowed: str) -> _Lookup:
+    roots = _roots(allowed)
+
+    def value(path: str, key: str) -> str:
+        _check_path(path, roots)
+        if not key or key != os.path.basename(key):
+            raise UnresolvedReference(f"{key!r} is not the name of a file")
+        file = os.path.join(path, key)
+        _check_path(file, roots)
+        try:
+            with open(file, encoding="utf-8") as opened:
+                return opened.read()
+        except UnicodeDecodeError as error:
+            raise UnresolvedReference(f"{file} is not text in UTF-8") from error
+        except OSError as error:
+            raise UnresolvedReference(f"can't read {file}: {error.strerror}") from error
+
+    return value
+
+
+def _environment_lookup(allowed: str) -> _Lookup:
+    try:
+        pattern = re.compile(allowed or ".*")
+    except re.error as error:
+        raise UnresolvedReference(f"is not a regular expression: {error}") from error
+    return partial(_variable, pattern)
+
+
+def _variable(pattern: re.Pattern[str], path: str, key: str) -> str:
+    if path:
+        raise UnresolvedReference("variables have no path; write ${provider:NAME}")
+    if not pattern.fullmatch(key):
+        raise UnresolvedReference(f"the variable {key} does not match allowlist.pattern")
+    if key not in os.environ:
+        raise UnresolvedReference(f"there is no variable {key} in the environment")
+    return os.environ[key]
+
+
+def _roots(allowed: str) -> tuple[str, ...]:
+    """The folders below which a provider may read; none for anywhere."""
+    paths = [part.strip() for part in allowed.split(",") if part.strip()]
+    for path in paths:
+        if not os.path.isabs(path) or not os.path.exists(path):
+            raise UnresolvedReference(f"{path} is not an absolute path of something that is there")
+    return tuple(os.path.realpath(path) for path in paths)
+
+
+def _check_path(path: str, roots: tuple[str, ...]) -> None:
+    """Links are followed first, so that none leads out of what is allowed."""
+    if not path:
+        raise UnresolvedReference("it has no path; write ${provider:path:key}")
+    real = os.path.realpath(path)
+    if roots and not any(real == root or real.startswith(root.rstrip(os.sep) + os.sep) for root in roots):
+        raise UnresolvedReference(f"{path} is not below allowed.paths")
