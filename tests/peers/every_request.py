@@ -128,8 +128,8 @@ def _find_coordinator(at: Target, version: int) -> Any:
 
 def _join_group(at: Target, version: int) -> Any:
     return join_group.JoinGroupRequest(
-        group_id=at.group,
-        session_timeout_ms=10_000,
+        group_id=f"{at.group}-joined-{version}",
+        session_timeout_ms=6_000,
         rebalance_timeout_ms=10_000 if version else -1,
         protocol_type="consumer",
         protocols=[join_group.JoinGroupRequestProtocol(name="range", metadata=b"")],
