@@ -20,13 +20,15 @@ if TYPE_CHECKING:
 __all__ = ["wait_for_bytes"]
 
 
-async def wait_for_bytes(notifiers: Iterable[Notifier], missing_bytes: int, max_wait_ms: int) -> None:
-    """Return when ``missing_bytes`` more were appended to the partitions together, or ``max_wait_ms`` passed.
+def wait_for_bytes(notifiers: Iterable[Notifier], missing_bytes: int, max_wait_ms: int) -> asyncio.Future[None]:
+    """Done when ``missing_bytes`` more were appended to the partitions together, or ``max_wait_ms`` passed.
 
-    A partition that goes away or changes leader ends the wait too (it notifies with 0 bytes).
+    It listens from this call on: what comes before somebody awaits it counts. A partition that goes away or changes
+    leader ends the wait too (it notifies with 0 bytes).
     """
     loop = asyncio.get_running_loop()
     done: asyncio.Future[None] = loop.create_future()
+    listened_to = tuple(notifiers)
     left = missing_bytes
 
     def appended(count: int) -> None:
@@ -39,12 +41,13 @@ async def wait_for_bytes(notifiers: Iterable[Notifier], missing_bytes: int, max_
         if not done.done():
             done.set_result(None)
 
-    timer = loop.call_later(max_wait_ms / 1000, expired)
-    for notifier in notifiers:
-        notifier.add_listener(appended)
-    try:
-        await done
-    finally:
+    def ended(_: asyncio.Future[None]) -> None:
         timer.cancel()
-        for notifier in notifiers:
+        for notifier in listened_to:
             notifier.remove_listener(appended)
+
+    timer = loop.call_later(max_wait_ms / 1000, expired)
+    for notifier in listened_to:
+        notifier.add_listener(appended)
+    done.add_done_callback(ended)
+    return done

@@ -76,14 +76,15 @@ def handle_fetch(broker: Broker, request: FetchRequest, access: Access) -> Fetch
     reading = _read_all(broker, request, context, access)
     if reading.bytes_read >= request.min_bytes or request.max_wait_ms <= 0 or reading.has_error or context.is_empty:
         return _respond(broker, context, reading, access)
-    return _wait_and_read(broker, request, context, access, reading)
+    notifiers = reading.partitions if context.session is None else (context.session,)
+    waiting = wait_for_bytes(notifiers, request.min_bytes - reading.bytes_read, request.max_wait_ms)
+    return _wait_and_read(broker, request, context, access, waiting)
 
 
 async def _wait_and_read(
-    broker: Broker, request: FetchRequest, context: FetchContext, access: Access, reading: _Reading
+    broker: Broker, request: FetchRequest, context: FetchContext, access: Access, waiting: Awaitable[None]
 ) -> FetchResponse:
-    notifiers = reading.partitions if context.session is None else (context.session,)
-    await wait_for_bytes(notifiers, request.min_bytes - reading.bytes_read, request.max_wait_ms)
+    await waiting
     return _respond(broker, context, _read_all(broker, request, context, access, is_second_look=True), access)
 
 

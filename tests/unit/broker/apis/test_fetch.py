@@ -272,3 +272,35 @@ def test_a_waiting_poll_is_woken_by_what_comes_and_by_what_goes(client: Client) 
             client.fetch({2: 1})
 
     asyncio.run(story())
+
+
+@pytest.mark.parametrize("has_session", [True, False])
+def test_what_comes_before_a_poll_begins_to_wait_wakes_it(client: Client, has_session: bool) -> None:
+    """The wait is a task; requests of other connections are handled before it has its first turn."""
+
+    async def story() -> None:
+        if not has_session:
+            client.epoch = -1
+        waiting = client.send({2: 0}, max_wait_ms=60_000)
+        assert not isinstance(waiting, FetchResponse)
+        client.produce(2)
+        async with asyncio.timeout(5):
+            assert mentioned(await waiting)[2] == 0
+        await asyncio.sleep(0)
+        assert client.partition(2).listeners is None
+
+    asyncio.run(story())
+
+
+def test_a_poll_that_nobody_awaits_leaves_nothing_behind(client: Client) -> None:
+    async def story() -> None:
+        client.epoch = -1
+        waiting = client.send({2: 0}, max_wait_ms=60_000)
+        assert not isinstance(waiting, FetchResponse)
+        task = asyncio.ensure_future(waiting)
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        assert client.partition(2).listeners is None
+
+    asyncio.run(story())
