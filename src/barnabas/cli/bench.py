@@ -87,8 +87,7 @@ def produce(
     new_topic.check()
     at_least(1, num_records=num_records)
     at_least(0, warmup_records=warmup_records, record_size=record_size or 0)
-    if throughput == 0 or throughput < -1:
-        raise UsageError(f"--throughput {throughput:g}: records a second, or -1 for as many as the cluster takes")
+    check_throughput(throughput, "as many as the cluster takes")
     if payload_file is not None and record_size is not None:
         raise UsageError("--payload-file and --record-size: the file says how large the records are; give only one")
     from barnabas.cli.bench_payloads import RandomPayloads, read_payloads
@@ -126,6 +125,152 @@ def produce(
         return answer
 
     return options.measure(work, right=f"WRITE on Topic:{topic}")
+
+
+@app.command
+def consume(
+    *,
+    topic: str,
+    num_records: int | None = None,
+    from_latest: Flag = False,
+    fetch_size: int | None = None,
+    fetch_max_bytes: int | None = None,
+    fetch_max_wait_ms: int | None = None,
+    timeout_ms: int = 10_000,
+    options: RecordOptions | None = None,
+) -> int:
+    """Read records of a topic, all partitions from the beginning, and tell how many a second.
+
+    As kafka-consumer-perf-test, without a group: nothing is committed, and no group is left behind. MB are keys and
+    values; latencies are those of the fetch requests that brought something.
+
+    For example:
+
+        barnabas bench consume --topic load
+        barnabas bench consume --topic load --num-records 1000000 --output json
+        barnabas bench consume --topic load --num-records 5000 --from-latest --timeout-ms 60000
+        barnabas bench consume --topic load --command-property isolation.level=read_committed
+
+    Parameters
+    ----------
+    topic
+        The topic to read.
+    num_records
+        How many records. Without it, all that are there when it begins.
+    from_latest
+        Only records that come from now on.
+    fetch_size
+        Bytes of one partition in an answer (max.partition.fetch.bytes).
+    fetch_max_bytes
+        Bytes of an answer (fetch.max.bytes).
+    fetch_max_wait_ms
+        How long a broker waits for records (fetch.max.wait.ms).
+    timeout_ms
+        How long it may take until the next record comes. Then it ends, with exit status 1 if records are missing.
+    """
+    options = options or RecordOptions()
+    check_topic(topic)
+    at_least(1, num_records=1 if num_records is None else num_records, timeout_ms=timeout_ms)
+    if from_latest and num_records is None:
+        raise UsageError("--from-latest needs --num-records: there is no end to what may come")
+    from barnabas.clients.consumer.config import CONSUMER_PROPERTIES, consumer_config
+    from barnabas.clients.errors import InvalidClientConfig
+
+    own = {
+        "max.partition.fetch.bytes": put(fetch_size),
+        "fetch.max.bytes": put(fetch_max_bytes),
+        "fetch.max.wait.ms": put(fetch_max_wait_ms),
+    }
+    try:
+        settings = consumer_config(options.properties(own, CONSUMER_PROPERTIES), source=options.source)
+    except InvalidClientConfig as error:
+        raise UsageError(str(error)) from error
+
+    async def work(config: ClientConfig, stop: asyncio.Event) -> Answer:
+        from barnabas.cli.bench_consume import ConsumeLoad, measure_consume
+
+        load = ConsumeLoad(topic, num_records, from_latest, timeout_ms / 1000)
+        return await measure_consume(config, settings, load, stop)
+
+    return options.measure(work, right=f"READ on Topic:{topic}")
+
+
+@app.command
+def end_to_end(
+    *,
+    topic: str,
+    num_records: int = 1000,
+    record_size: int = 100,
+    throughput: float = -1,
+    acks: Literal["all", "-1", "0", "1"] | None = None,
+    warmup_records: int = 10,
+    timeout_ms: int = 10_000,
+    new_topic: NewTopicOptions | None = None,
+    options: RecordOptions | None = None,
+) -> int:
+    """Write records and read them back, and tell how long each was on its way.
+
+    One record goes when the one before it has come, as with Kafka's EndToEndLatency; with --throughput they go at that
+    rate, whether or not those before them have come. Others may use the topic meanwhile.
+
+    For example:
+
+        barnabas bench end-to-end --topic load --num-records 1000
+        barnabas bench end-to-end --topic load --num-records 5000 --throughput 500 --acks 1
+        barnabas bench end-to-end --topic trips --create-topic --partitions 1 --output yaml
+
+    Parameters
+    ----------
+    topic
+        The topic to write to and to read.
+    num_records
+        How many records.
+    record_size
+        Bytes of each record's value, at least 16.
+    throughput
+        Records a second; -1 for one after the other.
+    acks
+        Who has to have a record before it is acknowledged: all replicas in sync, the leader (1), nobody (0).
+    warmup_records
+        So many records come before, and are not counted.
+    timeout_ms
+        How long a record may be on its way. Then it ends, with exit status 1.
+    """
+    options, new_topic = options or RecordOptions(), new_topic or NewTopicOptions()
+    check_topic(topic)
+    new_topic.check()
+    at_least(1, num_records=num_records, timeout_ms=timeout_ms)
+    at_least(0, warmup_records=warmup_records)
+    at_least(16, record_size=record_size)
+    check_throughput(throughput, "one after the other")
+    from barnabas.clients.consumer.config import CONSUMER_PROPERTIES, consumer_config
+    from barnabas.clients.errors import InvalidClientConfig
+    from barnabas.clients.producer.config import PRODUCER_PROPERTIES, producer_config
+
+    try:
+        properties = options.properties({"acks": acks}, PRODUCER_PROPERTIES | CONSUMER_PROPERTIES)
+        produced = producer_config({"linger.ms": "0"} | properties, source=options.source)
+        consumed = consumer_config(properties, source=options.source)
+    except InvalidClientConfig as error:
+        raise UsageError(str(error)) from error
+    rate = None if throughput < 0 else throughput
+
+    async def work(config: ClientConfig, stop: asyncio.Event) -> Answer:
+        from barnabas.cli.bench_end_to_end import EndToEndLoad, measure_end_to_end
+
+        load = EndToEndLoad(topic, num_records, record_size, rate, warmup_records, timeout_ms / 1000)
+        notes = await new_topic.made(config, topic)
+        answer = await measure_end_to_end(config, produced, consumed, load, stop)
+        answer.notes = [*notes, *answer.notes]
+        return answer
+
+    return options.measure(work, right=f"READ and WRITE on Topic:{topic}")
+
+
+def check_throughput(throughput: float, otherwise: str) -> None:
+    """Raises UsageError."""
+    if throughput == 0 or throughput < -1 or not throughput < float("inf"):
+        raise UsageError(f"--throughput {throughput:g}: records a second, or -1 for {otherwise}")
 
 
 def at_least(least: int, **values: int) -> None:

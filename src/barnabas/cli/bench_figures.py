@@ -10,10 +10,24 @@ from typing import Any
 from barnabas.cli.sheet import Sheet
 from barnabas.clients.latency_histogram import LatencyHistogram
 
-__all__ = ["LATENCY_COLUMNS", "latency_cells", "latency_document", "megabytes", "number", "rate"]
+__all__ = [
+    "LATENCY_COLUMNS",
+    "VOLUME_COLUMNS",
+    "latency_cells",
+    "latency_document",
+    "megabytes",
+    "number",
+    "one_row",
+    "rate",
+    "throttle_document",
+    "throttle_notes",
+    "volume",
+    "volume_cells",
+]
 
 _MB = 1024 * 1024
 _PERCENTILES = {"p50": 50, "p95": 95, "p99": 99, "p99.9": 99.9}
+VOLUME_COLUMNS = ("records", "records/s", "MB/s")
 LATENCY_COLUMNS = ("avg ms", "max ms", *(f"{name} ms" for name in _PERCENTILES))
 
 
@@ -59,11 +73,22 @@ def volume(records: int, size: int, elapsed_s: float) -> dict[str, Any]:
     }
 
 
-VOLUME_COLUMNS = ("records", "records/s", "MB/s")
-
-
 def volume_cells(records: int, size: int, elapsed_s: float) -> list[str]:
     return [f"{records:,}", number(rate(records, elapsed_s)), number(rate(megabytes(size), elapsed_s))]
 
 
-__all__ += ["VOLUME_COLUMNS", "one_row", "volume", "volume_cells"]
+def throttle_document(statistics: Any) -> dict[str, float]:
+    return {
+        "responses": statistics.throttled_responses,
+        "total_ms": round(statistics.throttle_s * 1000),
+        "max_ms": round(statistics.throttle_max_s * 1000),
+    }
+
+
+def throttle_notes(statistics: Any) -> list[str]:
+    if not statistics.throttled_responses:
+        return []
+    return [
+        f"throttled by a quota: {statistics.throttled_responses} answers, {statistics.throttle_s:.1f} s in all, at "
+        f"most {statistics.throttle_max_s:.1f} s; 'barnabas quotas list' shows the quotas"
+    ]

@@ -15,6 +15,8 @@ from barnabas.cli.bench_figures import (
     latency_cells,
     latency_document,
     one_row,
+    throttle_document,
+    throttle_notes,
     volume,
     volume_cells,
 )
@@ -171,20 +173,3 @@ def _answer(load: ProduceLoad, settings: ProducerConfig, delivered: Delivered, p
     if producer.failure is not None:
         problems.append(problem_of(producer.failure, right=f"WRITE on Topic:{load.topic}", advice=ADVICE))
     return Answer(document, [sheet] if delivered.records else [], notes, problems)
-
-
-def throttle_document(statistics: Any) -> dict[str, float]:
-    return {
-        "responses": statistics.throttled_responses,
-        "total_ms": round(statistics.throttle_s * 1000),
-        "max_ms": round(statistics.throttle_max_s * 1000),
-    }
-
-
-def throttle_notes(statistics: Any) -> list[str]:
-    if not statistics.throttled_responses:
-        return []
-    return [
-        f"throttled by a quota: {statistics.throttled_responses} answers, {statistics.throttle_s:.1f} s in all, at "
-        f"most {statistics.throttle_max_s:.1f} s; 'barnabas quotas list' shows the quotas"
-    ]

@@ -1,0 +1,73 @@
+"""What a fetch brought for one partition, and the records in it that a consumer is given.
+
+A batch may begin before the offset that was asked for. Markers of transactions are never given, nor, for who reads only
+what is committed, the batches of transactions that were aborted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from barnabas.protocol.control_record import ControlRecordType, control_record_type
+from barnabas.protocol.record_batch import BatchView, Record
+
+__all__ = ["Fetched", "aborted_of", "count_records", "given_batches"]
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """``aborted`` are (producer id, first offset) of aborted transactions, None for who reads everything."""
+
+    partition: int
+    from_offset: int
+    batches: Sequence[BatchView]
+    aborted: Sequence[tuple[int, int]] | None = None
+    is_checked: bool = True
+    """Whether checksums are to be looked at."""
+
+    def records(self) -> Iterator[Record]:
+        """Raises a DecodeError for what can't be read."""
+        for batch in given_batches(self):
+            for record in batch.records():
+                if record.offset >= self.from_offset:
+                    yield record
+
+
+def given_batches(fetched: Fetched) -> Iterator[BatchView]:
+    """The batches whose records count. Raises CorruptRecordError for a wrong checksum."""
+    to_come = sorted(fetched.aborted or (), key=lambda each: each[1], reverse=True)
+    aborted: set[int] = set()
+    for batch in fetched.batches:
+        if fetched.is_checked:
+            batch.ensure_valid()
+        while to_come and to_come[-1][1] <= batch.last_offset:
+            aborted.add(to_come.pop()[0])
+        if batch.is_control:
+            if batch.producer_id in aborted and _is_abort_marker(batch):
+                aborted.discard(batch.producer_id)
+        elif not (batch.is_transactional and batch.producer_id in aborted):
+            yield batch
+
+
+def count_records(fetched: Fetched) -> tuple[int, int]:
+    """How many records there are, and the bytes of their keys and values."""
+    count = size = 0
+    for record in fetched.records():
+        count += 1
+        if record.key is not None:
+            size += len(record.key)
+        if record.value is not None:
+            size += len(record.value)
+    return count, size
+
+
+def aborted_of(response: Any) -> list[tuple[int, int]]:
+    """From a partition's answer."""
+    return [(each.producer_id, each.first_offset) for each in response.aborted_transactions or ()]
+
+
+def _is_abort_marker(batch: BatchView) -> bool:
+    record = next(batch.records(), None)
+    return record is not None and control_record_type(record.key) is ControlRecordType.ABORT

@@ -1,0 +1,292 @@
+"""Fetches partitions from their leaders. One request is under way at each; what came is looked at meanwhile.
+
+Where a batch ends says its header, so the next request goes out before the records of the last answer are read. The
+partitions that gave something come last in the next request, so that none is left out for good.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from barnabas.clients.admin.errors import AdminError, admin_error
+from barnabas.clients.consumer.fetched import Fetched, aborted_of
+from barnabas.clients.errors import ClientError, RemoteProtocolError
+from barnabas.common.error_code import ErrorCode
+from barnabas.common.errors import Transient
+from barnabas.common.uuid import Uuid
+from barnabas.protocol.errors import DecodeError
+from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from barnabas.protocol.record_batch import iter_batches
+
+if TYPE_CHECKING:
+    from barnabas.clients.client_config import Address
+    from barnabas.clients.consumer.config import ConsumerConfig
+    from barnabas.clients.network_client import NetworkClient
+    from barnabas.clients.topic_metadata import TopicMetadata, TopicMetadataSource
+
+__all__ = ["Fetcher", "FetcherStatistics"]
+
+_MOVED = frozenset(
+    {
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.REPLICA_NOT_AVAILABLE,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.INCONSISTENT_TOPIC_ID,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.OFFSET_NOT_AVAILABLE,
+    }
+)
+_LAST_VERSION_BY_NAME = 12
+_CLIENT_WAITS_SINCE = 8
+_UNKNOWN_TOPIC_FOR_S = 10.0
+
+
+@dataclass(slots=True)
+class FetcherStatistics:
+    requests: int = 0
+    empty_responses: int = 0
+    received_bytes: int = 0
+    """Of batches, as they are stored."""
+    skipped: int = 0
+    """Offsets that were deleted before they were fetched."""
+    throttled_responses: int = 0
+    throttle_s: float = 0.0
+    throttle_max_s: float = 0.0
+
+
+class Fetcher:
+    """``received`` gets what came, in the order of each partition. ``until`` are offsets at which partitions end.
+
+    ``finished`` is set when all have ended, and when ``failure`` says why nothing more comes.
+    """
+
+    def __init__(
+        self,
+        network: NetworkClient,
+        source: TopicMetadataSource,
+        config: ConsumerConfig,
+        positions: Mapping[int, int],
+        received: Callable[[Fetched], None],
+        *,
+        until: Mapping[int, int] | None = None,
+        answered: Callable[[float], None] = lambda duration_s: None,
+    ) -> None:
+        """``answered`` is told how long each fetch took that brought something."""
+        self.statistics = FetcherStatistics()
+        self.failure: Exception | None = None
+        self.finished = asyncio.Event()
+        self.positions = dict(positions)
+        self._handed_over = dict(positions)
+        self._network = network
+        self._source = source
+        self._config = config
+        self._received = received
+        self._answered = answered
+        self._until = until
+        self._loop = asyncio.get_running_loop()
+        self._led: dict[Address, list[int]] = {}
+        self._tasks: dict[Address | None, asyncio.Task[None]] = {}
+        self._topic_id = Uuid.ZERO
+        self._is_stale = asyncio.Event()
+
+    def start(self, metadata: TopicMetadata) -> None:
+        self._take(metadata)
+        self._tasks[None] = self._guarded(self._keep_metadata())
+        self._look_for_end()
+
+    async def close(self) -> None:
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _guarded(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """A task whose end by a fault of ours is not overheard."""
+
+        def ended(task: asyncio.Task[None]) -> None:
+            if not task.cancelled() and (error := task.exception()) is not None:
+                self._fail(error if isinstance(error, Exception) else RuntimeError(str(error)))
+
+        task = self._loop.create_task(work)
+        task.add_done_callback(ended)
+        return task
+
+    # --- who leads what
+
+    def _take(self, metadata: TopicMetadata) -> None:
+        self._topic_id = metadata.topic_id
+        led: dict[Address, list[int]] = {}
+        for partition in self.positions:
+            address = metadata.address_of(partition)
+            if address is None:
+                self._is_stale.set()
+            elif not self._has_ended(partition):
+                led.setdefault(address, []).append(partition)
+        self._led = led
+        for address in led:
+            task = self._tasks.get(address)
+            if task is None or task.done():
+                self._tasks[address] = self._guarded(self._fetch_from(address))
+
+    async def _keep_metadata(self) -> None:
+        unknown_since: float | None = None
+        pause = self._config.retry_backoff_s
+        while True:
+            await self._is_stale.wait()
+            await asyncio.sleep(pause)
+            self._is_stale.clear()
+            try:
+                self._take(await self._source.load())
+                unknown_since, pause = None, self._config.retry_backoff_s
+                continue
+            except AdminError as error:
+                unknown_since = self._loop.time() if unknown_since is None else unknown_since
+                if error.code not in _MOVED or self._loop.time() - unknown_since > _UNKNOWN_TOPIC_FOR_S:
+                    self._fail(error)
+                    return
+            except ClientError as error:
+                if not isinstance(error, Transient):
+                    self._fail(error)
+                    return
+            self._is_stale.set()
+            pause = min(pause * 2, self._config.retry_backoff_max_s)
+
+    # --- one leader
+
+    async def _fetch_from(self, address: Address) -> None:
+        """Ends when the node leads nothing any more that is wanted."""
+        came: list[Fetched] = []
+        while (partitions := self._led.get(address)) and self.failure is None:
+            try:
+                connection = await self._network.connection_to(address)
+                await connection.ready()
+                version = connection.version_of(FetchRequest.API_KEY)
+                if self._topic_id == Uuid.ZERO:
+                    version = min(version, _LAST_VERSION_BY_NAME)
+                sent_at = self._loop.time()
+                answer = connection.start(self._request(partitions), version=version)
+                self._hand_over(came)
+                response = await answer
+            except ClientError as error:
+                self._hand_over(came)
+                if not isinstance(error, Transient):
+                    self._fail(error)
+                    return
+                self._is_stale.set()
+                await asyncio.sleep(self._config.retry_backoff_s)
+                continue
+            self.statistics.requests += 1
+            came = self._read(response, address)
+            if came:
+                self._answered(self._loop.time() - sent_at)
+            else:
+                self.statistics.empty_responses += 1
+            await self._throttled(response.throttle_time_ms / 1000, waits=version >= _CLIENT_WAITS_SINCE)
+        self._hand_over(came)
+
+    def _request(self, partitions: list[int]) -> FetchRequest:
+        config = self._config
+        wanted = [
+            FetchPartition(
+                partition=each, fetch_offset=self.positions[each], partition_max_bytes=config.partition_max_bytes
+            )
+            for each in partitions
+        ]
+        return FetchRequest(
+            max_wait_ms=config.max_wait_ms,
+            min_bytes=config.min_bytes,
+            max_bytes=config.max_bytes,
+            isolation_level=int(config.read_committed),
+            topics=[FetchTopic(topic=self._source.topic, topic_id=self._topic_id, partitions=wanted)],
+        )
+
+    def _read(self, response: Any, address: Address) -> list[Fetched]:
+        """What came, and where the next fetch begins."""
+        if response.error_code:
+            self._fail(admin_error(response.error_code, None, self._source.topic))
+            return []
+        came: list[Fetched] = []
+        for topic in response.responses:
+            for each in topic.partitions:
+                if each.error_code:
+                    self._refused(each, address)
+                    continue
+                fetched = self._fetched(each)
+                if fetched is not None:
+                    came.append(fetched)
+        led = self._led.get(address)
+        if led and came:
+            gave = {each.partition for each in came}
+            ended = {each for each in gave if self._has_ended(each)}
+            self._led[address] = [each for each in led if each not in gave] + [
+                each for each in led if each in gave - ended
+            ]
+        return came
+
+    def _fetched(self, each: Any) -> Fetched | None:
+        data = each.records
+        if not data:
+            return None
+        try:
+            batches = list(iter_batches(data))
+        except DecodeError as error:
+            raise RemoteProtocolError(
+                f"partition {each.partition_index}: a batch that can't be read: {error}"
+            ) from error
+        if not batches:
+            raise RemoteProtocolError(f"partition {each.partition_index}: a part of a batch and no whole one")
+        position = self.positions[each.partition_index]
+        if batches[-1].next_offset <= position:
+            return None  # Of a node that led before: another one has given it meanwhile.
+        self.positions[each.partition_index] = batches[-1].next_offset
+        self.statistics.received_bytes += len(data)
+        aborted = aborted_of(each) if self._config.read_committed else None
+        return Fetched(each.partition_index, position, batches, aborted, self._config.check_crcs)
+
+    def _refused(self, each: Any, address: Address) -> None:
+        error = admin_error(each.error_code, None, self._source.topic)
+        position = self.positions[each.partition_index]
+        if error.code == ErrorCode.OFFSET_OUT_OF_RANGE and each.log_start_offset > position:
+            self.statistics.skipped += each.log_start_offset - position
+            self.positions[each.partition_index] = self._handed_over[each.partition_index] = each.log_start_offset
+        elif error.code in _MOVED:
+            self._led[address] = [other for other in self._led.get(address, ()) if other != each.partition_index]
+            self._is_stale.set()
+        else:
+            self._fail(error)
+
+    async def _throttled(self, for_s: float, *, waits: bool) -> None:
+        if for_s:
+            statistics = self.statistics
+            statistics.throttled_responses += 1
+            statistics.throttle_s += for_s
+            statistics.throttle_max_s = max(statistics.throttle_max_s, for_s)
+            if waits:
+                await asyncio.sleep(for_s)
+
+    def _hand_over(self, came: list[Fetched]) -> None:
+        for each in came:
+            self._received(each)
+            self._handed_over[each.partition] = each.batches[-1].next_offset
+        came.clear()
+        self._look_for_end()
+
+    def _has_ended(self, partition: int) -> bool:
+        return self._until is not None and self.positions[partition] >= self._until[partition]
+
+    def _look_for_end(self) -> None:
+        until = self._until
+        if until is not None and all(offset >= until[each] for each, offset in self._handed_over.items()):
+            self.finished.set()
+
+    def _fail(self, error: Exception) -> None:
+        if self.failure is None:
+            self.failure = error
+        self.finished.set()
