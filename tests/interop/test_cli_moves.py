@@ -6,16 +6,22 @@ What takes two brokers, or APIs that ours does not serve, is tried on the real o
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import KafkaException, Producer
 
 from barnabas.cli.exit_status import DENIED
 from barnabas.cli.main import main
+from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest
+from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from barnabas.protocol.record_batch import Record
+from barnabas.protocol.record_batch_builder import build_batch
+from tests.interop.raw_client import RawClient
 from tests.peers import KafkaNode, run_class
 from tests.peers.barnabas_node import BarnabasNode
 from tests.peers.node_process import NodeProcess
@@ -86,7 +92,12 @@ def peer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
         def settings(node: int) -> dict[str, str]:
             directories = ",".join(str(folder / str(node) / name) for name in ("one", "two"))
-            return {"log.dirs": directories, "auto.leader.rebalance.enable": "false", "replica.fetch.wait.max.ms": "50"}
+            return {
+                "log.dirs": directories,
+                "auto.leader.rebalance.enable": "false",
+                "replica.fetch.wait.max.ms": "50",
+                "transaction.partition.verification.enable": "false",
+            }
 
         first = KafkaNode(folder / "1", settings=settings(1), jvm=JVM)
         started(first)
@@ -112,6 +123,23 @@ def fill(peer: Peer, topic: str, count: int = 20, size: int = 10) -> None:
     for number in range(count):
         producer.produce(topic, b"x" * size, partition=number % 2)
     assert producer.flush(30) == 0
+
+
+def leave_hanging(peer: Peer, topic: str) -> int:
+    """Begin a transaction in a partition of which no coordinator is told; returns the producer's id."""
+    client = RawClient(peer.nodes[0].port)
+    made = client.call(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000), 4)
+    records = [Record(0, int(time.time() * 1000), None, b"x", ())]
+    batch = build_batch(records, producer_id=made.producer_id, producer_epoch=0, base_sequence=0, is_transactional=True)
+    partition = PartitionProduceData(index=0, records=batch)
+    request = ProduceRequest(
+        transactional_id="hanging", acks=-1, timeout_ms=5000,
+        topic_data=[TopicProduceData(name=topic, partition_data=[partition])],
+    )  # fmt: skip
+    (answer,) = client.call(request, 9).responses[0].partition_responses
+    assert answer.error_code == 0, answer
+    client.close()
+    return int(made.producer_id)
 
 
 def replicas(run: Run, topic: str) -> list[list[int]]:
@@ -312,3 +340,54 @@ def test_offsets_of_groups_go_through_a_file_of_kafkas(run: Run, peer: Peer, tmp
     assert "mv-h" in run_class(*groups, "--from-file", str(file), "--execute").stdout
     several = run("groups", "reset-offsets", "--all-groups", "--all-topics", "--to-current", "--export").out
     assert "mv-group,mv-h,0,7\n" in several
+
+
+@ONLY_KAFKA
+def test_transactions_are_listed_and_terminated(run: Run, peer: Peer) -> None:
+    assert run("topics", "create", "mv-i", "--replica-assignment", "1", "--wait").status == 0
+    producer = Producer({"bootstrap.servers": peer.server, "transactional.id": "mv-tx"})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce("mv-i", b"x")
+    assert producer.flush(30) == 0
+    listed = run("transactions", "list", "--transactional-id-pattern", "mv-.*", "-o", "json").document["transactions"]
+    assert [(each["transactional_id"], each["state"]) for each in listed] == [("mv-tx", "Ongoing")]
+    assert run("transactions", "list", "--duration-filter", "600000").out == ""
+    assert "did you mean mv-tx?" in run("transactions", "describe", "mv-tk").err
+    (found,) = run("transactions", "describe", "mv-tx", "-o", "json").document["transactions"]
+    assert found["partitions"] == [{"topic": "mv-i", "partition": 0}]
+    (writer,) = run("transactions", "describe-producers", "mv-i:0", "-o", "json").document["producers"]
+    assert (writer["producer_id"], writer["start_offset"]) == (found["producer_id"], 0)
+    assert run("transactions", "find-hanging", "--max-transaction-timeout", "0", "--topic", "mv-i").out == ""
+    terminate = ("transactions", "force-terminate", "mv-tx")
+    assert "would be terminated (it was Ongoing)" in run(*terminate, "--dry-run").out
+    assert run(*terminate).out == "transactional id mv-tx  terminated (it was Ongoing)\n"
+    with pytest.raises(KafkaException):
+        producer.commit_transaction(30)
+
+
+@ONLY_KAFKA
+def test_a_transaction_that_hangs_is_found_and_ended(run: Run, peer: Peer) -> None:
+    assert run("topics", "create", "mv-j", "--replica-assignment", "1", "--wait").status == 0
+    producer_id = leave_hanging(peer, "mv-j")
+    find = ("transactions", "find-hanging", "--max-transaction-timeout", "0", "-o", "json")
+    hanging = run(*find).document["hanging"]
+    assert [(each["topic"], each["producer_id"], each["start_offset"]) for each in hanging] == [
+        ("mv-j", producer_id, 0)
+    ]
+    assert run("transactions", "find-hanging").out == ""
+    abort = ("transactions", "abort", "--topic", "mv-j", "--partition", "0", "--start-offset")
+    assert "open ones begin at 0" in run(*abort, "7").err
+    assert "would be aborted" in run(*abort, "0", "--dry-run").out
+    done = run(*abort, "0")
+    assert done.status == 0, done.err
+    assert run(*find).document["hanging"] == []
+
+
+@pytest.mark.parametrize("peer", [OURS], indirect=True)
+def test_a_cluster_without_transactions_says_so_by_name(run: Run, peer: Peer) -> None:
+    assert run("topics", "create", "mv-i", "--wait").status == 0
+    for verb in (["list"], ["describe", "x"], ["describe-producers", "mv-i:0"], ["find-hanging"]):
+        refused = run("transactions", *verb)
+        assert (refused.status, refused.out) == (1, "")
+        assert "does not offer" in refused.err, refused.err

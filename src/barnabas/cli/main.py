@@ -24,6 +24,7 @@ COMMANDS = {
     "configs": ("barnabas.cli.configs", "look at settings and change them; check a server.properties"),
     "acls": ("barnabas.cli.acls", "list, add and remove access rules"),
     "groups": ("barnabas.cli.groups", "list, describe and delete groups, and reset their offsets"),
+    "transactions": ("barnabas.cli.transactions", "list and describe transactions, and end those that hang"),
     "users": ("barnabas.cli.users", "list users, and set and delete their passwords"),
     "quotas": ("barnabas.cli.quotas", "list and alter quotas of users, clients and addresses"),
     "tokens": ("barnabas.cli.tokens", "list, create, renew and expire delegation tokens"),

@@ -55,6 +55,7 @@ from barnabas.clients.admin.topics import (
     TopicListing,
 )
 from barnabas.clients.admin.transactions import (
+    FencedProducer,
     ProducerState,
     TransactionDescription,
     TransactionListing,
@@ -94,6 +95,7 @@ __all__ = [
     "ElectionType",
     "FeatureMetadata",
     "FeatureUpdate",
+    "FencedProducer",
     "GroupAuthorizationFailed",
     "GroupDescription",
     "GroupIdNotFound",

@@ -100,6 +100,7 @@ class SyncAdminClient:
     describe_producers = _blocking(AdminClient.describe_producers)
     list_transactions = _blocking(AdminClient.list_transactions)
     describe_transactions = _blocking(AdminClient.describe_transactions)
+    fence_producers = _blocking(AdminClient.fence_producers)
     abort_transaction = _blocking(AdminClient.abort_transaction)
 
     describe_configs = _blocking(AdminClient.describe_configs)

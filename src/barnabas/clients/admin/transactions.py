@@ -10,12 +10,14 @@ from barnabas.clients.admin.errors import AdminError, admin_error
 from barnabas.clients.admin.operations import Request, refuse_unless
 from barnabas.clients.admin.partitions import PartitionOperations, by_topic
 from barnabas.clients.admin.results import Results
-from barnabas.clients.admin.retry import COORDINATOR_MOVED, RETRIED
-from barnabas.clients.admin.routing import Target
+from barnabas.clients.admin.retry import COORDINATOR_MOVED, LEADER_MOVED, RETRIED
+from barnabas.clients.admin.routing import Target, broker
+from barnabas.common.error_code import ErrorCode
 from barnabas.common.topic_partition import TopicPartition
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.messages.describe_producers import DescribeProducersRequest, TopicRequest
 from barnabas.protocol.messages.describe_transactions import DescribeTransactionsRequest
+from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest
 from barnabas.protocol.messages.list_transactions import ListTransactionsRequest
 from barnabas.protocol.messages.write_txn_markers import (
     WritableTxnMarker,
@@ -24,6 +26,7 @@ from barnabas.protocol.messages.write_txn_markers import (
 )
 
 __all__ = [
+    "FencedProducer",
     "ProducerState",
     "TransactionDescription",
     "TransactionListing",
@@ -48,9 +51,12 @@ class ProducerState:
 
 @dataclass(frozen=True, slots=True)
 class TransactionListing:
+    """``coordinator_id`` is the broker that told it."""
+
     transactional_id: str
     producer_id: int
     state: str
+    coordinator_id: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +80,23 @@ class TransactionDescription:
     producer_id: int
     producer_epoch: int
     partitions: tuple[TopicPartition, ...]
+    coordinator_id: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class FencedProducer:
+    """The id and epoch by which older producers are refused from now on."""
+
+    producer_id: int
+    producer_epoch: int
 
 
 class TransactionOperations(PartitionOperations):
     async def describe_producers(
-        self, partitions: Iterable[TopicPartition], *, timeout_s: float | None = None
+        self, partitions: Iterable[TopicPartition], *, broker_id: int | None = None, timeout_s: float | None = None
     ) -> Results[TopicPartition, tuple[ProducerState, ...]]:
-        """The producers that the leader of each partition knows."""
+        """The producers that the leader of each partition knows, or the replica of a broker."""
+        deadline = self._deadline(timeout_s)
 
         def build(left: Sequence[TopicPartition]) -> Request:
             return DescribeProducersRequest(
@@ -90,16 +106,19 @@ class TransactionOperations(PartitionOperations):
                 ]
             )
 
-        return await self._at_leaders(
-            partitions,
-            build,
-            lambda response: (
+        def read(response: Any) -> Iterable[tuple[TopicPartition, tuple[ProducerState, ...] | AdminError]]:
+            return (
                 (TopicPartition(topic.name, each.partition_index), _producers(topic.name, each))
                 for topic in response.topics
                 for each in topic.partitions
-            ),
-            self._deadline(timeout_s),
-            api=ApiKey.DESCRIBE_PRODUCERS,
+            )
+
+        api = ApiKey.DESCRIBE_PRODUCERS
+        if broker_id is None:
+            return await self._at_leaders(partitions, build, read, deadline, api=api)
+        replica = broker(broker_id)
+        return await self._items(
+            partitions, build, read, deadline, api=api, target=replica, retried=RETRIED - LEADER_MOVED
         )
 
     async def list_transactions(
@@ -108,21 +127,29 @@ class TransactionOperations(PartitionOperations):
         states: Iterable[str] = (),
         producer_ids: Iterable[int] = (),
         longer_than_ms: int | None = None,
+        transactional_id_pattern: str | None = None,
         timeout_s: float | None = None,
     ) -> TransactionListings:
-        """The transactions of every broker, or those in these states, of these producers or older than so long."""
+        """The transactions of every broker, or those in these states, of these producers or older than so long.
+
+        The pattern is a regular expression of RE2 for whole ids, from Kafka 4.1 on.
+        """
         deadline = self._deadline(timeout_s)
         request = ListTransactionsRequest(
             state_filters=list(states),
             producer_id_filters=list(producer_ids),
             duration_filter=-1 if longer_than_ms is None else longer_than_ms,
+            transactional_id_pattern=transactional_id_pattern,
         )
+        at_least = 2 if transactional_id_pattern is not None else 1 if longer_than_ms is not None else 0
 
         async def ask(part: Sequence[int], target: Target) -> Results[int, list[TransactionListing]]:
-            response = await self._call(request, deadline, api=ApiKey.LIST_TRANSACTIONS, target=target)
+            response = await self._call(
+                request, deadline, api=ApiKey.LIST_TRANSACTIONS, target=target, at_least=at_least
+            )
             refuse_unless(not response.unknown_state_filters, f"no such state: {response.unknown_state_filters}")
             listed = [
-                TransactionListing(each.transactional_id, each.producer_id, each.transaction_state)
+                TransactionListing(each.transactional_id, each.producer_id, each.transaction_state, part[0])
                 for each in response.transaction_states
             ]
             return Results({part[0]: listed}, {})
@@ -142,12 +169,47 @@ class TransactionOperations(PartitionOperations):
             return await self._items(
                 part,
                 lambda left: DescribeTransactionsRequest(transactional_ids=list(left)),
-                lambda response: ((each.transactional_id, _transaction(each)) for each in response.transaction_states),
+                lambda response: (
+                    (each.transactional_id, _transaction(each, -1 if target.node is None else target.node))
+                    for each in response.transaction_states
+                ),
                 deadline,
                 api=ApiKey.DESCRIBE_TRANSACTIONS,
                 target=target,
                 retried=RETRIED - COORDINATOR_MOVED,
             )
+
+        return await self._placed(
+            transactional_ids,
+            lambda left: self._router.coordinators(_TRANSACTION, left),
+            ask,
+            deadline,
+            moved=COORDINATOR_MOVED,
+            forget=lambda left: self._router.forget_coordinators(_TRANSACTION, left),
+        )
+
+    async def fence_producers(
+        self, transactional_ids: Iterable[str], *, timeout_s: float | None = None
+    ) -> Results[str, FencedProducer]:
+        """Refuse all producers that use these ids from now on, and abort what they have begun."""
+        deadline = self._deadline(timeout_s)
+
+        async def ask(part: Sequence[str], target: Target) -> Results[str, FencedProducer]:
+            values: dict[str, FencedProducer] = {}
+            errors: dict[str, AdminError] = {}
+            for transactional_id in part:
+                # The time-out is of transactions that a producer of this id and epoch begins, and there will be none.
+                request = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=1)
+                try:
+                    response = await self._call(
+                        request, deadline, api=ApiKey.INIT_PRODUCER_ID, target=target,
+                        retried=(RETRIED | {ErrorCode.CONCURRENT_TRANSACTIONS}) - COORDINATOR_MOVED,
+                    )  # fmt: skip
+                except AdminError as error:
+                    errors[transactional_id] = admin_error(error.code, error.message, transactional_id)
+                else:
+                    values[transactional_id] = FencedProducer(response.producer_id, response.producer_epoch)
+            return Results(values, errors)
 
         return await self._placed(
             transactional_ids,
@@ -207,7 +269,7 @@ def _producers(topic: str, each: Any) -> tuple[ProducerState, ...] | AdminError:
     )
 
 
-def _transaction(each: Any) -> TransactionDescription | AdminError:
+def _transaction(each: Any, coordinator_id: int) -> TransactionDescription | AdminError:
     if each.error_code:
         return admin_error(each.error_code, None, each.transactional_id)
     return TransactionDescription(
@@ -218,6 +280,7 @@ def _transaction(each: Any) -> TransactionDescription | AdminError:
         each.producer_id,
         each.producer_epoch,
         tuple(sorted(TopicPartition(topic.topic, number) for topic in each.topics for number in topic.partitions)),
+        coordinator_id,
     )
 
 

@@ -1,0 +1,120 @@
+"""``barnabas transactions``: what is asked of the cluster, and what counts as hanging."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from barnabas.cli.transactions import main
+from barnabas.clients.admin import (
+    FencedProducer,
+    ProducerState,
+    Results,
+    TopicDescription,
+    TopicPartitionInfo,
+    TransactionDescription,
+    TransactionListing,
+    TransactionListings,
+    UnsupportedVersion,
+    Uuid,
+)
+from barnabas.clients.admin.errors import admin_error
+from barnabas.common.error_code import ErrorCode
+from barnabas.common.topic_partition import TopicPartition
+from tests.unit.cli.conftest import FakeAdmin
+
+ZERO, ONE = TopicPartition("orders", 0), TopicPartition("orders", 1)
+KNOWN, STRAY, LOST, IDLE = (
+    ProducerState(producer_id, 0, 5, 1000, 3, start) for producer_id, start in ((1, 10), (2, 20), (3, 30), (4, None))
+)
+
+
+@pytest.fixture
+def orders(admin: FakeAdmin) -> FakeAdmin:
+    """Producer 1 has a transaction that its coordinator knows, 2 one in another partition, 3 one without an id."""
+    partitions = tuple(TopicPartitionInfo(index, 1, (1,), (1,)) for index in (0, 1))
+    topic = TopicDescription("orders", Uuid.from_int(1 << 90), False, partitions)
+    admin.describe_topics.return_value = Results({"orders": topic}, {})
+    admin.topics = ["orders"]
+    admin.describe_producers.return_value = Results({ZERO: (KNOWN, STRAY, LOST, IDLE), ONE: ()}, {})
+    listed = (TransactionListing("tx-1", 1, "Ongoing", 1), TransactionListing("tx-2", 2, "Ongoing", 1))
+    admin.list_transactions.return_value = TransactionListings(listed, {})
+    admin.describe_transactions.side_effect = describe
+    return admin
+
+
+async def describe(ids: Any) -> Results[str, TransactionDescription]:
+    there = {
+        name: TransactionDescription(name, "Ongoing", 60_000, 1000, number, 0, (partition,), 1)
+        for name, number, partition in (("tx-1", 1, ZERO), ("tx-2", 2, ONE))
+    }
+    missing = {each: admin_error(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND, None, each) for each in ids if each not in there}
+    return Results({each: there[each] for each in ids if each in there}, missing)
+
+
+def test_what_no_coordinator_will_end_hangs(orders: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["find-hanging", "-o", "json"]) == 0
+    hanging = json.loads(capsys.readouterr().out)["hanging"]
+    assert [(each["producer_id"], each["start_offset"]) for each in hanging] == [(2, 20), (3, 30)]
+    assert orders.list_transactions.call_args.kwargs == {"producer_ids": [1, 2, 3]}
+    assert main(["find-hanging", "--broker-id", "7"]) == 0
+    assert capsys.readouterr().err == "note: nothing hangs in 0 partitions\n"
+
+
+def test_nothing_hangs_while_a_coordinator_is_silent(orders: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+    silent = admin_error(ErrorCode.COORDINATOR_NOT_AVAILABLE, None, 2)
+    orders.list_transactions.return_value = TransactionListings((), {2: silent})
+    assert main(["find-hanging"]) == 1
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "COORDINATOR_NOT_AVAILABLE" in captured.err
+
+
+def test_a_transaction_is_aborted_by_where_it_begins(orders: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+    orders.describe_producers.return_value = Results({ZERO: (KNOWN, STRAY)}, {})
+    assert main(["abort", "orders:0", "--start-offset", "20", "--dry-run"]) == 0
+    orders.abort_transaction.assert_not_called()
+    assert main(["abort", "--topic", "orders", "--partition", "0", "--start-offset", "20"]) == 0
+    assert capsys.readouterr().out.endswith("transaction in orders-0  aborted (of producer 2, epoch 0)\n")
+    orders.abort_transaction.assert_awaited_once_with(ZERO, producer_id=2, producer_epoch=0, coordinator_epoch=3)
+    assert main(["abort", "orders:0", "--start-offset", "21"]) == 1
+    assert "open ones begin at 10, 20" in capsys.readouterr().err
+
+
+def test_producers_are_put_out(orders: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+    orders.fence_producers.return_value = Results({"tx-1": FencedProducer(1, 1)}, {})
+    assert main(["force-terminate", "tx-1", "tx-3"]) == 1
+    captured = capsys.readouterr()
+    assert captured.out == "transactional id tx-1  terminated (it was Ongoing)\n"
+    assert "did you mean tx-" in captured.err
+    orders.fence_producers.assert_awaited_once_with(["tx-1"])
+
+
+def test_a_cluster_without_the_api_is_named(orders: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+    orders.list_transactions.side_effect = UnsupportedVersion("the node at a:1 does not offer ListTransactions")
+    assert main(["list"]) == 1
+    assert "does not offer ListTransactions" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["describe"], "which transaction?"),
+        (["describe-producers", "orders"], "which partition of orders?"),
+        (["describe-producers", "orders:0,1"], "a single partition"),
+        (["describe-producers", "orders:0", "--partition", "0"], "a single partition"),
+        (["describe-producers", "or ders:0"], "contains one or more characters"),
+        (["find-hanging", "--partition", "0"], "--partition goes with --topic"),
+        (["find-hanging", "--max-transaction-timeout", "-1"], "minutes from 0 on"),
+        (["abort", "orders:0"], "which transaction?"),
+        (["abort", "orders:0", "--producer-id", "5"], "which transaction?"),
+        (["abort", "orders:0", "--start-offset", "5", "--producer-id", "5"], "which transaction?"),
+    ],
+)
+def test_what_can_not_be_meant_is_refused(
+    admin: FakeAdmin, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+) -> None:
+    assert main(arguments) == 2
+    assert said in capsys.readouterr().err
