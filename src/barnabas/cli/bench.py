@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from typing import TYPE_CHECKING, Literal
 
-from barnabas.cli.bench_options import RecordOptions, put
+from barnabas.cli.bench_options import BenchOptions, RecordOptions, put
 from barnabas.cli.bench_topic import NewTopicOptions, check_topic
 from barnabas.cli.cluster_command import cluster_app, main_of
 from barnabas.cli.cluster_options import Flag, UsageError
@@ -265,6 +266,136 @@ def end_to_end(
         return answer
 
     return options.measure(work, right=f"READ and WRITE on Topic:{topic}")
+
+
+@app.command
+def admin(
+    *,
+    operation: list[
+        Literal["create-topics", "describe-topics", "describe-configs", "alter-configs", "create-acls", "describe-acls"]
+    ]
+    | None = None,
+    num_requests: int = 100,
+    clients: int = 4,
+    items_per_request: int = 1,
+    prefix: str = "barnabas-bench",
+    partitions: int = 1,
+    replication_factor: int | None = None,
+    yes: Flag = False,
+    dry_run: Flag = False,
+    options: BenchOptions | None = None,
+) -> int:
+    """Send the requests of an operator's tools, many at once, and tell how long each took.
+
+    It makes topics and access rules, all with names that begin with the prefix and an id of this run, and removes
+    exactly these at the end, also after Ctrl-C; that is measured as well. A cluster without an authorizer has no rules.
+
+    For example:
+
+        barnabas bench admin --dry-run
+        barnabas bench admin --yes --num-requests 500 --clients 16
+        barnabas bench admin --yes --operation create-topics --items-per-request 20 --output json
+        barnabas bench admin --yes --operation describe-configs alter-configs --prefix load-test
+
+    Parameters
+    ----------
+    operation
+        Which requests, all of them by default. May be repeated.
+    num_requests
+        How many requests of each.
+    clients
+        How many clients at once, each with one request after the other.
+    items_per_request
+        Topics or rules in a request.
+    prefix
+        What the names of all that is made begin with.
+    partitions
+        Of each topic that is made.
+    replication_factor
+        Of each topic that is made; without it, the cluster's default.replication.factor.
+    yes
+        Do it. Without it or --dry-run nothing is done.
+    dry_run
+        Say what would be made and removed, and do nothing.
+    """
+    options = options or BenchOptions()
+    at_least(1, num_requests=num_requests, clients=clients, items_per_request=items_per_request, partitions=partitions)
+    at_least(1, replication_factor=1 if replication_factor is None else replication_factor)
+    check_topic(f"{prefix}-00000000-0", option="--prefix", given=prefix)
+    if not yes and not dry_run:
+        raise UsageError("this makes topics and rules and removes them again: give --yes, or --dry-run to see which")
+
+    async def work(config: ClientConfig, stop: asyncio.Event) -> Answer:
+        from barnabas.cli.bench_admin import OPERATIONS, AdminLoad, measure_admin, would_do
+
+        wanted = [name for name in OPERATIONS if operation is None or name in operation]
+        scope = f"{prefix}-{os.urandom(4).hex()}"
+        load = AdminLoad(wanted, num_requests, clients, items_per_request, scope, partitions, replication_factor)
+        if not dry_run:
+            return await measure_admin(config, load, stop)
+        from barnabas.clients.network_client import NetworkClient
+
+        async with NetworkClient(config) as network:
+            await network.connect()
+        return would_do(load)
+
+    return options.measure(work, right="CREATE on Cluster")
+
+
+@app.command
+def connections(*, num_connections: int = 1000, clients: int = 4, options: BenchOptions | None = None) -> int:
+    """Open connections, log in, close them, and tell how many a second.
+
+    A connection counts when TLS, the exchange of versions and the login are done, as --command-config asks for them.
+
+    For example:
+
+        barnabas bench connections
+        barnabas bench connections --num-connections 200 --clients 16 --command-config alice.properties
+
+    Parameters
+    ----------
+    num_connections
+        How many connections in all.
+    clients
+        How many are being opened at once.
+    """
+    at_least(1, num_connections=num_connections, clients=clients)
+
+    async def work(config: ClientConfig, stop: asyncio.Event) -> Answer:
+        from barnabas.cli.bench_network import measure_connections
+
+        return await measure_connections(config, num_connections, min(clients, num_connections), stop)
+
+    return (options or BenchOptions()).measure(work)
+
+
+@app.command
+def api_versions(*, num_requests: int = 10_000, connections: int = 4, options: BenchOptions | None = None) -> int:
+    """Ask for the supported versions again and again: round trips that cost a broker next to nothing.
+
+    What is left is the network, TLS, and the way of a request through the broker.
+
+    For example:
+
+        barnabas bench api-versions
+        barnabas bench api-versions --num-requests 50000 --connections 16 --output json
+
+    Parameters
+    ----------
+    num_requests
+        How many requests in all.
+    connections
+        How many connections, each with one request after the other.
+    """
+    at_least(1, num_requests=num_requests, connections=connections)
+
+    async def work(config: ClientConfig, stop: asyncio.Event) -> Answer:
+        from barnabas.cli.bench_network import measure_api_versions
+
+        return await measure_api_versions(config, num_requests, min(connections, num_requests), stop)
+
+    return (options or BenchOptions()).measure(work)
 
 
 def check_throughput(throughput: float, otherwise: str) -> None:

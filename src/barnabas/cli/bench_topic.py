@@ -61,8 +61,8 @@ class NewTopicOptions:
         raise error
 
 
-def check_topic(topic: str) -> None:
-    """Raises UsageError for what no topic may be called."""
+def check_topic(topic: str, *, option: str = "--topic", given: str | None = None) -> None:
+    """Raises UsageError for what no topic may be called; ``given`` is what the option says, if not all of it."""
     problem = topic_name_problem(topic)
     if problem is not None:
-        raise UsageError(f"--topic {topic}: {problem}")
+        raise UsageError(f"{option} {topic if given is None else given}: {problem}")
