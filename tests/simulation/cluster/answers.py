@@ -1,0 +1,237 @@
+"""What an answer of the controller must mean in the committed log: what is acknowledged is there, and only once.
+
+``begun`` and ``end`` are the ends of the committed log when the request came in and when its answer was given: what it
+says must have been so at some offset between them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from barnabas.common.errors import ErrorCode
+from tests.simulation.cluster.model import Model
+
+__all__ = ["check_answer"]
+
+Found = tuple[str | None, bool]
+TOPIC = 2
+
+
+def check_answer(
+    model: Model, served: Counter[Any], begun: int, end: int, request: Any, response: Any
+) -> tuple[str | None, bool]:
+    """A problem, if there is one; and whether a change was acknowledged."""
+    check = _CHECKS.get(type(request).__name__)
+    return (None, False) if check is None else check(_Span(model, begun, end), served, request, response)
+
+
+class _Span:
+    def __init__(self, model: Model, begun: int, end: int) -> None:
+        self.model = model
+        self.begun = begun
+        self.end = end
+
+    def overlaps(self, spans: Iterable[list[Any]]) -> bool:
+        """Whether one of them was there at some time in between."""
+        return any(span[0] < self.end and (span[1] is None or span[1] >= self.begun) for span in spans)
+
+    def contains(self, offset: int | None) -> bool:
+        return offset is not None and self.begun <= offset < self.end
+
+    def was_away(self, spans: Iterable[list[Any]]) -> bool:
+        """Whether there was a moment without it."""
+        return not any(span[0] < self.begun and (span[1] is None or span[1] >= self.end) for span in spans)
+
+    def values(self, part: str, key: Any) -> list[Any]:
+        """What the entry was, at each moment in between."""
+        offsets, values = self.model.history[part]
+        found = [self.model.at(part, self.begun - 1).get(key)]
+        return found + [
+            value.get(key) for offset, value in zip(offsets, values, strict=True) if self.begun <= offset < self.end
+        ]
+
+
+def _create_topics(span: _Span, served: Counter[Any], request: Any, response: Any) -> Found:
+    acknowledged = False
+    for result in response.topics:
+        spans = span.model.topic_spans.get(result.name, [])
+        if result.error_code == ErrorCode.NONE and not request.validate_only:
+            mine = [one for one in spans if one[2] == result.topic_id]
+            if not mine or not span.contains(mine[0][0]):
+                return f"topic {result.name} is acknowledged and not in the log: {spans}", False
+            served["topic", result.topic_id] += 1
+            if served["topic", result.topic_id] > 1:
+                return f"the creation of topic {result.name} is acknowledged twice", False
+            acknowledged = True
+        elif result.error_code == ErrorCode.TOPIC_ALREADY_EXISTS and not span.overlaps(spans):
+            return f"topic {result.name} is said to be there, and never was: {spans}", False
+    return None, acknowledged
+
+
+def _delete_topics(span: _Span, served: Counter[Any], request: Any, response: Any) -> Found:
+    acknowledged = False
+    for result in response.responses:
+        spans = span.model.topic_spans.get(result.name, [])
+        if result.error_code == ErrorCode.NONE:
+            if not any(span.contains(one[1]) for one in spans):
+                return f"the end of topic {result.name} is acknowledged and not in the log: {spans}", False
+            acknowledged = True
+        elif result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and not span.was_away(spans):
+            return f"topic {result.name} is said not to be there, and was all the time: {spans}", False
+    return None, acknowledged
+
+
+def _create_acls(span: _Span, served: Counter[Any], request: Any, response: Any) -> Found:
+    acknowledged = False
+    for creation, result in zip(request.creations, response.results, strict=True):
+        if result.error_code != ErrorCode.NONE:
+            continue
+        binding = (
+            creation.resource_type,
+            creation.resource_name,
+            creation.resource_pattern_type,
+            creation.principal,
+            creation.host,
+            creation.operation,
+            creation.permission_type,
+        )
+        if not span.overlaps(span.model.acl_spans.get(binding, [])):
+            return f"the rule {binding} is acknowledged and not in the log", False
+        acknowledged = True
+    return None, acknowledged
+
+
+def _delete_acls(span: _Span, served: Counter[Any], request: Any, response: Any) -> Found:
+    acknowledged = False
+    for one, result in zip(request.filters, response.filter_results, strict=True):
+        if result.error_code != ErrorCode.NONE:
+            continue
+        acknowledged = True
+        for found in result.matching_acls:
+            binding = (
+                found.resource_type,
+                found.resource_name,
+                found.pattern_type,
+                found.principal,
+                found.host,
+                found.operation,
+                found.permission_type,
+            )
+            if not any(span.contains(each[1]) for each in span.model.acl_spans.get(binding, [])):
+                return f"the rule {binding} is said to be removed, and was not", False
+        for binding, spans in span.model.acl_spans.items():
+            if _finds(one, binding) and not span.was_away(spans):
+                return f"the rule {binding} should be removed, and is there all the time", False
+    return None, acknowledged
+
+
+def _finds(one: Any, binding: tuple[Any, ...]) -> bool:
+    """For the filters that the simulated clients use: one principal, literal or any pattern, any name or one."""
+    return (
+        one.resource_type_filter in (1, binding[0])
+        and one.resource_name_filter in (None, binding[1])
+        and one.pattern_type_filter in (1, binding[2])
+        and one.principal_filter in (None, binding[3])
+        and one.host_filter in (None, binding[4])
+        and one.operation in (1, binding[5])
+        and one.permission_type in (1, binding[6])
+    )
+
+
+def _alter_configs(span: _Span, served: Counter[Any], request: Any, response: Any) -> Found:
+    acknowledged = False
+    for resource, result in zip(request.resources, response.responses, strict=True):
+        key = (resource.resource_type, resource.resource_name)
+        for config in resource.configs:
+            served["config", key, config.name, config.value] += 1
+            if result.error_code != ErrorCode.NONE:
+                continue
+            found = [(values or {}).get(config.name) for values in span.values("configs", key)]
+            if config.value not in found:
+                return f"{config.name}={config.value} of {key} is acknowledged and not in the log: {found}", False
+            acknowledged = True
+    return None, acknowledged
+
+
+def _alter_quotas(span: _Span, served: Counter[Any], request: Any, response: Any) -> Found:
+    acknowledged = False
+    for entry, result in zip(request.entries, response.entries, strict=True):
+        if result.error_code != ErrorCode.NONE:
+            continue
+        key = tuple(sorted((one.entity_type, one.entity_name) for one in entry.entity))
+        for one in entry.ops:
+            found = [(values or {}).get(one.key) for values in span.values("quotas", key)]
+            wanted = None if one.remove else one.value
+            if wanted not in found:
+                return f"the quota {one.key}={wanted} of {key} is acknowledged and not in the log: {found}", False
+            acknowledged = True
+    return None, acknowledged
+
+
+def _create_token(span: _Span, served: Counter[Any], request: Any, response: Any) -> Found:
+    if response.error_code != ErrorCode.NONE:
+        return None, False
+    if not any(value is not None for value in span.values("tokens", response.token_id)):
+        return f"token {response.token_id} is acknowledged and not in the log", False
+    return None, True
+
+
+def _allocate_producer_ids(span: _Span, served: Counter[Any], request: Any, response: Any) -> Found:
+    if response.error_code != ErrorCode.NONE:
+        return None, False
+    problem = _stale(span, request.broker_id, request.broker_epoch)
+    if problem is not None:
+        return problem, False
+    following = response.producer_id_start + response.producer_id_len
+    if following not in span.values("producer_ids", "next"):
+        return f"producer ids up to {following} are given out and not in the log", False
+    served["producer ids", response.producer_id_start] += 1
+    if served["producer ids", response.producer_id_start] > 1:
+        return f"the producer ids from {response.producer_id_start} are given out twice", False
+    return None, True
+
+
+def _heartbeat(span: _Span, served: Counter[Any], request: Any, response: Any) -> Found:
+    if response.error_code != ErrorCode.NONE:
+        return None, False
+    if not response.is_fenced and request.current_metadata_offset < request.broker_epoch:
+        return (
+            f"broker {request.broker_id} may serve, and knows the log up to {request.current_metadata_offset} only",
+            False,
+        )
+    return _stale(span, request.broker_id, request.broker_epoch), False
+
+
+def _registration(span: _Span, served: Counter[Any], request: Any, response: Any) -> Found:
+    if response.error_code != ErrorCode.NONE:
+        return None, False
+    found = span.values("brokers", request.broker_id)
+    mine = [one for one in found if one is not None and one[:2] == (response.broker_epoch, request.incarnation_id)]
+    if not mine:
+        return f"broker {request.broker_id} is registered in epoch {response.broker_epoch}, the log has {found}", False
+    served["broker epoch", request.broker_id, response.broker_epoch, request.incarnation_id] += 1
+    return None, True
+
+
+def _stale(span: _Span, broker_id: int, broker_epoch: int) -> str | None:
+    """The epoch must have been the broker's own at some moment while the request was decided."""
+    epochs = [None if one is None else one[0] for one in span.values("brokers", broker_id)]
+    if broker_epoch not in epochs:
+        return f"broker {broker_id} is heard in epoch {broker_epoch}, and is in {epochs}"
+    return None
+
+
+_CHECKS: dict[str, Callable[[_Span, Counter[Any], Any, Any], Found]] = {
+    "CreateTopicsRequest": _create_topics,
+    "DeleteTopicsRequest": _delete_topics,
+    "CreateAclsRequest": _create_acls,
+    "DeleteAclsRequest": _delete_acls,
+    "IncrementalAlterConfigsRequest": _alter_configs,
+    "AlterClientQuotasRequest": _alter_quotas,
+    "CreateDelegationTokenRequest": _create_token,
+    "AllocateProducerIdsRequest": _allocate_producer_ids,
+    "BrokerHeartbeatRequest": _heartbeat,
+    "BrokerRegistrationRequest": _registration,
+}

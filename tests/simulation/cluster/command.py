@@ -1,0 +1,161 @@
+"""The command line: many seeds, one seed again, a failing one made smaller, or the proof that defects are found."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import multiprocessing
+import os
+import sys
+import time
+import warnings
+from collections import Counter
+from dataclasses import replace
+
+from tests.simulation.cluster.defects import DEFECTS, apply_defect
+from tests.simulation.cluster.plan import Plan, draw_plan
+from tests.simulation.cluster.shrink import shrink
+from tests.simulation.cluster.world import Outcome, run_plan
+
+__all__ = ["main"]
+
+HISTORY_LINES = 60
+
+
+def main() -> None:
+    options = _options()
+    if os.environ.get("PYTHONHASHSEED") != "0":
+        # The order of sets is a part of what happens, so it must be the same every time.
+        os.execve(
+            sys.executable,
+            [sys.executable, "-m", "tests.simulation", *sys.argv[1:]],
+            {**os.environ, "PYTHONHASHSEED": "0"},
+        )
+    logging.disable(logging.CRITICAL)
+    warnings.filterwarnings("ignore", "coroutine .* was never awaited")  # What a process had begun when it died.
+    if options.list_defects:
+        for name, defect in DEFECTS.items():
+            print(f"{name:45} {defect.what}")
+    elif options.prove is not None:
+        sys.exit(_prove(options.prove, options.within, options.jobs))
+    elif options.seed is not None:
+        sys.exit(_run_one(options))
+    else:
+        sys.exit(_run_many(range(options.first, options.first + options.seeds), options.jobs, options.defect))
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
+    parser.add_argument("--seeds", type=int, default=200, help="how many seeds to run (default: 200)")
+    parser.add_argument("--first", type=int, default=0, help="the first of them (default: 0)")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: one a core)")
+    parser.add_argument("--seed", type=int, help="run this seed only and show its history")
+    parser.add_argument("--only", help="with --seed: only these steps of its plan, as numbers: 3,7,12")
+    parser.add_argument("--until", type=int, help="with --seed: heal everything after so many milliseconds")
+    parser.add_argument("--shrink", action="store_true", help="with --seed: leave out what its failure does not need")
+    parser.add_argument("--full", action="store_true", help="with --seed: the whole history, not only its end")
+    parser.add_argument("--defect", choices=sorted(DEFECTS), help="run with this defect in the product")
+    parser.add_argument("--list-defects", action="store_true", help="name the known defects")
+    parser.add_argument("--prove", nargs="*", metavar="DEFECT", help="find these defects, or all, and print a table")
+    parser.add_argument("--within", type=int, default=200, help="with --prove: in so many seeds (default: 200)")
+    return parser.parse_args()
+
+
+# --- one seed
+
+
+def _run_one(options: argparse.Namespace) -> int:
+    if options.defect:
+        apply_defect(options.defect)
+    plan = draw_plan(options.seed)
+    if options.only is not None:
+        numbers = {int(number) for number in options.only.split(",") if number}
+        plan = replace(plan, steps=tuple(step for index, step in enumerate(plan.steps) if index in numbers))
+    if options.until is not None:
+        plan = replace(plan, faults_end_ms=options.until)
+    outcome = run_plan(plan, keeps_history=True)
+    if outcome.violation is not None and options.shrink:
+        whole = draw_plan(options.seed).steps
+        plan, outcome = shrink(plan, outcome, print)
+        only = ",".join(str(whole.index(step)) for step in plan.steps)
+        print(f"\n{_repeat(plan, options.defect)} --only {only} --until {plan.faults_end_ms}\n")
+        for step in plan.steps:
+            print(f"  {step}")
+        print()
+    lines = outcome.history if options.full else outcome.history[-HISTORY_LINES:]
+    if len(lines) < len(outcome.history):
+        print(f"... {len(outcome.history) - len(lines)} earlier lines: --full shows them")
+    print("\n".join(lines))
+    print(f"\nseed {plan.seed}: {outcome.violation or 'all well'} (digest {outcome.digest})")
+    return 0 if outcome.violation is None else 1
+
+
+def _repeat(plan: Plan, defect: str | None) -> str:
+    return f"python -m tests.simulation --seed {plan.seed}{f' --defect {defect}' if defect else ''}"
+
+
+# --- many seeds
+
+
+def _outcome(seed: int) -> Outcome:
+    return run_plan(draw_plan(seed), keeps_history=False)
+
+
+def _run_many(seeds: range, jobs: int, defect: str | None) -> int:
+    begun = time.monotonic()
+    counts: Counter[str] = Counter()
+    failed: list[Outcome] = []
+    if defect:
+        apply_defect(defect)
+    with multiprocessing.get_context("fork").Pool(
+        jobs, initializer=logging.disable, initargs=(logging.CRITICAL,)
+    ) as pool:
+        for outcome in pool.imap_unordered(_outcome, seeds, chunksize=4):
+            counts.update(outcome.counts)
+            counts["events"] += outcome.events
+            counts["virtual seconds"] += outcome.virtual_ms // 1000
+            if outcome.violation is not None:
+                failed.append(outcome)
+                print(f"seed {outcome.seed}: {outcome.violation}")
+                print(f"  repeat: {_repeat(draw_plan(outcome.seed), defect)} --shrink")
+    took = time.monotonic() - begun
+    print(f"{len(seeds)} seeds in {took:.0f} s, {len(failed)} failed")
+    for name, count in sorted(counts.items()):
+        print(f"  {name:30} {count:10}")
+    if failed:
+        first = min(failed, key=lambda outcome: outcome.seed)
+        print(f"\nthe first failure in full: seed {first.seed}")
+        plan = draw_plan(first.seed)
+        plan, shrunk = shrink(plan, run_plan(plan, keeps_history=True), print)
+        print("\n".join(shrunk.history[-HISTORY_LINES:]))
+    return 1 if failed else 0
+
+
+# --- defects
+
+
+def _find(task: tuple[str, int]) -> tuple[str, int | None, str | None]:
+    """In a process of its own: the first seed that finds the defect."""
+    name, within = task
+    apply_defect(name)
+    for seed in DEFECTS[name].seeds(within):
+        outcome = run_plan(draw_plan(seed), keeps_history=False)
+        if outcome.violation is not None:
+            return name, seed, outcome.violation
+    return name, None, None
+
+
+def _prove(names: list[str], within: int, jobs: int) -> int:
+    tasks = [(name, within) for name in names or DEFECTS]
+    missed = []
+    with multiprocessing.get_context("fork").Pool(jobs, maxtasksperchild=1) as pool:
+        for name, seed, violation in pool.imap(_find, tasks, chunksize=1):
+            if seed is None:
+                missed.append(name)
+            taken = "not found" if seed is None else str(seed + 1)
+            print(f"| `{name}` | {DEFECTS[name].what} | {taken} | {violation or ''} |", flush=True)
+    print(
+        f"{len(tasks) - len(missed)} of {len(tasks)} defects are found"
+        + (f", not: {', '.join(missed)}" if missed else "")
+    )
+    return 1 if missed else 0

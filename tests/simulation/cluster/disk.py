@@ -1,0 +1,167 @@
+"""The disk of one node: real files whose unflushed part may be lost, torn or spoilt when the node dies.
+
+The product's own ``MetadataLog`` writes into a folder in memory. What is durable is what a flush had taken when it was
+begun and that was then carried out; whatever was written since is, after a crash, all there, partly there, in sectors
+of which some are old, or garbage. Nobody may ever see more of it than the checksums let through.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import random
+from collections.abc import Callable
+from contextlib import suppress
+
+from barnabas.raft.ready import AppendedBatch
+from barnabas.raft.replica_key import OffsetAndEpoch
+from barnabas.storage.errors import StorageError
+from barnabas.storage.metadata_log import METADATA_LOG_DIRECTORY, MetadataLog, PendingFlush
+
+__all__ = ["Disk", "SimulatedLog"]
+
+SECTOR = 512
+
+
+class Disk:
+    def __init__(self, folder: str, draw: random.Random) -> None:
+        self.folder = folder
+        self.log_folder = f"{folder}/{METADATA_LOG_DIRECTORY}"
+        self.is_full = False
+        self.fails_to_flush = False
+        self.durable: dict[str, bytes] = {}
+        """The files of the log that were ever flushed, as they are on the platter."""
+        self.durable_end = 0
+        """What the log held durably when it last said so, less what was cut off since."""
+        self.on_write: Callable[[bytes], None] = lambda data: None
+        self._draw = draw
+
+    def newest_snapshot_end(self) -> int:
+        """Snapshots are durable when they have their name."""
+        names = (name for name in os.listdir(self.log_folder) if name.endswith(".checkpoint"))
+        return max((int(name[:20]) for name in names), default=0)
+
+    # --- what a flush does
+
+    def take(self, paths: list[str]) -> dict[str, bytes]:
+        taken = {}
+        for path in paths:
+            with suppress(FileNotFoundError), open(path, "rb") as file:
+                taken[path] = file.read()
+        return taken
+
+    def make_durable(self, taken: dict[str, bytes]) -> None:
+        if self.fails_to_flush:
+            raise OSError(errno.EIO, "the simulated disk fails")
+        for path, data in taken.items():
+            if os.path.exists(path):
+                self.durable[path] = data
+
+    # --- what a crash does
+
+    def lose(self, *, is_power_loss: bool, garbage: bool) -> list[str]:
+        """Make the files what a new process finds; tells what was lost. A killed process loses nothing written."""
+        told = []
+        if not os.path.isdir(self.log_folder):
+            return told
+        for entry in sorted(os.scandir(self.log_folder), key=lambda entry: entry.name):
+            if entry.name.endswith(".part"):
+                if self._draw.random() < 0.5:
+                    os.unlink(entry.path)
+            elif is_power_loss and entry.name.endswith(".log"):
+                told += self._lose_of(entry.path, garbage=garbage)
+            elif is_power_loss and entry.name == "leader-epoch-checkpoint":
+                self._lose_of(entry.path, garbage=False)
+        self.durable = {path: data for path, data in self.durable.items() if os.path.exists(path)}
+        return told
+
+    def _lose_of(self, path: str, *, garbage: bool) -> list[str]:
+        with open(path, "rb") as file:
+            now = file.read()
+        before = self.durable.get(path, b"")
+        if now == before:
+            return []
+        found = self._after_crash(before, now, garbage=garbage)
+        if found == now:
+            return []
+        with open(path, "wb") as file:
+            file.write(found)
+        self.durable[path] = found
+        return [f"{os.path.basename(path)}: {len(before)} bytes were durable, {len(now)} written, {len(found)} found"]
+
+    def _after_crash(self, before: bytes, now: bytes, *, garbage: bool) -> bytes:
+        draw = self._draw
+        kind = draw.random()
+        if kind < 0.3:
+            return before
+        if not now.startswith(before):
+            # The file was cut and written again: each sector is the old one or the new one.
+            return before if kind < 0.6 else _mixed(before, now, draw)
+        if kind < 0.5:
+            return now
+        cut = draw.randrange(len(before), len(now) + 1)
+        if not garbage or kind < 0.7:
+            return now[:cut]
+        tail = bytearray(now[len(before) :])
+        for _ in range(draw.randrange(1, 4)):
+            at = draw.randrange(len(tail))
+            if draw.random() < 0.5:
+                tail[at] ^= 1 << draw.randrange(8)
+            else:
+                tail[at : at + SECTOR] = bytes(len(tail[at : at + SECTOR]))
+        return before + bytes(tail)
+
+
+def _mixed(before: bytes, now: bytes, draw: random.Random) -> bytes:
+    size = max(len(before), len(now))
+    sectors = []
+    for at in range(0, size, SECTOR):
+        source = draw.choice((before, now))
+        sectors.append(source[at : at + SECTOR])
+    return b"".join(sectors)
+
+
+class _Flush(PendingFlush):
+    __slots__ = ("_disk", "_taken")
+
+    def __init__(self, disk: Disk, end_offset: int, paths: list[str], directory: str | None) -> None:
+        super().__init__(end_offset, paths, directory)
+        self._disk = disk
+        self._taken = disk.take(paths)
+
+    def run(self) -> None:
+        super().run()
+        self._disk.make_durable(self._taken)
+        self._disk.durable_end = max(self._disk.durable_end, self.end_offset)
+
+
+class SimulatedLog(MetadataLog):
+    """The product's log on a disk that may be full, and that remembers what was flushed."""
+
+    def __init__(self, disk: Disk, *, segment_bytes: int, segment_ms: int, now_ms: int) -> None:
+        self.disk = disk
+        super().__init__(disk.folder, segment_bytes=segment_bytes, segment_ms=segment_ms, now_ms=now_ms)
+
+    def append(self, batch: AppendedBatch) -> None:
+        if self.disk.is_full:
+            raise StorageError("the simulated disk is full")
+        self.disk.on_write(bytes(batch.data))
+        super().append(batch)
+
+    def truncate_to(self, end_offset: int) -> None:
+        super().truncate_to(end_offset)
+        self.disk.durable_end = min(self.disk.durable_end, end_offset)
+
+    def restart_at(self, snapshot_id: OffsetAndEpoch) -> None:
+        super().restart_at(snapshot_id)
+        self.disk.durable_end = snapshot_id.offset
+
+    def start_flush(self) -> PendingFlush:
+        paths, self._unflushed = self._unflushed, []
+        directory = self.directory if self._is_directory_dirty else None
+        self._is_directory_dirty = False
+        return _Flush(self.disk, self.end_offset, paths, directory)
+
+    def release(self) -> None:
+        """As the death of its process would."""
+        self._pool.close_all()

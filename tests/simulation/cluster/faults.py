@@ -1,0 +1,184 @@
+"""What goes wrong, and when it is over again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tests.simulation.cluster.node import SimulatedNode
+    from tests.simulation.cluster.plan import Step
+    from tests.simulation.cluster.world import World
+
+__all__ = ["carry_out_fault", "start"]
+
+
+def carry_out_fault(world: World, step: Step) -> None:
+    _FAULTS[step.kind](world, *step.args)
+
+
+def _later(world: World, after_ms: float, action: Callable[[], Any]) -> None:
+    world.loop.call_later(after_ms / 1000, action)
+
+
+def _kill(world: World, node: SimulatedNode, down_ms: int, is_power_loss: bool, garbage: bool) -> None:
+    if not node.is_up:
+        return
+    for line in node.crash(is_power_loss=is_power_loss, garbage=garbage):
+        world.say(f"{node.name}: {line}")
+    _later(world, down_ms, lambda: start(world, node))
+
+
+def start(world: World, node: SimulatedNode) -> None:
+    if node.is_up:
+        return
+    world.say(f"{node.name}: starts")
+    try:
+        node.start()
+    except Exception as error:
+        world.checks.fault(node, error)
+
+
+def _crash(world: World, node_id: int, down_ms: int, is_power_loss: bool, garbage: bool) -> None:
+    _kill(world, world.nodes[node_id], down_ms, is_power_loss, garbage)
+
+
+def _leader(world: World) -> SimulatedNode | None:
+    leading = [node for node in world.controllers if node.is_leader]
+    return max(leading, key=lambda node: node.driver.node.epoch, default=None)
+
+
+def _crash_leader(world: World, down_ms: int, is_power_loss: bool, garbage: bool) -> None:
+    leader = _leader(world)
+    if leader is not None:
+        _kill(world, leader, down_ms, is_power_loss, garbage)
+
+
+def _crash_all(world: World, down_ms: int, garbage: bool) -> None:
+    for node in world.nodes.values():
+        _kill(world, node, down_ms, True, garbage)
+
+
+def _stop(world: World, node_id: int, down_ms: int) -> None:
+    node = world.nodes[node_id]
+    owner = node.owner
+    if owner is None:
+        return
+    world.loop.start_as(owner, lambda: world.loop.create_task(node.stop()))
+    _later(world, down_ms + 6000, lambda: start(world, node))
+
+
+def _cut(world: World, node_ids: tuple[int, ...], way: str, for_ms: int) -> None:
+    others = [id_ for id_ in (*world.nodes, -1) if id_ not in node_ids]
+    pairs = set()
+    for node_id in node_ids:
+        for other in others:
+            if way in ("both", "from"):
+                pairs.add((node_id, other))
+            if way in ("both", "to"):
+                pairs.add((other, node_id))
+    world.network.cut |= pairs
+    _later(world, for_ms, lambda: world.network.cut.difference_update(pairs))
+
+
+def _depose(world: World, for_ms: int, down_ms: int) -> None:
+    """The leader is alone for a while and goes on writing; when it is back, its successor is not there."""
+    leader = _leader(world)
+    if leader is None:
+        return
+    _cut(world, (leader.id,), "both", for_ms)
+
+    def back() -> None:
+        successor = _leader(world)
+        if successor is not None and successor is not leader:
+            _kill(world, successor, down_ms, False, False)
+
+    _later(world, for_ms, back)
+
+
+def _set(name: str, normal: Any) -> Callable[[World, Any, int], None]:
+    def act(world: World, value: Any, for_ms: int) -> None:
+        setattr(world.network, name, value)
+        _later(world, for_ms, lambda: setattr(world.network, name, normal))
+
+    return act
+
+
+def _delay(world: World, delay_ms: float, for_ms: int) -> None:
+    world.network.delay_ms = (0.2, delay_ms)
+    _later(world, for_ms, lambda: setattr(world.network, "delay_ms", (0.2, 3.0)))
+
+
+def _pause(world: World, node_id: int, for_ms: int) -> None:
+    owner = world.nodes[node_id].owner
+    if owner is not None:
+        owner.paused_until_s = world.loop.now_s + for_ms / 1000
+
+
+def _slow_disk(world: World, node_id: int, flush_ms: float, for_ms: int) -> None:
+    node = world.nodes[node_id]
+    node.flush_ms = (flush_ms / 4, flush_ms)
+    _later(world, for_ms, lambda: setattr(node, "flush_ms", (0.2, 3.0)))
+
+
+def _bad_disk(attribute: str) -> Callable[[World, int, int], None]:
+    def act(world: World, node_id: int, for_ms: int) -> None:
+        node = world.nodes[node_id]
+        if not node.is_up:
+            return
+        setattr(node.disk, attribute, True)
+
+        def over() -> None:
+            setattr(node.disk, attribute, False)
+            start(world, node)
+
+        _later(world, for_ms, over)
+
+    return act
+
+
+def _clock(world: World, node_id: int, by_ms: int) -> None:
+    world.nodes[node_id].wall_offset_ms += by_ms
+
+
+def _resign(world: World) -> None:
+    leader = _leader(world)
+    if leader is not None:
+        leader.act(lambda: leader.driver.resign(leader.driver.node.epoch))
+
+
+def _snapshot(world: World, node_id: int) -> None:
+    node = world.nodes[node_id]
+
+    def save() -> None:
+        if not node.loader.image.is_empty and node.loader.image.features.metadata_version is not None:
+            world.loop.create_task(node.snapshots.save(node.loader.image))
+
+    node.act(save)
+
+
+def _clean(world: World, node_id: int) -> None:
+    node = world.nodes[node_id]
+    node.act(lambda: world.say(f"{node.name}: log starts at {node.snapshots.clean()}"))
+
+
+_FAULTS: dict[str, Callable[..., None]] = {
+    "crash": _crash,
+    "crash_leader": _crash_leader,
+    "crash_all": _crash_all,
+    "stop": _stop,
+    "cut": _cut,
+    "depose": _depose,
+    "loss": _set("loss", 0.0),
+    "doubles": _set("duplication", 0.0),
+    "delay": _delay,
+    "overtaking": _set("slow_share", 0.0),
+    "pause": _pause,
+    "slow_disk": _slow_disk,
+    "full_disk": _bad_disk("is_full"),
+    "failing_disk": _bad_disk("fails_to_flush"),
+    "clock": _clock,
+    "resign": _resign,
+    "snapshot": _snapshot,
+    "clean": _clean,
+}

@@ -1,0 +1,433 @@
+"""One node of the simulated cluster: the product's parts, wired as a process wires them, on a simulated world.
+
+What is real: raft, the driver that runs it, the metadata log and its recovery, delivery of what is committed, loader,
+image, authorizer and its readiness, controller with all that it decides, snapshots, a broker's registration and
+heartbeats. What is not: the network, the clock, threads, the disk's honesty, and clients.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from barnabas.broker.lifecycle import BrokerLifecycle, BrokerState, to_listener
+from barnabas.broker.metadata_cache import MetadataCache
+from barnabas.common.config_value import Password
+from barnabas.common.errors import ApiException
+from barnabas.common.uuid import Uuid
+from barnabas.controller.controller_config import ControllerConfig
+from barnabas.controller.quorum_controller import QuorumController
+from barnabas.metadata.features import SUPPORTED_FEATURES
+from barnabas.metadata.image.record_writer import ApiMessageAndVersion
+from barnabas.metadata.loader import MetadataLoader
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.raft.errors import NotLeaderException
+from barnabas.raft.raft_config import RaftConfig
+from barnabas.raft.replica_key import OffsetAndEpoch, ReplicaKey
+from barnabas.raft.voter_set import Endpoint, VoterNode, VoterSet
+from barnabas.security.principal import Principal
+from barnabas.security.request_context import RequestContext
+from barnabas.server import raft_driver
+from barnabas.server.controller_handlers import SERVED_TO_OWN_BROKER, ControllerHandlers
+from barnabas.server.controller_service import ControllerService
+from barnabas.server.in_process_channel import InProcessChannel
+from barnabas.server.metadata_listener import MetadataListener
+from barnabas.server.metadata_record_serde import MetadataRecordSerde
+from barnabas.server.metadata_snapshots import MetadataSnapshots, SnapshotGenerator
+from barnabas.server.node_authorizer import NodeAuthorizer
+from barnabas.server.raft_driver import MetadataLogConfig, RaftDriver
+from barnabas.storage.metadata_log import METADATA_LOG_DIRECTORY
+from barnabas.storage.snapshot_file import RawSnapshotWriter, SnapshotReader, SnapshotWriter
+from tests.simulation.cluster.channel import SimulatedChannel, deliver_raft_request
+from tests.simulation.cluster.disk import Disk, SimulatedLog
+from tests.simulation.cluster.virtual_loop import Owner
+
+if TYPE_CHECKING:
+    from tests.simulation.cluster.world import World
+
+__all__ = ["BROKER_PRINCIPAL", "CLUSTER_ID", "LISTENER", "ClusterShape", "SimulatedNode", "voter_node"]
+
+LISTENER = "CONTROLLER"
+CLUSTER_ID = "simulated-cluster-id00"
+BROKER_PRINCIPAL = Principal("User", "broker")
+WALL_CLOCK_MS = 1_700_000_000_000
+SECRET = Password("a secret that the nodes of the simulated cluster share")
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterShape:
+    """What is the same for all nodes of a run; drawn from its seed."""
+
+    controller_ids: tuple[int, ...]
+    broker_ids: tuple[int, ...]
+    is_static: bool
+    metadata_version: int
+    segment_bytes: int
+    retention_bytes: int
+    bytes_between_snapshots: int
+    election_timeout_ms: int
+    fetch_timeout_ms: int
+    fetch_max_bytes: int
+    max_idle_ms: int
+    session_ms: int
+    heartbeat_ms: int
+    bootstrap: tuple[ApiMessageAndVersion, ...]
+
+    @property
+    def voters(self) -> VoterSet:
+        return VoterSet(voter_node(id_, is_static=self.is_static) for id_ in self.controller_ids)
+
+
+def directory_of(node_id: int) -> Uuid:
+    return Uuid.from_int(1000 + node_id)
+
+
+def endpoint_of(node_id: int) -> Endpoint:
+    return Endpoint(f"n{node_id}", 9093)
+
+
+def voter_node(node_id: int, *, is_static: bool) -> VoterNode:
+    key = ReplicaKey(node_id) if is_static else ReplicaKey(node_id, directory_of(node_id))
+    return VoterNode(key, {LISTENER: endpoint_of(node_id)}, kraft_version_max=0 if is_static else 1)
+
+
+class SimulatedClock:
+    """Wall time may jump; the other one never does."""
+
+    def __init__(self, node: SimulatedNode) -> None:
+        self._node = node
+
+    def now_ms(self) -> int:
+        return WALL_CLOCK_MS + self._node.wall_offset_ms + self.monotonic_ms()
+
+    def monotonic_ms(self) -> int:
+        return int(self._node.world.loop.now_s * 1000)
+
+
+class _Listener(MetadataListener):
+    """The product's, watched."""
+
+    node: SimulatedNode
+
+    def handle_commit(self, batches: Any) -> None:
+        self.node.world.checks.committed(self.node, batches)
+        super().handle_commit(batches)
+        self.node.world.checks.published(self.node)
+
+    def handle_load_snapshot(self, reader: SnapshotReader) -> None:
+        self.node.world.checks.snapshot_loaded(self.node, reader.snapshot_id)
+        super().handle_load_snapshot(reader)
+        self.node.world.checks.published(self.node)
+
+
+class _WitnessOfImages:
+    """A publisher behind the authorizer's: whoever sees a topic here must be judged by the rules before it."""
+
+    def __init__(self, node: SimulatedNode) -> None:
+        self._node = node
+
+    def publish(self, delta: object, new_image: Any, manifest: object) -> None:
+        self._node.world.checks.seen_by_readers(self._node, new_image)
+
+
+class _Snapshots(MetadataSnapshots):
+    """The product's, read again as soon as they are written."""
+
+    node: SimulatedNode
+
+    async def save(self, image: Any) -> OffsetAndEpoch | None:
+        snapshot_id = await super().save(image)
+        if snapshot_id is not None:
+            self.node.world.checks.snapshot_made(self.node, snapshot_id)
+        return snapshot_id
+
+
+class SimulatedNode:
+    def __init__(self, world: World, node_id: int, *, is_controller: bool, is_broker: bool) -> None:
+        self.world = world
+        self.id = node_id
+        self.is_controller = is_controller
+        self.is_broker = is_broker
+        self.wall_offset_ms = 0
+        self.lives = 0
+        self.down_since_s = 0.0
+        self.epochs: list[int] = []
+        """The broker epochs that this broker was given, life after life."""
+        self.flush_ms = (0.2, 3.0)
+        seed = world.seed * 1000 + node_id
+        self.draw = random.Random(f"node {seed}")
+        self.disk = Disk(f"{world.folder}/n{node_id}", random.Random(f"disk {seed}"))
+        self.disk.on_write = world.checks.wrote
+        self.owner: Owner | None = None
+        self._format()
+
+    # --- what everybody asks
+
+    @property
+    def is_up(self) -> bool:
+        return self.owner is not None
+
+    @property
+    def is_leader(self) -> bool:
+        return self.is_up and self.driver.node.state_name == "Leader"
+
+    @property
+    def image_offset(self) -> int:
+        return self.loader.image.offset
+
+    @property
+    def name(self) -> str:
+        return f"n{self.id}"
+
+    # --- life
+
+    def start(self) -> None:
+        self.lives += 1
+        owner = Owner(f"{self.name}.{self.lives}")
+        owner.thread_s = lambda: self.draw.uniform(*self.flush_ms) / 1000
+        owner.on_error = self._task_failed
+        self.owner = owner
+        self.world.loop.start_as(owner, self._start)
+
+    def crash(self, *, is_power_loss: bool, garbage: bool = False) -> list[str]:
+        """The process is gone at once; what its disk has kept is decided now."""
+        owner, self.owner = self.owner, None
+        if owner is None:
+            return []
+        owner.die()
+        self.down_since_s = self.world.loop.now_s
+        log = self.driver.log
+        if isinstance(log, SimulatedLog):
+            log.release()
+        self.world.checks.died(self)
+        self.disk.is_full = self.disk.fails_to_flush = False
+        return self.disk.lose(is_power_loss=is_power_loss, garbage=garbage)
+
+    async def stop(self) -> None:
+        """As SIGTERM does: leave the cluster, then close the log."""
+        owner = self.owner
+        try:
+            if self.is_broker and self.lifecycle is not None:
+                await self.lifecycle.shut_down(5.0)
+            if self.service is not None:
+                self.service.close()
+            await self.driver.close()
+        except OSError as error:
+            self.world.say(f"{self.name}: stops with {error}")
+        if owner is self.owner and owner is not None:
+            self.crash(is_power_loss=False)
+
+    def act(self, action: Callable[[], None]) -> None:
+        """Do something as a part of this process, if it lives; later, if it is too slow now."""
+        owner = self.owner
+        if owner is None:
+            return
+        loop = self.world.loop
+        if owner.paused_until_s > loop.now_s:
+            loop.call_later(owner.paused_until_s - loop.now_s, lambda: self.act(action))
+            return
+        loop.start_as(owner, action)
+        self.world.checks.stepped(self)
+
+    # --- building
+
+    def _format(self) -> None:
+        folder = f"{self.disk.folder}/{METADATA_LOG_DIRECTORY}"
+        shutil.rmtree(self.disk.folder, ignore_errors=True)
+        os.makedirs(folder)
+        shape = self.world.shape
+        if self.is_controller and not shape.is_static:
+            writer = SnapshotWriter(
+                RawSnapshotWriter(folder, OffsetAndEpoch(0, 0), token="format"),
+                last_contained_log_timestamp=0,
+                now_ms=0,
+                serde=MetadataRecordSerde(),
+                kraft_version=1,
+                voters=shape.voters,
+            )
+            writer.freeze()
+
+    def _start(self) -> None:
+        world, shape = self.world, self.world.shape
+        self.clock = SimulatedClock(self)
+        self.serde = MetadataRecordSerde()
+        self.authorization = NodeAuthorizer(
+            _authorizer_settings(),  # type: ignore[arg-type]
+            high_watermark=lambda: self.driver.high_watermark,
+        )
+        self.authorizer: Any = self.authorization.authorizer
+        world.checks.watch(self)
+        self.driver = RaftDriver(
+            config=self._raft_config(),
+            log_config=MetadataLogConfig(
+                directory=self.disk.folder,
+                segment_bytes=shape.segment_bytes,
+                retention_bytes=shape.retention_bytes,
+            ),
+            clock=self.clock,
+            serde=self.serde,
+            fault_handler=self._failed,
+            send=lambda request: deliver_raft_request(self, request),
+            random_below=self.draw.randrange,
+        )
+        world.checks.recovered(self)
+        self.service: ControllerService | None = None
+        self.controller: QuorumController | None = None
+        self.in_process: InProcessChannel | None = None
+        self.lifecycle: BrokerLifecycle | None = None
+        if self.is_controller:
+            self._build_controller()
+        self._follow_metadata()
+        self.channel = SimulatedChannel(self)
+        if self.service is not None and self.controller is not None:
+            self.service.connect(self.driver, self.controller)
+        listener = _Listener(
+            node_id=self.id,
+            loader=self.loader,
+            controller=self.controller,
+            serde=self.serde,
+            next_offset=lambda: self.driver.next_offset,
+            kraft_version=lambda: self.driver.control_records.last_kraft_version,
+        )
+        listener.node = self
+        self.driver.register(listener)
+        self.driver.start()
+        self.world.checks.started(self)
+        if self.is_broker:
+            self._build_broker()
+
+    def _raft_config(self) -> RaftConfig:
+        shape = self.world.shape
+        return RaftConfig(
+            node_id=self.id,
+            directory_id=directory_of(self.id),
+            cluster_id=CLUSTER_ID,
+            can_be_voter=self.is_controller,
+            listener_name=LISTENER,
+            listeners={LISTENER: endpoint_of(self.id)} if self.is_controller else {},
+            static_voters=shape.voters if shape.is_static else VoterSet(),
+            bootstrap_servers=tuple(endpoint_of(id_) for id_ in shape.controller_ids),
+            election_timeout_ms=shape.election_timeout_ms,
+            fetch_timeout_ms=shape.fetch_timeout_ms,
+            election_backoff_max_ms=shape.election_timeout_ms,
+            request_timeout_ms=shape.fetch_timeout_ms,
+            fetch_max_wait_ms=shape.fetch_timeout_ms // 4,
+            fetch_max_bytes=shape.fetch_max_bytes,
+            fetch_snapshot_max_bytes=shape.fetch_max_bytes,
+        )
+
+    def _build_controller(self) -> None:
+        shape = self.world.shape
+        self.service = ControllerService(clock=self.clock)
+        self.controller = QuorumController(
+            ControllerConfig(
+                node_id=self.id,
+                cluster_id=CLUSTER_ID,
+                delegation_token_secret_key=SECRET,
+                delegation_token_expiry_check_interval_ms=3000,
+                broker_session_timeout_ms=shape.session_ms,
+                metadata_max_idle_interval_ms=shape.max_idle_ms,
+                static_configs={},
+            ),
+            clock=self.clock,
+            new_uuid=lambda: Uuid(self.draw.randbytes(16)),
+            random_int=self.draw.randrange,
+            bootstrap=shape.bootstrap,
+            on_appends=self.service.wake,
+            on_fault=lambda fault: self.world.checks.fault(self, fault),
+        )
+        self.in_process = InProcessChannel(
+            controller=self.controller,
+            handlers=ControllerHandlers(SERVED_TO_OWN_BROKER),
+            authorizer=self.authorizer,
+            own_context=own_context,
+        )
+
+    def _follow_metadata(self) -> None:
+        shape = self.world.shape
+        self.loader = MetadataLoader()
+        self.cache = MetadataCache()
+        self.authorization.install(self.loader)
+        self.snapshots = _Snapshots(self.driver)
+        self.snapshots.node = self
+        self.generator = SnapshotGenerator(
+            self.snapshots, self.driver, max_bytes=shape.bytes_between_snapshots, max_interval_ms=0
+        )
+        for publisher in (self.cache, _WitnessOfImages(self), self.generator):
+            self.loader.install(publisher)
+
+    def _build_broker(self) -> None:
+        shape = self.world.shape
+        lifecycle = BrokerLifecycle(
+            broker_id=self.id,
+            cluster_id=CLUSTER_ID,
+            incarnation_id=Uuid(self.draw.randbytes(16)),
+            rack=None,
+            directory_ids=[Uuid.from_int(5000 + self.id)],
+            features=SUPPORTED_FEATURES,
+            heartbeat_interval_ms=shape.heartbeat_ms,
+            registration_timeout_ms=60_000,
+            metadata_offset=lambda: self.loader.image.offset,
+            controller=self.channel,
+        )
+        self.lifecycle = lifecycle
+        self.world.loop.create_task(self._join(lifecycle))
+
+    async def _join(self, lifecycle: BrokerLifecycle) -> None:
+        try:
+            await lifecycle.register([to_listener("PLAINTEXT", self.name, 9092, 0)], -1)
+        except ApiException as error:
+            self.world.checks.fail(f"{self.name} gives up at its start: {error}")
+        self.epochs.append(lifecycle.broker_epoch)
+        self.world.say(f"{self.name}: serves as broker, epoch {lifecycle.broker_epoch}")
+
+    @property
+    def is_serving(self) -> bool:
+        return self.lifecycle is not None and self.lifecycle.state is BrokerState.RUNNING
+
+    # --- what goes wrong
+
+    def _failed(self, fault: BaseException) -> None:
+        """The product stops the process."""
+        if not (self.disk.is_full or self.disk.fails_to_flush):
+            self.world.checks.fault(self, fault)
+        self.world.say(f"{self.name}: stops: {fault}")
+        self.world.loop.call_soon(lambda: self.crash(is_power_loss=False))
+
+    def _task_failed(self, error: BaseException) -> None:
+        if not isinstance(error, ApiException | NotLeaderException):
+            self.world.checks.fault(self, error)
+
+
+def own_context(key: ApiKey, version: int) -> RequestContext:
+    return RequestContext(api_key=key, api_version=version, principal=BROKER_PRINCIPAL)
+
+
+def _authorizer_settings() -> SimpleNamespace:
+    return SimpleNamespace(
+        authorizer_class_name="org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        static={},
+        super_users=f"User:admin;{BROKER_PRINCIPAL}",
+        allow_everyone_if_no_acl_found=False,
+        early_start_listeners=(),
+    )
+
+
+def install_simulated_log(disks: Callable[[str], Disk]) -> Callable[[], None]:
+    """Let drivers open their logs on simulated disks; gives what undoes it."""
+    real = raft_driver.MetadataLog
+
+    def open_log(directory: str, *, segment_bytes: int, segment_ms: int, now_ms: int) -> SimulatedLog:
+        return SimulatedLog(disks(directory), segment_bytes=segment_bytes, segment_ms=segment_ms, now_ms=now_ms)
+
+    raft_driver.MetadataLog = open_log  # type: ignore[assignment, misc]
+
+    def undo() -> None:
+        raft_driver.MetadataLog = real  # type: ignore[misc]
+
+    return undo

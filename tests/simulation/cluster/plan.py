@@ -1,0 +1,227 @@
+"""What a run will do, drawn from its seed before it begins: the shape of the cluster, calls and faults by their time.
+
+A plan is a list, so that a failing run can be made smaller by leaving out what is not needed for its failure; what
+remains happens at the same time as before.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from typing import Any
+
+from barnabas.metadata.bootstrap import bootstrap_records
+from barnabas.metadata.metadata_version import LATEST_PRODUCTION, MetadataVersion
+from tests.simulation.cluster.node import ClusterShape
+
+__all__ = ["Plan", "Step", "draw_plan"]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """``is_fault`` tells the world's own doing from what clients ask for."""
+
+    at_ms: int
+    kind: str
+    args: tuple[Any, ...] = ()
+    is_fault: bool = False
+
+    def __str__(self) -> str:
+        words = " ".join(f"{arg:g}" if isinstance(arg, float) else str(arg) for arg in self.args)
+        return f"{self.at_ms} ms  {self.kind} {words}".rstrip()
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    seed: int
+    shape: ClusterShape
+    steps: tuple[Step, ...]
+    faults_end_ms: int
+
+
+SHAPES = (
+    # controllers, brokers: the same number is a node with both roles
+    ((1, 2, 3), (11, 12)),
+    ((1, 2, 3), (11, 12)),
+    ((1, 2, 3), (1, 2, 3)),
+    ((1, 2, 3), (1, 11)),
+    ((1,), (1,)),
+    ((1,), (11, 12)),
+    ((1, 2, 3, 4, 5), (11,)),
+    ((1, 2), (2, 11)),
+)
+VERSIONS = ("IBP_3_3_IV3", "IBP_3_6_IV2", "IBP_3_7_IV4", "IBP_3_9_IV0", "IBP_4_0_IV3")
+
+
+def draw_plan(seed: int, *, steps_max: int = 70) -> Plan:
+    draw = random.Random(f"plan {seed}")
+    shape = _shape(draw)
+    faults_end_ms = draw.choice((6000, 9000, 12_000))
+    calls = draw.randrange(steps_max // 2, steps_max)
+    steps = [_call(draw, shape, number, draw.randrange(300, faults_end_ms)) for number in range(calls)]
+    faults = draw.randrange(0, steps_max // 2)
+    steps += [_fault(draw, shape, draw.randrange(500, faults_end_ms)) for _ in range(faults)]
+    steps.sort(key=lambda step: step.at_ms)
+    return Plan(seed, shape, tuple(steps), faults_end_ms)
+
+
+def _shape(draw: random.Random) -> ClusterShape:
+    controllers, brokers = draw.choice(SHAPES)
+    version = LATEST_PRODUCTION
+    if draw.random() < 0.3:
+        version = MetadataVersion[draw.choice(VERSIONS)]
+    fetch_timeout_ms = draw.choice((400, 600, 1000))
+    return ClusterShape(
+        controller_ids=controllers,
+        broker_ids=brokers,
+        is_static=draw.random() < 0.2 or version < MetadataVersion.IBP_3_9_IV0,  # Older ones keep no voters.
+        metadata_version=int(version),
+        segment_bytes=draw.choice((600, 2000, 1 << 20)),
+        retention_bytes=draw.choice((1000, 4000, 1 << 20)),
+        bytes_between_snapshots=draw.choice((600, 2500, 1 << 20)),
+        election_timeout_ms=draw.choice((200, 400)),
+        fetch_timeout_ms=fetch_timeout_ms,
+        fetch_max_bytes=draw.choice((300, 3000, 1 << 20)),
+        max_idle_ms=draw.choice((400, 1500, 0)),
+        session_ms=draw.choice((1500, 3000)),
+        heartbeat_ms=draw.choice((300, 500)),
+        bootstrap=tuple(bootstrap_records(version)),
+    )
+
+
+# --- what clients ask for
+
+USERS = ("User:alice", "User:bob", "User:*")
+NAMES = ("orders", "orders-eu", "bills", "*")
+PREFIXES = ("o", "orders", "b")
+HOSTS = ("*", "*", "192.0.2.7")
+TOPICS = ("orders", "orders-eu", "bills", "logs", "a.b", "a_b")
+
+
+def _call(draw: random.Random, shape: ClusterShape, number: int, at_ms: int) -> Step:
+    via = draw.choice((*shape.broker_ids, *shape.controller_ids))
+    kind = draw.choices(list(_CALLS), weights=[weight for weight, _ in _CALLS.values()])[0]
+    return Step(at_ms, kind, (via, *_CALLS[kind][1](draw, shape, number)))
+
+
+def _binding(draw: random.Random) -> tuple[Any, ...]:
+    """As the model keeps a rule."""
+    is_prefix = draw.random() < 0.3
+    resource_type = draw.choice((2, 2, 2, 3))
+    name = draw.choice(PREFIXES if is_prefix else NAMES)
+    operation = draw.choice((2, 3, 3, 4, 4, 8))
+    permission = draw.choice((3, 3, 3, 2))
+    return (
+        resource_type,
+        name,
+        4 if is_prefix else 3,
+        draw.choice(USERS),
+        draw.choice(HOSTS),
+        operation,
+        permission,
+    )
+
+
+def _create_acls(draw: random.Random, shape: ClusterShape, number: int) -> tuple[Any, ...]:
+    if draw.random() < 0.15:
+        # A right on the cluster, so that somebody else than a super user may change things.
+        return (
+            _principal(draw),
+            ((1, "kafka-cluster", 3, "User:alice", "*", 7, 3), (4, "kafka-cluster", 3, "User:alice", "*", 7, 3)),
+        )
+    return (_principal(draw), tuple(_binding(draw) for _ in range(draw.randrange(1, 4))))
+
+
+def _delete_acls(draw: random.Random, shape: ClusterShape, number: int) -> tuple[Any, ...]:
+    binding = _binding(draw)
+    if draw.random() < 0.5:
+        return (_principal(draw), (1, None, 1, draw.choice(USERS), None, 1, 1))
+    return (_principal(draw), (binding[0], binding[1], binding[2], None, None, 1, 1))
+
+
+def _principal(draw: random.Random) -> str:
+    return draw.choice(("User:admin", "User:admin", "User:admin", "User:alice"))
+
+
+def _probe(draw: random.Random, shape: ClusterShape, number: int) -> tuple[Any, ...]:
+    resource_type = draw.choice((2, 2, 2, 3))
+    return (
+        draw.choice(USERS[:2]),
+        draw.choice(HOSTS[1:]),
+        draw.choice((3, 4, 8)),
+        resource_type,
+        draw.choice(NAMES[:3]),
+    )
+
+
+_CALLS: dict[str, tuple[int, Any]] = {
+    "create_topics": (
+        10,
+        lambda draw, shape, number: (
+            _principal(draw),
+            draw.choice(TOPICS),
+            draw.randrange(1, 4),
+            draw.randrange(1, len(shape.broker_ids) + 1),
+        ),
+    ),
+    "delete_topics": (4, lambda draw, shape, number: (_principal(draw), draw.choice(TOPICS))),
+    "create_acls": (16, _create_acls),
+    "delete_acls": (8, _delete_acls),
+    "alter_configs": (
+        6,
+        lambda draw, shape, number: (_principal(draw), draw.choice((*TOPICS, "")), 1_000_000 + number),
+    ),
+    "alter_quotas": (
+        4,
+        lambda draw, shape, number: (
+            _principal(draw),
+            draw.choice(("alice", "bob")),
+            1000.0 + number,
+            draw.random() < 0.3,
+        ),
+    ),
+    "create_token": (3, lambda draw, shape, number: ("User:alice", number, draw.choice((2000, 60_000)))),
+    "allocate_producer_ids": (3, lambda draw, shape, number: (draw.choice(shape.broker_ids), draw.random() < 0.3)),
+    "stale_heartbeat": (3, lambda draw, shape, number: (draw.choice(shape.broker_ids),)),
+    "upgrade": (1, lambda draw, shape, number: ("User:admin",)),
+    "probe": (24, _probe),
+}
+
+
+# --- what goes wrong
+
+
+def _fault(draw: random.Random, shape: ClusterShape, at_ms: int) -> Step:
+    nodes = sorted({*shape.controller_ids, *shape.broker_ids})
+    node = draw.choice((*nodes, *shape.controller_ids))
+    down_ms = draw.choice((50, 300, 1500, 3000))
+    kind, args = draw.choices(
+        [
+            ("crash", (node, down_ms, draw.random() < 0.7, draw.random() < 0.6)),
+            ("crash_leader", (down_ms, draw.random() < 0.7, draw.random() < 0.6)),
+            ("crash_all", (down_ms, draw.random() < 0.6)),
+            ("stop", (node, down_ms)),
+            ("cut", (*_cut(draw, nodes), draw.choice((500, 1500, 4000)))),
+            ("depose", (draw.choice((900, 2500)), down_ms)),
+            ("loss", (draw.choice((0.05, 0.2, 0.5)), draw.choice((500, 2000)))),
+            ("doubles", (draw.choice((0.1, 0.4)), draw.choice((500, 2000)))),
+            ("delay", (draw.choice((20.0, 80.0, 300.0)), draw.choice((500, 2000)))),
+            ("overtaking", (draw.choice((0.02, 0.1)), draw.choice((500, 2000)))),
+            ("pause", (node, draw.choice((200, 1000, 3000)))),
+            ("slow_disk", (node, draw.choice((30.0, 200.0)), draw.choice((500, 3000)))),
+            ("full_disk", (node, draw.choice((500, 2000)))),
+            ("failing_disk", (node, draw.choice((500, 2000)))),
+            ("clock", (node, draw.choice((-3_600_000, -5000, 500, 20_000, 3_600_000)))),
+            ("resign", ()),
+            ("snapshot", (node,)),
+            ("clean", (node,)),
+        ],
+        weights=[10, 8, 2, 4, 12, 8, 5, 4, 4, 3, 6, 4, 2, 2, 4, 6, 8, 6],
+    )[0]
+    return Step(at_ms, kind, args, is_fault=True)
+
+
+def _cut(draw: random.Random, nodes: list[int]) -> tuple[tuple[int, ...], str]:
+    """Some nodes, and which way they are cut off: both, only from them, only to them."""
+    count = draw.randrange(1, max(2, len(nodes)))
+    return tuple(sorted(draw.sample(nodes, count))), draw.choice(("both", "both", "from", "to"))

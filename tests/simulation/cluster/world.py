@@ -1,0 +1,220 @@
+"""One run: carries out a plan on simulated nodes, watched by the checks, and at the end asks that all be well again."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import shutil
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from tests.simulation.cluster.checks import Checks, Violation
+from tests.simulation.cluster.clients import carry_out_call
+from tests.simulation.cluster.disk import Disk
+from tests.simulation.cluster.faults import carry_out_fault, start
+from tests.simulation.cluster.network import Network
+from tests.simulation.cluster.node import SimulatedNode, install_simulated_log
+from tests.simulation.cluster.plan import Plan, Step
+from tests.simulation.cluster.virtual_loop import OWNER, VirtualLoop
+
+__all__ = ["Outcome", "World", "run_plan"]
+
+HEAL_MS = 25_000
+"""So long all nodes may take to be one cluster again, when nothing goes wrong any more."""
+HEAL_STEP_MS = 250
+STEPS_MAX = 400_000
+"""A run that takes more has gone wild."""
+
+
+@dataclass
+class Outcome:
+    seed: int
+    violation: str | None
+    history: list[str]
+    digest: str
+    """Of everything that happened: equal for equal runs."""
+    virtual_ms: int
+    events: int
+    counts: dict[str, int] = field(default_factory=dict)
+
+
+class World:
+    def __init__(self, plan: Plan, folder: str, *, keeps_history: bool) -> None:
+        self.plan = plan
+        self.seed = plan.seed
+        self.shape = plan.shape
+        self.folder = folder
+        self.loop = VirtualLoop()
+        self.network = Network(self.loop, random.Random(f"network {plan.seed}"))
+        self.checks = Checks(self)
+        self.history: list[str] = []
+        self.violation: Violation | None = None
+        self._keeps_history = keeps_history
+        self._digest = hashlib.blake2b(digest_size=8)
+        ids = sorted({*self.shape.controller_ids, *self.shape.broker_ids})
+        self.nodes = {
+            id_: SimulatedNode(
+                self, id_, is_controller=id_ in self.shape.controller_ids, is_broker=id_ in self.shape.broker_ids
+            )
+            for id_ in ids
+        }
+        self.controllers = [node for node in self.nodes.values() if node.is_controller]
+        self._living = list(self.nodes.values())
+
+    # --- telling
+
+    def say(self, line: str) -> None:
+        text = f"{self.loop.now_s * 1000:9.1f} ms  {line}"
+        self._digest.update(text.encode())
+        if self._keeps_history:
+            self.history.append(text)
+
+    def violated(self, violation: Violation, cause: BaseException | None = None) -> Violation:
+        """Keep the first one; the run ends as soon as the loop looks."""
+        if self.violation is None:
+            self.violation = violation
+            violation.__cause__ = cause
+            self.say(f"VIOLATION: {violation}")
+        return violation
+
+    # --- running
+
+    def run(self) -> Outcome:
+        undo = install_simulated_log(lambda directory: self._disk_of(directory))
+        try:
+            self._run()
+        except Violation as violation:
+            self.violated(violation)
+        finally:
+            for node in self.nodes.values():
+                node.crash(is_power_loss=False)
+            undo()
+        return Outcome(
+            self.seed,
+            None if self.violation is None else str(self.violation),
+            self.history,
+            self._digest.hexdigest(),
+            int(self.loop.now_s * 1000),
+            self.loop.steps,
+            dict(self.checks.counts),
+        )
+
+    def _run(self) -> None:
+        self.say(f"seed {self.seed}: {self.shape_text()}")
+        for node in self.nodes.values():
+            self.restart(node)
+        for step in self.plan.steps:
+            self._until(step.at_ms)
+            self._now(partial(self._carry_out, step))
+        self._until(self.plan.faults_end_ms)
+        self._heal()
+
+    def _carry_out(self, step: Step) -> None:
+        self.say(f"-- {step.kind} {' '.join(map(str, step.args))}")
+        if step.is_fault:
+            carry_out_fault(self, step)
+        else:
+            carry_out_call(self, step)
+
+    def shape_text(self) -> str:
+        shape = self.shape
+        voters = "static" if shape.is_static else "dynamic"
+        return (
+            f"controllers {shape.controller_ids}, brokers {shape.broker_ids}, {voters} voters, "
+            f"metadata.version {shape.metadata_version}, segments of {shape.segment_bytes} bytes, "
+            f"a snapshot every {shape.bytes_between_snapshots}, retention {shape.retention_bytes}"
+        )
+
+    def restart(self, node: SimulatedNode) -> None:
+        if node.is_up:
+            return
+        self._now(partial(start, self, node))
+
+    def _now(self, action: Callable[[], None]) -> None:
+        self.loop.call_soon(action)
+        self._until(int(self.loop.now_s * 1000), exactly=True)
+
+    def _until(self, end_ms: int, *, exactly: bool = False) -> None:
+        end_s = self.loop.now_s if exactly else max(end_ms / 1000, self.loop.now_s)
+        self.loop.run_until(end_s, self._look)
+        self._raise_violation()
+
+    def _look(self) -> None:
+        checks = self.checks
+        for node in self._living:
+            if node.owner is not None and node.lives:
+                checks.stepped(node)
+        self._raise_violation()
+        if self.loop.steps > STEPS_MAX:
+            checks.fail(f"more than {STEPS_MAX} things have happened")
+
+    def _raise_violation(self) -> None:
+        if self.violation is not None:
+            raise self.violation
+
+    # --- the end
+
+    def _heal(self) -> None:
+        """Nothing goes wrong any more: within some time all nodes must be one cluster, equal and serving."""
+        self.say("-- all is healed")
+        self.network.heal()
+        for node in self.nodes.values():
+            node.flush_ms = (0.2, 3.0)
+            if node.owner is not None:
+                node.owner.paused_until_s = 0.0
+                if node.disk.is_full or node.disk.fails_to_flush:
+                    node.disk.is_full = node.disk.fails_to_flush = False
+        end_ms = int(self.loop.now_s * 1000) + HEAL_MS
+        while True:
+            for node in self.nodes.values():
+                self.restart(node)
+            self._until(int(self.loop.now_s * 1000) + HEAL_STEP_MS)
+            problem = self._unsettled()
+            if problem is None:
+                break
+            if self.loop.now_s * 1000 > end_ms:
+                self.checks.fail(f"{HEAL_MS // 1000} s after the last fault: {problem}")
+        for node in self.nodes.values():
+            self.checks.compare_all(node)
+        self.say(f"all nodes agree up to {self.checks.end_offset}")
+
+    def _unsettled(self) -> str | None:
+        leaders = [
+            node for node in self.controllers if node.is_leader and node.controller and node.controller.is_active
+        ]
+        if len(leaders) != 1:
+            return f"{len(leaders)} active controllers"
+        leader = leaders[0]
+        high_watermark = leader.driver.high_watermark
+        for node in self.nodes.values():
+            if not node.is_up:
+                return f"{node.name} does not stay up"
+            if node.image_offset + 1 < (high_watermark or 0) - 4:
+                return f"{node.name} is at {node.image_offset}, the high watermark at {high_watermark}"
+            if not node.authorization.ready.is_set():
+                return f"the authorizer of {node.name} is not ready"
+            if node.is_broker:
+                broker = leader.loader.image.cluster.brokers.get(node.id)
+                if not node.is_serving or broker is None or broker.fenced:
+                    return f"broker {node.name} does not serve"
+        if self.checks.unanswered():
+            return f"without an answer: {self.checks.unanswered()}"
+        return None
+
+    def _disk_of(self, directory: str) -> Disk:
+        return next(node.disk for node in self.nodes.values() if node.disk.folder == directory)
+
+
+def run_plan(plan: Plan, *, keeps_history: bool = False) -> Outcome:
+    """Carry out the plan in a folder of its own, in memory where there is one."""
+    memory = Path("/dev/shm")
+    folder = tempfile.mkdtemp(prefix="simulation-", dir=memory if memory.is_dir() else None)
+    token = OWNER.set(None)
+    try:
+        return World(plan, folder, keeps_history=keeps_history).run()
+    finally:
+        OWNER.reset(token)
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,154 @@
+"""Mistakes in decisions about access, and in when they may be made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from barnabas.security.authorizer.authorizer import AllowAllAuthorizer
+from tests.simulation.cluster.defects import defect, replace_in
+
+
+@defect("publishers-turned-round", "readers are told of an image before the authorizer is")
+def _() -> None:
+    def make(original: Any) -> Any:
+        def publish(self: Any, *, is_snapshot: bool) -> None:
+            self._publishers.reverse()
+            try:
+                original(self, is_snapshot=is_snapshot)
+            finally:
+                self._publishers.reverse()
+
+        return publish
+
+    replace_in("metadata.loader", "MetadataLoader._publish", make)
+
+
+@defect("rule-removal-not-published", "the authorizer is not told that a rule is gone")
+def _() -> None:
+    def make(original: Any) -> Any:
+        def publish(self: Any, delta: Any, new_image: Any, manifest: Any) -> None:
+            if manifest.is_snapshot or delta.acls is None:
+                original(self, delta, new_image, manifest)
+                return
+            for acl_id, binding in delta.acls.changes.items():
+                if binding is not None:
+                    self._authorizer.add_acl(acl_id, binding)
+
+        return publish
+
+    replace_in("security.authorizer.acl_publisher", "AclPublisher.publish", make)
+
+
+@defect("rules-of-a-snapshot-added-only", "a snapshot adds rules to the authorizer and takes none away")
+def _() -> None:
+    def make(original: Any) -> Any:
+        def load(self: Any, acls_by_id: Any) -> None:
+            original(self, {**self._index.rules_by_id, **acls_by_id})
+
+        return load
+
+    replace_in("security.authorizer.standard_authorizer", "StandardAuthorizer.load_snapshot", make)
+
+
+@defect("decision-kept-too-long", "what was decided before a rule came is not forgotten")
+def _() -> None:
+    def make(original: Any) -> Any:
+        def add(self: Any, acl_id: Any, binding: Any) -> None:
+            forget, type(self)._forget = type(self)._forget, lambda *args, **options: None
+            try:
+                original(self, acl_id, binding)
+            finally:
+                type(self)._forget = forget
+
+        return add
+
+    replace_in("security.authorizer.acl_index", "AclIndex.add", make)
+
+
+@defect("decision-kept-after-removal", "what was decided by a rule that is gone is not forgotten")
+def _() -> None:
+    def make(original: Any) -> Any:
+        def remove(self: Any, acl_id: Any) -> Any:
+            forget, type(self)._forget = type(self)._forget, lambda *args, **options: None
+            try:
+                return original(self, acl_id)
+            finally:
+                type(self)._forget = forget
+
+        return remove
+
+    replace_in("security.authorizer.acl_index", "AclIndex.remove", make)
+
+
+@defect(
+    "prefix-not-forgotten", "a change of a rule on a prefix is seen only by names that are asked for the first time"
+)
+def _() -> None:
+    def make(original: Any) -> Any:
+        def forget(self: Any, resource_type: int, pattern_type: int, name: str) -> None:
+            if pattern_type != 4:
+                original(self, resource_type, pattern_type, name)
+
+        return forget
+
+    replace_in("security.authorizer.acl_view", "AclView.forget", make)
+
+
+@defect("allow-wins", "a rule that allows wins over one that denies")
+def _() -> None:
+    def make(original: Any) -> Any:
+        def effective(raw: int) -> int:
+            mask: int = original(raw & 0xFFFF)
+            return mask
+
+        return effective
+
+    replace_in("security.authorizer.acl_index", "effective", make)
+
+
+@defect("decides-while-loading", "an authorizer decides before its rules are all there")
+def _() -> None:
+    def make(original: Any) -> Any:
+        def publish(self: Any, delta: Any, new_image: Any, manifest: Any) -> None:
+            self._target = 0
+            original(self, delta, new_image, manifest)
+
+        return publish
+
+    replace_in("server.node_authorizer", "NodeAuthorizer.publish", make)
+
+
+@defect("ready-from-the-start", "an authorizer says at once that it is ready, and knows no rules")
+def _() -> None:
+    def make(original: Any) -> Any:
+        def build(self: Any) -> None:
+            original(self)
+            self.is_loaded = True
+
+        return build
+
+    replace_in("security.authorizer.standard_authorizer", "StandardAuthorizer.__init__", make)
+
+
+@defect("controller-first", "the controller answers before the broker of its node knows")
+def _() -> None:
+    def make(original: Any) -> Any:
+        def handle_commit(self: Any, batches: Any) -> None:
+            if self._controller is not None:
+                self._controller.handle_commit(batches)
+            self._loader.handle_commit(batches)
+
+        return handle_commit
+
+    replace_in("server.metadata_listener", "MetadataListener.handle_commit", make)
+
+
+@defect("forwarded-as-the-broker", "what a client asks for is decided with the rights of the broker")
+def _() -> None:
+    def make(original: Any) -> Any:
+        async def forward(self: Any, request: Any, context: Any) -> Any:
+            return await self._call(request, context, AllowAllAuthorizer())
+
+        return forward
+
+    replace_in("server.in_process_channel", "InProcessChannel.forward", make)

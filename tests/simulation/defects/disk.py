@@ -1,0 +1,139 @@
+"""Mistakes in what is written, flushed, recovered and handed on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.simulation.cluster.defects import defect, replace_in
+
+
+@defect("flush-says-too-much", "a flush counts for what was appended while it ran")
+def _() -> None:
+    def make(original: Any) -> Any:
+        return lambda driver, end_offset: original(driver, driver.log.end_offset)
+
+    replace_in("server.raft_driver", "RaftDriver._flushed", make)
+
+
+@defect("flush-skipped", "the log is said to be flushed and is not")
+def _() -> None:
+    from tests.simulation.cluster.disk import Disk
+
+    replace_in("storage.metadata_log", "PendingFlush.run", lambda original: lambda self: None)
+    Disk.make_durable = lambda self, taken: None  # type: ignore[method-assign]
+
+
+@defect("checksum-not-checked", "recovery takes batches whose checksum is wrong")
+def _() -> None:
+    replace_in("storage.metadata_log", "crc_matches", lambda original: lambda data, crc: True)
+
+
+@defect("gap-not-noticed", "recovery takes batches that do not follow each other")
+def _() -> None:
+    replace_in("storage.metadata_log", "_misplaced", lambda original: lambda batch, next_offset, is_first: None)
+
+
+@defect("torn-batch-kept", "recovery leaves a torn batch at the end of the file")
+def _() -> None:
+    def make(original: Any) -> Any:
+        def recover(self: Any, segment: Any, check_from: int) -> bool:
+            import os
+
+            size = segment.size
+            whole: bool = original(self, segment, check_from)
+            if not whole:
+                os.truncate(segment.path, size)
+                segment.size = size
+            return whole
+
+        return recover
+
+    replace_in("storage.metadata_log", "MetadataLog._recover_segment", make)
+
+
+@defect("recovered-not-synced", "what a killed process wrote counts as durable without a sync")
+def _() -> None:
+    replace_in("storage.metadata_log", "MetadataLog._make_recovered_durable", lambda original: lambda self: None)
+
+
+@defect("epoch-of-the-snapshot-forgotten", "a log that ends with its snapshot does not know its last epoch")
+def _() -> None:
+    replace_in("storage.metadata_log", "MetadataLog._forget_before", lambda original: lambda self, snapshot_id: None)
+
+
+@defect("truncation-in-memory-only", "the driver does not truncate the file")
+def _() -> None:
+    def make(original: Any) -> Any:
+        def carry_out(driver: Any, ready: Any) -> None:
+            ready.truncate_to = None
+            original(driver, ready)
+
+        return carry_out
+
+    replace_in("server.raft_driver", "RaftDriver._carry_out", make)
+
+
+@defect("commit-handed-out-twice", "after a delivery from disk the same batches come from memory too")
+def _() -> None:
+    def make(original: Any) -> Any:
+        def deliver(self: Any, subscription: Any, high_watermark: int) -> None:
+            before = subscription.next_offset
+            original(self, subscription, high_watermark)
+            if self._recent and before < self._recent[0].base_offset:
+                subscription.listener.handle_commit(list(self._recent))
+
+        return deliver
+
+    replace_in("server.commit_delivery", "CommitDelivery._deliver", make)
+
+
+@defect("commit-skipped", "what was in the log before the start is not handed out")
+def _() -> None:
+    def make(original: Any) -> Any:
+        def deliver(self: Any, subscription: Any, end_offset: int) -> None:
+            subscription.next_offset = max(subscription.next_offset, end_offset)
+
+        return deliver
+
+    replace_in("server.commit_delivery", "CommitDelivery._deliver_from_disk", make)
+
+
+@defect("leadership-before-commits", "the listener hears that this node leads before the commits that came first")
+def _() -> None:
+    def make(original: Any) -> Any:
+        def carry_out(driver: Any, ready: Any) -> None:
+            leader = ready.leader_and_epoch
+            if leader is not None and leader.is_leader(driver.config.node_id):
+                driver._set_leader(leader)
+            original(driver, ready)
+
+        return carry_out
+
+    replace_in("server.raft_driver", "RaftDriver._carry_out", make)
+
+
+@defect("snapshot-off-by-one", "a snapshot's name says one record less than it holds")
+def _() -> None:
+    def make(original: Any) -> Any:
+        async def save(self: Any, image: Any) -> Any:
+            provenance = image.provenance
+            one_less = provenance._replace(last_contained_offset=provenance.last_contained_offset - 1)
+            return await original(self, image.with_provenance(one_less))
+
+        return save
+
+    replace_in("server.metadata_snapshots", "MetadataSnapshots.save", make)
+
+
+@defect("log-cleaned-beyond-its-snapshot", "cleaning deletes records that no snapshot holds")
+def _() -> None:
+    def make(original: Any) -> Any:
+        def delete_before(self: Any, keep: Any) -> None:
+            log = self._driver.log
+            last = log.end_offset
+            original(self, keep)
+            log.delete_before(last)
+
+        return delete_before
+
+    replace_in("server.metadata_snapshots", "MetadataSnapshots._delete_before", make)
