@@ -25,11 +25,10 @@ from barnabas.common.scram_mechanism import ScramMechanism
 from barnabas.protocol.messages.describe_quorum import DescribeQuorumRequest
 from tests.peers import run_class
 from tests.peers.admin_requests import requests_for_broker
-from tests.peers.mixed import RealBroker
+from tests.peers.mixed import RealBroker, scram_client
 from tests.peers.mutation_requests import mutations
 from tests.peers.quorums import OurController, Quorum, running_quorum, wait_until
 from tests.peers.record_admin_answers import Connection
-from tests.peers.secure import jaas_client
 from tests.unit.controller import test_recorded_answers, test_recorded_mutations
 from tests.unit.controller.test_recorded_answers import comparable
 
@@ -71,15 +70,6 @@ def real_broker(quorum: Quorum, folder: Path, node_id: int) -> RealBroker:
 def admin(broker: RealBroker) -> Iterator[SyncAdminClient]:
     with SyncAdminClient(broker.bootstrap) as client:
         yield client
-
-
-def scram_client(broker: RealBroker, user: str, password: str) -> SyncAdminClient:
-    login = {
-        "security.protocol": "SASL_PLAINTEXT",
-        "sasl.mechanism": "SCRAM-SHA-256",
-        "sasl.jaas.config": jaas_client("SCRAM-SHA-256", user, password),
-    }
-    return SyncAdminClient(broker.scram_bootstrap, login)
 
 
 def test_its_clients_are_answered_as_by_a_cluster_of_kafka(broker: RealBroker) -> None:

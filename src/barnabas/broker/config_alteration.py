@@ -100,6 +100,7 @@ async def _is_done_here(broker: Broker, change: ConfigChange, access: Access, *,
     """Whether the controller need not be asked. Raises ApiException for what it must not be asked."""
     kind = change.resource.type
     if kind in _FORWARDED:
+        check_operations(change.operations)  # A controller of Kafka's relies on its brokers for this.
         return False
     if kind not in (ConfigResourceType.BROKER, ConfigResourceType.BROKER_LOGGER):
         raise ApiException(ErrorCode.INVALID_REQUEST, f"Unknown resource type {kind}")
