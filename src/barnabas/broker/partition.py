@@ -36,6 +36,7 @@ class Partition:
         "leader_id",
         "listeners",
         "log_or_none",
+        "replica_count",
         "topic_id",
         "topic_partition",
         "watchers",
@@ -49,6 +50,7 @@ class Partition:
         self.leader_id = -1
         self.leader_epoch = -1
         self.isr_count = 0
+        self.replica_count = 0
         self.log_or_none: PartitionLog | None = None
         self.listeners: set[Callable[[int], None]] | None = None
         self.watchers: set[PartitionWatcher] | None = None
@@ -76,6 +78,7 @@ class Partition:
         self.leader_id = registration.leader
         self.leader_epoch = registration.leader_epoch
         self.isr_count = len(registration.isr)
+        self.replica_count = len(registration.replicas)
         if is_led_anew:
             self.notify(0)
 

@@ -253,12 +253,15 @@ class ReplicaManager:
             raise ApiException(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def _check_in_sync(self, partition: Partition, requires_all_in_sync: bool) -> None:
-        written = partition.log
-        if requires_all_in_sync and partition.isr_count < written.config.min_insync_replicas:
+        """No more replicas can be asked for than there are."""
+        if not requires_all_in_sync:
+            return
+        required = min(partition.log.config.min_insync_replicas, partition.replica_count)
+        if partition.isr_count < required:
             raise ApiException(
                 ErrorCode.NOT_ENOUGH_REPLICAS,
                 f"The size of the current ISR for partition {partition.topic_partition} is insufficient to satisfy "
-                f"the min.isr requirement of {written.config.min_insync_replicas}",
+                f"the min.isr requirement of {required}",
             )
 
     def _write(self, partition: Partition, batch: ProducedBatch, now_ms: int) -> AppendInfo:

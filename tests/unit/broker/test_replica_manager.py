@@ -48,7 +48,7 @@ def replicas(tmp_path: Path) -> Iterator[ReplicaManager]:
 
     for topic_partition in (ORDERS, BILLS):
         partition = made.partitions[topic_partition] = Partition(topic_partition, Uuid.from_int(1), create_log)
-        partition.leader_id = partition.isr_count = 1
+        partition.leader_id = partition.isr_count = partition.replica_count = 1
         partition.leader_epoch = 0
     yield made
     made.close()
@@ -78,6 +78,17 @@ def test_a_small_batch_is_appended_at_once(replicas: ReplicaManager) -> None:
     assert isinstance(info, tuple)
     assert (info.first_offset, info.last_offset) == (0, 4)
     assert replicas.partitions[ORDERS].log.high_watermark == 5
+
+
+def test_no_more_replicas_have_to_be_in_sync_than_there_are(replicas: ReplicaManager) -> None:
+    """As in Kafka: min.insync.replicas=2 with one replica asks for that one."""
+    partition = replicas.partitions[ORDERS]
+    partition.log.config = TopicConfig({"compression.type": "producer", "min.insync.replicas": 2})
+    assert isinstance(produce(replicas, ORDERS, 5), tuple)
+    partition.replica_count = 3
+    with pytest.raises(ApiException) as refused:
+        produce(replicas, ORDERS, 5)
+    assert refused.value.code is ErrorCode.NOT_ENOUGH_REPLICAS
 
 
 def test_a_large_batch_is_appended_later_and_its_partition_waits_while_others_do_not(replicas: ReplicaManager) -> None:
