@@ -6,7 +6,7 @@ import asyncio
 import os
 from typing import TYPE_CHECKING, Literal
 
-from barnabas.cli.bench_options import BenchOptions, RecordOptions, put
+from barnabas.cli.bench_options import BenchOptions, RecordOptions, put, usage_error
 from barnabas.cli.bench_topic import NewTopicOptions, check_topic
 from barnabas.cli.cluster_command import cluster_app, main_of
 from barnabas.cli.cluster_options import Flag, UsageError
@@ -104,12 +104,13 @@ def produce(
     try:
         settings = producer_config(options.properties(own, PRODUCER_PROPERTIES), source=options.source)
     except InvalidClientConfig as error:
-        raise UsageError(str(error)) from error
+        raise usage_error(error) from error
     payloads = (
         read_payloads(payload_file, payload_delimiter)
         if payload_file is not None
         else RandomPayloads(1000 if record_size is None else record_size)
     )
+    check_record_size(payloads.largest, settings.max_request_size)
 
     async def work(config: ClientConfig, stop: asyncio.Event) -> Answer:
         from barnabas.cli.bench_produce import ProduceLoad, measure_produce, would_produce
@@ -185,7 +186,7 @@ def consume(
     try:
         settings = consumer_config(options.properties(own, CONSUMER_PROPERTIES), source=options.source)
     except InvalidClientConfig as error:
-        raise UsageError(str(error)) from error
+        raise usage_error(error) from error
 
     async def work(config: ClientConfig, stop: asyncio.Event) -> Answer:
         from barnabas.cli.bench_consume import ConsumeLoad, measure_consume
@@ -253,8 +254,9 @@ def end_to_end(
         produced = producer_config({"linger.ms": "0"} | properties, source=options.source)
         consumed = consumer_config(properties, source=options.source)
     except InvalidClientConfig as error:
-        raise UsageError(str(error)) from error
+        raise usage_error(error) from error
     rate = None if throughput < 0 else throughput
+    check_record_size(record_size, produced.max_request_size)
 
     async def work(config: ClientConfig, stop: asyncio.Event) -> Answer:
         from barnabas.cli.bench_end_to_end import EndToEndLoad, measure_end_to_end
@@ -402,6 +404,18 @@ def check_throughput(throughput: float, otherwise: str) -> None:
     """Raises UsageError."""
     if throughput == 0 or throughput < -1 or not throughput < float("inf"):
         raise UsageError(f"--throughput {throughput:g}: records a second, or -1 for {otherwise}")
+
+
+def check_record_size(size: int, limit: int) -> None:
+    """Raises UsageError for a record that no request can hold."""
+    from barnabas.clients.producer.batch import record_size_max
+    from barnabas.protocol.record_batch import BATCH_HEADER_SIZE
+
+    if record_size_max(size) + BATCH_HEADER_SIZE > limit:
+        raise UsageError(
+            f"a record of {size} bytes does not fit into a request of at most {limit}: give a smaller one, or "
+            "--command-property max.request.size=... (and the topic needs max.message.bytes)"
+        )
 
 
 def at_least(least: int, **values: int) -> None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Figures", "Throttle", "WatchedNetwork", "measure_requests"]
 
 T = TypeVar("T")
+_GRACE_S = 10.0
 
 
 @dataclass(slots=True)
@@ -61,14 +62,17 @@ class Figures:
 async def measure_requests(
     what: str, count: int, clients: Sequence[T], ask: Callable[[T, int], Awaitable[int]], stop: asyncio.Event
 ) -> Figures:
-    """``ask`` makes the request of a number (from 0) and gives how many items it had. The first error ends all."""
+    """``ask`` makes the request of a number (from 0) and gives how many items it had. The first error ends all.
+
+    After a stop each client still waits for its answer, because what is under way could be done later than all else.
+    """
     loop = asyncio.get_running_loop()
     figures = Figures(what)
     numbers = iter(range(count))
 
     async def work(client: T) -> None:
         for number in numbers:
-            if figures.failure is not None:
+            if figures.failure is not None or stop.is_set():
                 return
             began_at = loop.time()
             try:
@@ -82,7 +86,7 @@ async def measure_requests(
 
     began_at = loop.time()
     async with live(what, count, lambda: Progress(figures.requests), "requests"):
-        await until_stopped(asyncio.gather(*map(work, clients[:count])), stop)
+        await until_stopped(asyncio.gather(*map(work, clients[:count])), stop, grace_s=_GRACE_S)
     figures.elapsed_s = loop.time() - began_at
     return figures
 

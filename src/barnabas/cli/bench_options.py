@@ -20,12 +20,12 @@ from barnabas.cli.answer import Answer
 from barnabas.cli.bench_advice import ADVICE
 from barnabas.cli.cluster_options import ClusterOptions, UsageError, running_command
 from barnabas.cli.exit_status import INTERRUPTED
-from barnabas.cli.settings_arguments import parse_settings
 
 if TYPE_CHECKING:
     from barnabas.clients.client_config import ClientConfig
+    from barnabas.clients.errors import InvalidClientConfig
 
-__all__ = ["BenchOptions", "Measurement", "RecordOptions", "put", "until_stopped"]
+__all__ = ["BenchOptions", "Measurement", "RecordOptions", "put", "stop_at_signals", "until_stopped", "usage_error"]
 
 Measurement = Callable[["ClientConfig", asyncio.Event], Awaitable[Answer]]
 """Made of the settings and of what is set by Ctrl-C."""
@@ -76,7 +76,7 @@ class RecordOptions(BenchOptions):
 
         Raises UsageError for a name that is not ``known`` to the verb or to clients at all.
         """
-        given = parse_settings(self.command_property)
+        given = self._given()
         for name, value in own.items():
             if value is not None and given.setdefault(name, value) != value:
                 raise UsageError(f"--command-property {name}={given[name]}: an option says {value}; give only one")
@@ -92,7 +92,19 @@ class RecordOptions(BenchOptions):
 
     def _properties(self) -> tuple[dict[str, str], tuple[str, ...]]:
         properties, warnings = super()._properties()
-        return properties | parse_settings(self.command_property), warnings
+        return properties | self._given(), warnings
+
+    def _given(self) -> dict[str, str]:
+        """Raises UsageError."""
+        found: dict[str, str] = {}
+        for pair in self.command_property or ():
+            name, equals, value = pair.partition("=")
+            if not equals or not name.strip():
+                raise UsageError(f"--command-property {pair}: a property is written key=value, as in linger.ms=0")
+            if name.strip() in found:
+                raise UsageError(f"--command-property {pair}: {name.strip()} is given twice")
+            found[name.strip()] = value.strip()
+        return found
 
 
 def _check_names(given: Mapping[str, str], known: Collection[str]) -> None:
@@ -147,6 +159,11 @@ async def until_stopped(work: Awaitable[Any], stop: asyncio.Event, *, grace_s: f
         waiting.cancel()
         task.cancel()
         await asyncio.gather(task, waiting, return_exceptions=True)
+
+
+def usage_error(error: InvalidClientConfig) -> UsageError:
+    """All that is wrong, in one line."""
+    return UsageError("; ".join(error.problems))
 
 
 def put(value: object) -> str | None:

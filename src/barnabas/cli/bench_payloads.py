@@ -20,6 +20,11 @@ class Payloads(Protocol):
         """The size of the next value."""
         ...
 
+    @property
+    def largest(self) -> int:
+        """The size of the largest value."""
+        ...
+
     def take(self, count: int) -> Sequence[bytes]:
         """The next values: at least one, at most ``count``, all of one size."""
         ...
@@ -29,7 +34,7 @@ class RandomPayloads:
     """Random letters A to Z, as kafka-producer-perf-test has them: no value repeats within four megabytes."""
 
     def __init__(self, size: int, seed: int = 0) -> None:
-        self.next_size = size
+        self.next_size = self.largest = size
         self._random = random.Random(seed)
         self._letters = self._random.randbytes(max(_POOL, size)).translate(_LETTERS)
         self._position = 0
@@ -52,6 +57,7 @@ class FilePayloads:
         self._values = values
         self._random = random.Random(seed)
         self._next = self._random.choice(values)
+        self.largest = max(map(len, values))
 
     @property
     def next_size(self) -> int:

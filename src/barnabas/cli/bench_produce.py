@@ -139,7 +139,7 @@ async def would_produce(config: ClientConfig, settings: ProducerConfig, load: Pr
     if not is_new:
         async with NetworkClient(config) as network:
             metadata = await TopicMetadataSource(network, load.topic).load()
-        text += f" ({len(metadata.partitions)} partitions)"
+        text += f" (partitions {len(metadata.partitions)})"
     document = {"dry_run": True, "topic": load.topic, "records": load.count}
     return Answer(document, notes=[text, "nothing was written"])
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Self
 from barnabas.clients.admin.errors import admin_error
 from barnabas.clients.errors import UnsupportedVersion
 from barnabas.clients.producer.accumulator import RecordAccumulator
-from barnabas.clients.producer.batch import NO_PRODUCER, ProducerBatch, ProducerId, Run, record_size_max
+from barnabas.clients.producer.batch import NO_PRODUCER, ProducerBatch, ProducerId, Run
 from barnabas.clients.producer.sender import Sender, SenderStatistics
 from barnabas.clients.topic_metadata import TopicMetadataSource
 from barnabas.common.error_code import ErrorCode
@@ -78,12 +78,6 @@ class TopicProducer:
     def waiting(self) -> int:
         """Records that are neither delivered nor given up."""
         return self._accumulator.waiting
-
-    def check_size(self, value_size: int) -> None:
-        """Raises ValueError for a record that no request can hold."""
-        limit = self._config.max_request_size
-        if record_size_max(value_size) > limit:
-            raise ValueError(f"a record of {value_size} bytes is larger than max.request.size={limit}")
 
     def capacity(self, value_size: int) -> int:
         """How many records of this size ``append`` takes now."""

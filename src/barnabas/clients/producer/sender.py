@@ -205,14 +205,17 @@ class Sender:
             await asyncio.sleep(_CHECK_EVERY_S)
             expired = self._accumulator.take_expired(self._loop.time() - self._config.delivery_timeout_s)
             if expired:
-                last = max(self.statistics.retried, key=self.statistics.retried.__getitem__, default="")
-                self._fail(
-                    RequestTimedOut(
-                        f"{sum(batch.count for batch in expired)} records were not delivered in "
-                        f"{self._config.delivery_timeout_s:g} s (delivery.timeout.ms)"
-                        + (f"; they were tried again because of {last}" if last else "")
-                    )
-                )
+                self._fail(self._expiry(sum(batch.count for batch in expired)))
+
+    def _expiry(self, count: int) -> Exception:
+        """Says why it took so long, if a broker told."""
+        within = f"in {self._config.delivery_timeout_s:g} s (delivery.timeout.ms)"
+        text = f"{count:,} records were not delivered {within}"
+        retried = self.statistics.retried
+        why = max(retried, key=retried.__getitem__, default="")
+        if why in ErrorCode.__members__:
+            return AdminError(ErrorCode[why], f"{text}: {why}", self._source.topic)
+        return RequestTimedOut(text + (f": {why}" if why else ""))
 
     # --- one leader
 
