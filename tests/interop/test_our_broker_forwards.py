@@ -6,9 +6,11 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import pytest
 from confluent_kafka import Producer
+from prometheus_client.parser import text_string_to_metric_families
 
 from barnabas.broker.apis import SERVED_BY_BROKER
 from barnabas.clients.admin import (
@@ -136,6 +138,19 @@ def test_configs_users_rules_and_tokens_reach_the_controller_and_come_back(
         token = alice.create_delegation_token()
         assert token.owner == "User:alice"
         wait_until(lambda: len(alice.describe_delegation_tokens()) == 1, what="the token")
+
+
+def test_what_was_forwarded_is_counted_by_client(broker: OurBroker) -> None:
+    with urlopen(f"http://127.0.0.1:{broker.metrics_port}/metrics", timeout=10) as answer:
+        samples = {
+            (sample.name, *sample.labels.values()): sample.value
+            for family in text_string_to_metric_families(answer.read().decode())
+            for sample in family.samples
+        }
+    assert samples["kafka_server_num_requests_forwarding_to_controller_total", "barnabas"] > 0
+    prefix = "kafka_server_forwarding_manager"
+    assert samples[f"{prefix}_queue_length",] == 0
+    assert samples[f"{prefix}_remote_time_seconds_count",] == samples[f"{prefix}_queue_time_seconds_count",] > 0
 
 
 def test_the_controllers_audit_names_client_and_broker(broker: OurBroker, quorum: Quorum) -> None:

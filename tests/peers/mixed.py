@@ -10,6 +10,7 @@ from pathlib import Path
 from barnabas.clients.admin import SyncAdminClient
 from tests.peers import KafkaNode
 from tests.peers.barnabas_node import BarnabasNode
+from tests.peers.node_process import free_ports
 from tests.peers.secure import jaas_client
 
 __all__ = ["OurBroker", "RealBroker", "scram_client"]
@@ -81,10 +82,12 @@ class OurBroker(BarnabasNode):
         super().__init__(folder)
         self.node_id = node_id
         self.scram_port = self.controller_port
+        (self.metrics_port,) = free_ports(1)
         self._cluster_id = cluster_id
         self._settings = {
             **_settings(node_id, controllers, self.port, self.scram_port),
             "log.dirs": str(folder / "data"),
+            "barnabas.metrics.listener": f"127.0.0.1:{self.metrics_port}",
             "group.initial.rebalance.delay.ms": "0",
             "offsets.topic.num.partitions": "4",
             "offsets.topic.replication.factor": "1",

@@ -57,6 +57,11 @@ class CombinedChannel:
         self._make_remote = make_remote
         self._remote: NetworkChannel | None = None
 
+    @property
+    def remote(self) -> NetworkChannel | None:
+        """None while no other controller was ever asked."""
+        return self._remote
+
     def versions(self) -> Mapping[int, tuple[int, int]] | None:
         return None if self._controller.is_active or self._remote is None else self._remote.versions()
 

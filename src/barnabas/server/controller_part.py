@@ -88,6 +88,7 @@ class ControllerPart:
                 stats=self.stats,
                 ready=core.authorization.ready,
                 security_protocol=endpoint.security_protocol,
+                deserialize=partial(listeners.deserialize_principal, endpoint.listener),
             )
             await listeners.open(endpoint, dispatcher, self.connections)
 

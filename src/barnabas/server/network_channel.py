@@ -80,6 +80,11 @@ class NetworkChannel:
         self._lifecycle = _Lanes(self._client, leader, clock, ForwardingStats(), 1, lifecycle_limit_ms)
 
     @property
+    def remote(self) -> NetworkChannel:
+        """As ``CombinedChannel`` has one."""
+        return self
+
+    @property
     def queue_length(self) -> int:
         return self._forwarding.queue.length
 

@@ -51,7 +51,7 @@ class Node:
         self.core = NodeCore(config)
         self.listeners = NodeListeners(self.core)
         self.controller_part = ControllerPart(self.core) if config.is_controller else None
-        self._channel: CombinedChannel | NetworkChannel | None = None
+        self.channel: CombinedChannel | NetworkChannel | None = None
         self.broker_part = self._build_broker()
         broker = self.broker_part
         if broker is None:
@@ -64,8 +64,8 @@ class Node:
     def _build_broker(self) -> BrokerPart | None:
         if not self.config.is_broker:
             return None
-        self._channel = self._build_channel()
-        return BrokerPart(self.core, self._channel, follow_quotas=self._follow_quotas)
+        self.channel = self._build_channel()
+        return BrokerPart(self.core, self.channel, follow_quotas=self._follow_quotas)
 
     def _build_channel(self) -> CombinedChannel | NetworkChannel:
         def make_remote() -> NetworkChannel:
@@ -165,8 +165,8 @@ class Node:
             await self.audit.stop()
         if broker is not None:
             await broker.stop()
-        if self._channel is not None:
-            await self._channel.close()
+        if self.channel is not None:
+            await self.channel.close()
         if controller is not None:
             await controller.close()
         core.snapshots.close()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
 
+from barnabas.broker.forwarding_stats import LATENCY_BUCKETS_MS
 from barnabas.broker.lifecycle import BrokerState
 from barnabas.common.errors import ErrorCode
 from barnabas.network.api_stats import LATENCY_BUCKETS_S
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from prometheus_client.metrics_core import Metric
 
+    from barnabas.broker.forwarding_stats import Latencies
     from barnabas.server.broker_part import BrokerPart
     from barnabas.server.node import Node
 
@@ -165,6 +167,31 @@ METRICS: dict[str, MetricInfo] = {
             "gauge",
             "High watermark of the metadata log; -1 while it is not known.",
         ),
+        MetricInfo(
+            "kafka_server_num_requests_forwarding_to_controller",
+            "counter",
+            "Requests of clients passed on to a controller in another process (KIP-590); after 100 client ids the "
+            "others are counted as (other).",
+            ("client_id",),
+        ),
+        MetricInfo(
+            "kafka_server_forwarding_manager_queue_length",
+            "gauge",
+            "Requests that wait to be passed on to the controller (KIP-938).",
+        ),
+        MetricInfo(
+            "kafka_server_forwarding_manager_queue_time_seconds",
+            "histogram",
+            "How long requests waited for a controller, and to be sent again.",
+        ),
+        MetricInfo(
+            "kafka_server_forwarding_manager_remote_time_seconds",
+            "histogram",
+            "From sending a request to the controller's answer.",
+        ),
+        MetricInfo(
+            "barnabas_forwarding_timeouts", "counter", "Requests that no controller answered within their time."
+        ),
         MetricInfo("kafka_server_authorizer_acl_count", "gauge", "ACLs that the authorizer decides by."),
         MetricInfo("kafka_server_authorizer_authorization_request", "counter", "Decisions that were asked for."),
         MetricInfo("kafka_server_authorizer_authorization_allowed", "counter", "Decisions that allowed."),
@@ -202,6 +229,15 @@ def _single(name: str, value: float) -> Metric:
     return family
 
 
+def _add_latencies(family: Any, latencies: Latencies) -> None:
+    total, buckets = 0, []
+    bounds = (*(str(bound / 1000) for bound in LATENCY_BUCKETS_MS), "+Inf")
+    for bound, count in zip(bounds, list(latencies.buckets), strict=True):
+        total += count
+        buckets.append((bound, total))
+    family.add_metric((), buckets, latencies.total_ms / 1000)
+
+
 class NodeCollector(Collector):
     """Reads the node's counters on another thread: numbers may be a moment old, never torn."""
 
@@ -217,6 +253,7 @@ class NodeCollector(Collector):
             yield from self._broker_topics(self._node.broker_part)
             yield from self._partitions(self._node.broker_part)
             yield from self._groups(self._node.broker_part)
+            yield from self._forwarding()
         yield from self._controller()
         yield from self._authorizer()
         yield from self._access_audit()
@@ -330,6 +367,22 @@ class NodeCollector(Collector):
         yield _single("kafka_coordinator_group_offset_expiration", stats.offset_expiration_count)
         yield _single("kafka_coordinator_group_offset_deletion", stats.offset_deletion_count)
         yield _single("kafka_coordinator_group_group_completed_rebalance", stats.completed_rebalance_count)
+
+    def _forwarding(self) -> Iterator[Metric]:
+        channel = self._node.channel
+        remote = None if channel is None else channel.remote
+        clients = _family("kafka_server_num_requests_forwarding_to_controller")
+        prefix = "kafka_server_forwarding_manager"
+        queue_time, remote_time = _family(f"{prefix}_queue_time_seconds"), _family(f"{prefix}_remote_time_seconds")
+        if remote is not None:
+            stats = remote.stats
+            for client_id, count in list(stats.requests_by_client.items()):
+                clients.add_metric((client_id,), count)
+            _add_latencies(queue_time, stats.queue_times)
+            _add_latencies(remote_time, stats.remote_times)
+        yield from (clients, queue_time, remote_time)
+        yield _single(f"{prefix}_queue_length", 0 if remote is None else remote.queue_length)
+        yield _single("barnabas_forwarding_timeouts", 0 if remote is None else remote.stats.timed_out)
 
     def _authorizer(self) -> Iterator[Metric]:
         """Zeros without an authorizer, and for one of the user's own that does not count."""

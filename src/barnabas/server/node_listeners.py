@@ -6,6 +6,7 @@ import socket
 from typing import TYPE_CHECKING
 
 from barnabas.network.listener import ConnectionLimits, Listener
+from barnabas.security.principal import Principal
 from barnabas.security.principal_builder import DefaultPrincipalBuilder
 from barnabas.server.dynamic_effects import ListenerEffect
 from barnabas.server.listener_security import listener_security
@@ -72,6 +73,22 @@ class NodeListeners:
         security = self.by_name[context.listener_name].security
         builder = DefaultPrincipalBuilder() if security is None else security.principal_builder
         return builder.serialize(context.principal)
+
+    def deserialize_principal(self, listener_name: str, data: bytes | None) -> Principal:
+        """A client's, in an envelope that came over the listener. Raises ValueError for whatever can't be read."""
+        if data is None:
+            raise ValueError("there is no principal")
+        security = self.by_name[listener_name].security
+        builder = DefaultPrincipalBuilder() if security is None else security.principal_builder
+        try:
+            principal = builder.deserialize(data)
+        except ValueError:
+            raise
+        except Exception as error:  # Whatever a user's class does.
+            raise ValueError(f"{type(builder).__qualname__}: {type(error).__name__}: {error}") from error
+        if not isinstance(principal, Principal):
+            raise ValueError(f"{type(builder).__qualname__} made a {type(principal).__name__} of it")
+        return principal
 
     def advertised(self, endpoints: Iterable[Endpoint]) -> list[Endpoint]:
         """What others are told: an empty host is this machine's name, a port of 0 the one that the system chose."""
