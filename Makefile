@@ -31,9 +31,11 @@ LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --genera
 PYTEST := $(BIN)/python -m pytest
 # One worker a core; tests of one group (see tests/conftest.py) stay on one of them.
 WORKERS ?= auto
+SEEDS ?= 200
+FIRST ?= 0
 PARALLEL := -n $(WORKERS) --dist loadgroup
 
-.PHONY: help env dev run test unit oracles interop older slow spark simulate fuzz check lint types layers format docs bench lock clean
+.PHONY: help env dev run test unit oracles interop older slow spark simulate defects fuzz check lint types layers format docs bench lock clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
@@ -97,8 +99,11 @@ slow: dev ## tests that `make test` runs with less, in full: a million keys comp
 spark: dev ## the pipelines on a local Spark session
 	@$(PYTEST) -m spark $(ARGS)
 
-simulate: dev ## seeded clusters in one process (ARGS="-p randomly --randomly-seed=N" repeats one)
-	@$(PYTEST) $(PARALLEL) -m simulation $(ARGS)
+simulate: dev ## whole clusters under faults, in virtual time (SEEDS=2000 of them, from FIRST=0 on)
+	@$(BIN)/python -m tests.simulation --seeds $(SEEDS) --first $(FIRST) $(ARGS)
+
+defects: dev ## put each known mistake into the product and see that the simulator finds it
+	@$(BIN)/python -m tests.simulation --prove $(ARGS)
 
 fuzz: dev ## the property tests with many more examples
 	@$(PYTEST) $(PARALLEL) -m hypothesis --hypothesis-profile=fuzz --timeout=1800 $(ARGS)

@@ -1,29 +1,36 @@
-"""How nodes speak to each other: raft's messages between replicas, and a broker's calls to the active controller.
+"""How nodes speak to each other: raft's messages between replicas, and a broker's requests to the active controller.
 
-Every message travels as bytes in the newest version; nothing is shared between two nodes but what came over the wire.
+Every message travels as bytes; nothing is shared between two nodes but what came over the wire. A broker's side is the
+product's ``NetworkChannel`` with its queue and its envelopes, the controller's side its dispatcher. In between, where
+the product has sockets, stand ``SimulatedClient`` and ``SimulatedConnection``.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.clients.errors import ConnectFailed, Disconnected, RequestTimedOut
+from barnabas.network.connection import CloseConnection
 from barnabas.protocol.api_keys import API_TABLE, ApiKey
+from barnabas.protocol.headers import RequestHeader, ResponseHeader, request_header_version, response_header_version
 from barnabas.raft.errors import NotLeaderException
 from barnabas.raft.inbound import RaftResponse, RequestFailed
-from barnabas.security.request_context import RequestContext
+from barnabas.server.controller_handlers import SERVED_ON_CONTROLLER_LISTENERS
 
 if TYPE_CHECKING:
+    from barnabas.clients.client_config import Address
     from barnabas.protocol.schema import Message
     from barnabas.raft.ready import OutboundRequest
     from tests.simulation.cluster.node import SimulatedNode
 
-__all__ = ["SimulatedChannel", "call_controller", "deliver_raft_request"]
+__all__ = ["SimulatedClient", "deliver_raft_request"]
 
-CALL_TIMEOUT_S = 2.0
+CONNECT_TIMEOUT_S = 1.0
+REQUEST_TIMEOUT_S = 2.0
 
 
 # --- raft
@@ -98,111 +105,151 @@ def _answer_raft(
     answer.add_done_callback(answered)
 
 
-# --- calls to the active controller
+# --- a broker's requests to a controller
 
 
-class SimulatedChannel:
-    """A broker's ``ControllerChannel``: inside the process when the leader is there, else over the wire."""
+class SimulatedClient:
+    """Stands in the place of ``NetworkClient``; its config is the node that it belongs to."""
 
-    def __init__(self, node: SimulatedNode) -> None:
-        self._node = node
+    def __init__(self, config: SimulatedNode) -> None:
+        self._node = config
 
-    async def forward(self, request: Message, context: RequestContext) -> Message:
-        return await self._call(request, context, is_own=False)
-
-    async def send(self, request: Message) -> Message:
-        from tests.simulation.cluster.node import own_context
-
-        key = ApiKey(request.API_KEY)
-        return await self._call(request, own_context(key, API_TABLE[key].highest), is_own=True)
-
-    async def _call(self, request: Message, context: RequestContext, *, is_own: bool) -> Message:
+    async def open(self, address: Address) -> SimulatedConnection:
         node = self._node
-        leader_id = node.driver.leader.leader_id
-        if leader_id is None:
-            raise ApiException(ErrorCode.NOT_CONTROLLER, "No controller is known.")
-        if leader_id == node.id and node.in_process is not None:
-            if is_own:
-                return await node.in_process.send(request)
-            return await _decided(node, request, context)
-        future: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
-        call_controller(node.id, node.act, node.world.nodes[leader_id], request, context, future)
-        try:
-            return await asyncio.wait_for(future, CALL_TIMEOUT_S)
-        except TimeoutError:
-            raise ApiException(ErrorCode.REQUEST_TIMED_OUT, "The controller does not answer.") from None
+        target = node.world.nodes[int(address.host[1:])]
+        opened: asyncio.Future[SimulatedConnection] = asyncio.get_running_loop().create_future()
+        network = node.world.network
 
+        def refused() -> None:
+            node.act(lambda: _fail(opened, ConnectFailed(f"nobody listens at {address}")))
 
-def call_controller(
-    source_id: int,
-    act: Callable[[Callable[[], None]], None],
-    target: SimulatedNode,
-    request: Message,
-    context: RequestContext,
-    future: asyncio.Future[Any],
-) -> None:
-    """Send a request to this controller; ``future`` gets the answer, or ApiException; nothing when it is lost."""
-    network = target.world.network
-    kind = type(request)
-    version = context.api_version
-    data = bytes(request.encode(version))
-
-    def refused() -> None:
-        error = ApiException(ErrorCode.NOT_CONTROLLER, "The controller's process is not there.")
-        act(lambda: None if future.done() else future.set_exception(error))
-
-    def arrive() -> None:
-        if not target.is_up or target.in_process is None:
-            network.refuse(refused)
-            return
-        target.act(lambda: _serve(source_id, act, target, kind.decode(data, version), context, future))
-
-    network.send(source_id, target.id, arrive)
-
-
-def _serve(
-    source_id: int,
-    act: Callable[[Callable[[], None]], None],
-    target: SimulatedNode,
-    request: Message,
-    context: RequestContext,
-    future: asyncio.Future[Any],
-) -> None:
-    network = target.world.network
-    version = context.api_version
-
-    async def answer() -> None:
-        error: ApiException | None = None
-        response: Message | None = None
-        try:
-            response = await _decided(target, request, context)
-        except ApiException as refusal:
-            error = refusal
-        if response is not None:
-            data = bytes(response.encode(version))
-            kind = type(response)
-        else:
-            data, kind = b"", type(request)
+        def accepted() -> None:
+            connection = SimulatedConnection(node, target, address)
+            node.act(lambda: None if opened.done() else opened.set_result(connection))
 
         def arrive() -> None:
-            if future.done():
-                return
-            if error is not None:
-                act(lambda: None if future.done() else future.set_exception(error))
+            if target.dispatcher is None or not target.is_up:
+                network.refuse(refused)
             else:
-                decoded = kind.decode(data, version)
-                act(lambda: None if future.done() else future.set_result(decoded))
+                network.send(target.id, node.id, accepted, refused)
 
-        network.send(target.id, source_id, arrive)
+        network.send(node.id, target.id, arrive, refused)
+        try:
+            return await asyncio.wait_for(opened, CONNECT_TIMEOUT_S)
+        except TimeoutError:
+            raise ConnectFailed(f"{address} does not answer") from None
 
-    target.world.loop.create_task(answer())
+    async def close(self) -> None:
+        """There is nothing to close."""
 
 
-async def _decided(node: SimulatedNode, request: Message, context: RequestContext) -> Message:
-    """What the controller in this process answers, looked at before anybody else sees it."""
-    checks = node.world.checks
-    assert node.in_process is not None
-    begun = checks.asked(node, request)
-    response = await node.in_process.forward(request, context)
-    checks.answered(node, begun, context, request, response)
-    return response
+class SimulatedConnection:
+    """One connection: it ends when a message on it is lost, or one of the two processes."""
+
+    def __init__(self, node: SimulatedNode, target: SimulatedNode, address: Address) -> None:
+        self.address = address
+        self.is_open = True
+        self.versions: Mapping[int, tuple[int, int]] = SERVED_ON_CONTROLLER_LISTENERS
+        self._node = node
+        self._target = target
+        self._life = target.owner
+        self._correlation_id = 0
+
+    async def close(self) -> None:
+        self.is_open = False
+
+    async def request(self, message: Message) -> Message:
+        """The answer in the newest version. Raises Disconnected or RequestTimedOut: nobody knows what it did then."""
+        self._correlation_id += 1
+        key = ApiKey(message.API_KEY)
+        version = min(API_TABLE[key].highest, self.versions[key][1])
+        header = RequestHeader(
+            request_api_key=key, request_api_version=version, correlation_id=self._correlation_id, client_id="broker"
+        )
+        frame = header.encode(request_header_version(key, version)) + message.encode(version)
+        answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        self._send(bytes(frame), answer)
+        try:
+            data = await asyncio.wait_for(answer, REQUEST_TIMEOUT_S)
+        except TimeoutError:
+            self.is_open = False
+            raise RequestTimedOut(f"{self.address} does not answer") from None
+        _, position = ResponseHeader.read(data, 0, response_header_version(key, version))
+        kind = _response_type(key)
+        response, _ = kind.read(data, position, version)
+        return response
+
+    def _send(self, frame: bytes, answer: asyncio.Future[bytes]) -> None:
+        node, target, network = self._node, self._target, self._node.world.network
+
+        def broken() -> None:
+            self.is_open = False
+            node.act(lambda: _fail(answer, Disconnected(f"the connection to {self.address} has ended")))
+
+        def back(chunks: list[bytes | memoryview] | None) -> None:
+            data = b"".join(chunks or ())
+            network.send(
+                target.id,
+                node.id,
+                lambda: node.act(lambda: None if answer.done() else answer.set_result(data)),
+                broken,
+            )
+
+        def arrive() -> None:
+            if target.owner is not self._life or target.dispatcher is None:
+                network.refuse(broken)
+                return
+            target.act(lambda: _serve(target, frame, back, lambda: network.refuse(broken)))
+
+        network.send(node.id, target.id, arrive, broken)
+
+
+def _serve(target: SimulatedNode, frame: bytes, back: Callable[[Any], None], hang_up: Callable[[], None]) -> None:
+    """The controller's dispatcher answers, at once or later."""
+    assert target.dispatcher is not None
+    target.world.checks.frames.append(frame)
+    try:
+        answer = target.dispatcher.process(target.peer, bytearray(frame))  # type: ignore[arg-type]
+    except CloseConnection:
+        hang_up()
+        return
+    if not isinstance(answer, Awaitable):
+        back(answer)
+        return
+
+    async def wait() -> None:
+        try:
+            back(await answer)
+        except CloseConnection:
+            hang_up()
+
+    target.world.loop.create_task(wait())
+
+
+def peer_of(principal: object) -> SimpleNamespace:
+    """What the dispatcher knows of a broker's connection."""
+    return SimpleNamespace(
+        principal=principal,
+        peer_host="192.0.2.1",
+        listener_name="CONTROLLER",
+        connection_id="simulated",
+        rest=lambda seconds: None,
+    )
+
+
+def _fail(future: asyncio.Future[Any], error: Exception) -> None:
+    if not future.done():
+        future.set_exception(error)
+
+
+_RESPONSE_TYPES: dict[ApiKey, type[Message]] = {}
+
+
+def _response_type(key: ApiKey) -> type[Message]:
+    known = _RESPONSE_TYPES.get(key)
+    if known is None:
+        from importlib import import_module
+
+        module = import_module(f"barnabas.protocol.messages.{key.name.lower()}")
+        known = _RESPONSE_TYPES[key] = getattr(module, f"{API_TABLE[key].name}Response")
+    return known

@@ -6,6 +6,7 @@ is compared with it, never with another node.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from barnabas.protocol.messages.fetch import FetchRequest
 from barnabas.protocol.messages.vote import VoteRequest
 from barnabas.raft.replica_key import OffsetAndEpoch
 from barnabas.security.authorizer.authorizer import AuthorizerNotReady
+from barnabas.storage.quorum_state_file import QUORUM_STATE
 from barnabas.storage.snapshot_file import SnapshotReader
 from tests.simulation.cluster.answers import check_answer
 from tests.simulation.cluster.decisions import is_allowed, right_for
@@ -31,6 +33,10 @@ if TYPE_CHECKING:
     from tests.simulation.cluster.world import World
 
 __all__ = ["Checks", "Violation"]
+
+
+OWN_VALUES = ("call-", "1000")
+"""How the values begin that belong to one call of a client."""
 
 
 class Violation(AssertionError):
@@ -67,6 +73,8 @@ class Checks:
         """Every batch that ever left or entered a log: nothing else may come back from a disk."""
         self.counts: Counter[str] = Counter()
         self.served: Counter[Any] = Counter()
+        self.frames: list[bytes] = []
+        """What controllers were asked, as it came."""
         self._lives: dict[int, _Life] = {}
         self._elected_s: dict[int, float] = {}
         self._newest_epoch = 0
@@ -171,11 +179,9 @@ class Checks:
     def _spoke_for(self, node: SimulatedNode, epoch: int) -> None:
         """A vote, or a candidacy, is on disk before anybody hears of it."""
         self.claimed[node.id] = max(self.claimed.get(node.id, 0), epoch)
-        stored = node.driver._quorum_state_file.read()
-        if stored is None or (stored.epoch == epoch and stored.voted_key is None and stored.leader_id is None):
-            self.fail(f"{node.name} votes in epoch {epoch}, and its disk knows nothing of it")
-        if stored.epoch < epoch:
-            self.fail(f"{node.name} votes in epoch {epoch}, and its disk is in epoch {stored.epoch}")
+        stored = _stored_epoch(node)
+        if stored < epoch:
+            self.fail(f"{node.name} votes in epoch {epoch}, and its disk is in epoch {stored}")
 
     def _voted(self, voter: int, epoch: int, candidate: int) -> None:
         known = self.votes.setdefault((voter, epoch), candidate)
@@ -350,8 +356,28 @@ class Checks:
     def unanswered(self) -> list[str]:
         return [f"{what} at n{node_id}" for node_id, what in self._under_way.values()]
 
-    def asked(self, node: SimulatedNode, request: Message) -> int:
+    def asked(self, context: RequestContext, request: Message) -> int:
+        """A controller begins to decide; gives the end of what is committed."""
+        if context.forwarding_principal is None:
+            self.frames.append(bytes(request.encode(context.api_version)))
         return self.end_offset
+
+    def check_applied_once(self) -> None:
+        """What was asked for so many times is in the log no more often. Each call has a value of its own."""
+        applied: Counter[str] = Counter(
+            renewer.partition(":")[2] for _, renewers, _ in self.model.tokens_ever for renewer in renewers
+        )
+        before: dict[Any, Any] = {}
+        for part in self.model.history["configs"][1]:
+            for key, values in part.items():
+                for name, value in values.items():
+                    if before.get(key, {}).get(name) != value:
+                        applied[value] += 1
+            before = part
+        for value, count in applied.items():
+            asked = sum(value.encode() in frame for frame in self.frames)
+            if value.startswith(OWN_VALUES) and count > asked:
+                self.fail(f"{value} was asked for {asked} times and is in the log {count} times")
 
     def answered(
         self, node: SimulatedNode, begun: int, context: RequestContext, request: Message, response: Message
@@ -389,6 +415,16 @@ class Checks:
 def _newest_snapshot(node: SimulatedNode) -> int:
     latest = node.driver.log.latest_snapshot_id
     return 0 if latest is None else latest.offset
+
+
+def _stored_epoch(node: SimulatedNode) -> int:
+    """The epoch that the node would find if it were started now."""
+    try:
+        with open(f"{node.disk.log_folder}/{QUORUM_STATE}", encoding="utf-8") as file:
+            epoch: int = json.load(file)["leaderEpoch"]
+    except FileNotFoundError:
+        return -1
+    return epoch
 
 
 def _holds(node: SimulatedNode, data: bytes, last_offset: int) -> bool:

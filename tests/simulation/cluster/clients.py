@@ -158,7 +158,7 @@ def _alter_quotas(world: World, node: SimulatedNode, principal: str, user: str, 
 
 
 def _create_token(world: World, node: SimulatedNode, principal: str, number: int, lifetime_ms: int) -> None:
-    renewer = create_delegation_token.CreatableRenewers(principal_type="User", principal_name=f"call-{number}")
+    renewer = create_delegation_token.CreatableRenewers(principal_type="User", principal_name=f"call-{number}-")
     request = create_delegation_token.CreateDelegationTokenRequest(
         owner_principal_type="", owner_principal_name="", renewers=[renewer], max_lifetime_ms=lifetime_ms
     )

@@ -36,6 +36,8 @@ def main() -> None:
     if options.list_defects:
         for name, defect in DEFECTS.items():
             print(f"{name:45} {defect.what}")
+    elif options.check_defects:
+        sys.exit(_check_defects())
     elif options.prove is not None:
         sys.exit(_prove(options.prove, options.within, options.jobs))
     elif options.seed is not None:
@@ -56,6 +58,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--full", action="store_true", help="with --seed: the whole history, not only its end")
     parser.add_argument("--defect", choices=sorted(DEFECTS), help="run with this defect in the product")
     parser.add_argument("--list-defects", action="store_true", help="name the known defects")
+    parser.add_argument(
+        "--check-defects", action="store_true", help="see whether each can still be put into the product"
+    )
     parser.add_argument("--prove", nargs="*", metavar="DEFECT", help="find these defects, or all, and print a table")
     parser.add_argument("--within", type=int, default=200, help="with --prove: in so many seeds (default: 200)")
     return parser.parse_args()
@@ -143,6 +148,21 @@ def _find(task: tuple[str, int]) -> tuple[str, int | None, str | None]:
         if outcome.violation is not None:
             return name, seed, outcome.violation
     return name, None, None
+
+
+def _applies(name: str) -> str | None:
+    try:
+        apply_defect(name)
+    except Exception as error:
+        return f"{name}: {type(error).__name__}: {error}"
+    return None
+
+
+def _check_defects() -> int:
+    with multiprocessing.get_context("fork").Pool(1, maxtasksperchild=1) as pool:
+        problems = [problem for problem in pool.imap(_applies, DEFECTS, chunksize=1) if problem is not None]
+    print("\n".join(problems) or f"all {len(DEFECTS)} defects can be put into the product")
+    return 1 if problems else 0
 
 
 def _prove(names: list[str], within: int, jobs: int) -> int:

@@ -26,6 +26,7 @@ class Model:
         """For each rule, from which offset to which it stood in the log."""
         self.topic_spans: dict[str, list[list[Any]]] = {}
         """For each name, [from, to, topic id]."""
+        self.tokens_ever: list[tuple[str, tuple[str, ...], int]] = []
         self._held: list[tuple[int, Any]] | None = None
         self._touched: set[str] = set()
 
@@ -236,7 +237,9 @@ class Model:
         return "scram"
 
     def _DelegationTokenRecord(self, offset: int, record: Any) -> str:
-        self.now["tokens"][record.token_id] = (record.owner, tuple(record.renewers or ()), record.expiration_timestamp)
+        token = (record.owner, tuple(record.renewers or ()), record.expiration_timestamp)
+        self.now["tokens"][record.token_id] = token
+        self.tokens_ever.append(token)
         return "tokens"
 
     def _RemoveDelegationTokenRecord(self, offset: int, record: Any) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import random
 import shutil
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -25,25 +25,34 @@ from barnabas.controller.quorum_controller import QuorumController
 from barnabas.metadata.features import SUPPORTED_FEATURES
 from barnabas.metadata.image.record_writer import ApiMessageAndVersion
 from barnabas.metadata.loader import MetadataLoader
+from barnabas.network.api_handler import Access, ApiHandler
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.raft.errors import NotLeaderException
 from barnabas.raft.raft_config import RaftConfig
 from barnabas.raft.replica_key import OffsetAndEpoch, ReplicaKey
 from barnabas.raft.voter_set import Endpoint, VoterNode, VoterSet
 from barnabas.security.principal import Principal
+from barnabas.security.principal_serde import serialize_principal
 from barnabas.security.request_context import RequestContext
-from barnabas.server import raft_driver
-from barnabas.server.controller_handlers import SERVED_TO_OWN_BROKER, ControllerHandlers
+from barnabas.server import network_channel, raft_driver
+from barnabas.server.controller_access import CombinedChannel
+from barnabas.server.controller_dispatcher import ControllerDispatcher
+from barnabas.server.controller_handlers import (
+    SERVED_ON_CONTROLLER_LISTENERS,
+    SERVED_TO_OWN_BROKER,
+    ControllerHandlers,
+)
 from barnabas.server.controller_service import ControllerService
 from barnabas.server.in_process_channel import InProcessChannel
 from barnabas.server.metadata_listener import MetadataListener
 from barnabas.server.metadata_record_serde import MetadataRecordSerde
 from barnabas.server.metadata_snapshots import MetadataSnapshots, SnapshotGenerator
+from barnabas.server.network_channel import NetworkChannel
 from barnabas.server.node_authorizer import NodeAuthorizer
 from barnabas.server.raft_driver import MetadataLogConfig, RaftDriver
 from barnabas.storage.metadata_log import METADATA_LOG_DIRECTORY
 from barnabas.storage.snapshot_file import RawSnapshotWriter, SnapshotReader, SnapshotWriter
-from tests.simulation.cluster.channel import SimulatedChannel, deliver_raft_request
+from tests.simulation.cluster.channel import SimulatedClient, deliver_raft_request, peer_of
 from tests.simulation.cluster.disk import Disk, SimulatedLog
 from tests.simulation.cluster.virtual_loop import Owner
 
@@ -123,6 +132,36 @@ class _Listener(MetadataListener):
         self.node.world.checks.snapshot_loaded(self.node, reader.snapshot_id)
         super().handle_load_snapshot(reader)
         self.node.world.checks.published(self.node)
+
+
+class _Handlers(ControllerHandlers):
+    """The product's, each answer looked at before anybody else sees it."""
+
+    def __init__(self, node: SimulatedNode, served: Any) -> None:
+        super().__init__(served)
+        self._node = node
+
+    def handler(self, api_key: ApiKey) -> ApiHandler:
+        is_new = api_key not in self._handlers
+        handler = super().handler(api_key)
+        if is_new:
+            decide, checks = handler.function, self._node.world.checks
+
+            def function(controller: Any, request: Any, access: Access) -> Any:
+                begun = checks.asked(access.context, request)
+                answer = decide(controller, request, access)
+                if not isinstance(answer, Awaitable):
+                    checks.answered(self._node, begun, access.context, request, answer)
+                    return answer
+                return later(begun, access.context, request, answer)
+
+            async def later(begun: int, context: RequestContext, request: Any, answer: Awaitable[Any]) -> Any:
+                response = await answer
+                checks.answered(self._node, begun, context, request, response)
+                return response
+
+            handler.function = function
+        return handler
 
 
 class _WitnessOfImages:
@@ -279,11 +318,13 @@ class SimulatedNode:
         self.service: ControllerService | None = None
         self.controller: QuorumController | None = None
         self.in_process: InProcessChannel | None = None
+        self.dispatcher: ControllerDispatcher | None = None
+        self.peer = peer_of(BROKER_PRINCIPAL)
         self.lifecycle: BrokerLifecycle | None = None
         if self.is_controller:
             self._build_controller()
         self._follow_metadata()
-        self.channel = SimulatedChannel(self)
+        self.channel = self._channel()
         if self.service is not None and self.controller is not None:
             self.service.connect(self.driver, self.controller)
         listener = _Listener(
@@ -343,9 +384,38 @@ class SimulatedNode:
         )
         self.in_process = InProcessChannel(
             controller=self.controller,
-            handlers=ControllerHandlers(SERVED_TO_OWN_BROKER),
+            handlers=_Handlers(self, SERVED_TO_OWN_BROKER),
             authorizer=self.authorizer,
             own_context=own_context,
+        )
+        self.dispatcher = ControllerDispatcher(
+            server=self.controller,
+            handlers=_Handlers(self, SERVED_ON_CONTROLLER_LISTENERS),
+            authorizer=self.authorizer,
+            stats={},
+            ready=self.authorization.ready,
+        )
+
+    def _channel(self) -> Any:
+        """As ``ControllerPart`` and ``BrokerPart`` make it: inside the process when the controller is there."""
+        if not self.is_broker:
+            return self.in_process
+        if self.in_process is None or self.controller is None:
+            return self._network_channel()
+        return CombinedChannel(
+            self.in_process,
+            self.controller,
+            is_alone=lambda: self.driver.node.is_only_voter,
+            make_remote=self._network_channel,
+        )
+
+    def _network_channel(self) -> NetworkChannel:
+        return NetworkChannel(
+            self,  # type: ignore[arg-type]
+            leader=lambda: self.driver.node.leader_endpoint,
+            clock=self.clock,
+            serialize_principal=lambda context: serialize_principal(context.principal),
+            lifecycle_limit_ms=self.world.shape.session_ms,
         )
 
     def _follow_metadata(self) -> None:
@@ -418,16 +488,18 @@ def _authorizer_settings() -> SimpleNamespace:
     )
 
 
-def install_simulated_log(disks: Callable[[str], Disk]) -> Callable[[], None]:
-    """Let drivers open their logs on simulated disks; gives what undoes it."""
-    real = raft_driver.MetadataLog
+def install_simulated_world(disks: Callable[[str], Disk]) -> Callable[[], None]:
+    """Let drivers open their logs on simulated disks, and channels simulated connections; gives what undoes it."""
+    real, client = raft_driver.MetadataLog, network_channel.NetworkClient
 
     def open_log(directory: str, *, segment_bytes: int, segment_ms: int, now_ms: int) -> SimulatedLog:
         return SimulatedLog(disks(directory), segment_bytes=segment_bytes, segment_ms=segment_ms, now_ms=now_ms)
 
     raft_driver.MetadataLog = open_log  # type: ignore[assignment, misc]
+    network_channel.NetworkClient = SimulatedClient  # type: ignore[assignment, misc]
 
     def undo() -> None:
         raft_driver.MetadataLog = real  # type: ignore[misc]
+        network_channel.NetworkClient = client  # type: ignore[misc]
 
     return undo

@@ -16,7 +16,7 @@ from tests.simulation.cluster.clients import carry_out_call
 from tests.simulation.cluster.disk import Disk
 from tests.simulation.cluster.faults import carry_out_fault, start
 from tests.simulation.cluster.network import Network
-from tests.simulation.cluster.node import SimulatedNode, install_simulated_log
+from tests.simulation.cluster.node import SimulatedNode, install_simulated_world
 from tests.simulation.cluster.plan import Plan, Step
 from tests.simulation.cluster.virtual_loop import OWNER, VirtualLoop
 
@@ -25,8 +25,8 @@ __all__ = ["Outcome", "World", "run_plan"]
 HEAL_MS = 25_000
 """So long all nodes may take to be one cluster again, when nothing goes wrong any more."""
 HEAL_STEP_MS = 250
-STEPS_MAX = 400_000
-"""A run that takes more has gone wild."""
+STEPS_MAX = 40_000
+"""Several times what a run takes: it has gone wild."""
 
 
 @dataclass
@@ -83,11 +83,13 @@ class World:
     # --- running
 
     def run(self) -> Outcome:
-        undo = install_simulated_log(lambda directory: self._disk_of(directory))
+        undo = install_simulated_world(lambda directory: self._disk_of(directory))
         try:
             self._run()
         except Violation as violation:
             self.violated(violation)
+        except Exception as error:  # Whatever escapes the code of a node.
+            self.violated(Violation(f"an error escapes: {type(error).__name__}: {error}"), error)
         finally:
             for node in self.nodes.values():
                 node.crash(is_power_loss=False)
@@ -179,6 +181,7 @@ class World:
                 self.checks.fail(f"{HEAL_MS // 1000} s after the last fault: {problem}")
         for node in self.nodes.values():
             self.checks.compare_all(node)
+        self.checks.check_applied_once()
         self.say(f"all nodes agree up to {self.checks.end_offset}")
 
     def _unsettled(self) -> str | None:

@@ -218,3 +218,17 @@ def _() -> None:
         return handle
 
     replace_in("controller.controller_state", "ControllerState.handle_commit", make)
+
+
+@defect("decided-twice", "what is in an envelope is decided twice")
+def _() -> None:
+    def make(original: Any) -> Any:
+        def decided(self: Any, opened: Any, size: int, started: float) -> Any:
+            first = self.call(*opened)
+            if hasattr(first, "close"):
+                self._kept = [*getattr(self, "_kept", ()), first]
+            return original(self, opened, size, started)
+
+        return decided
+
+    replace_in("server.controller_dispatcher", "ControllerDispatcher._decided", make)

@@ -97,7 +97,7 @@ def _() -> None:
 def _() -> None:
     def make(original: Any) -> Any:
         def is_expected(self: Any, id_: int, correlation_id: int) -> bool:
-            return True
+            return id_ in self._destinations
 
         return is_expected
 
