@@ -25,7 +25,7 @@ from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, Fetch
 from barnabas.protocol.messages.vote import VoteRequest
 from barnabas.protocol.schema import Message
 from tests.peers import run_class
-from tests.peers.quorums import ControllerNode, OurBroker, OurController, Quorum, running_quorum, wait_until
+from tests.peers.quorums import ControllerNode, OurBroker, OurController, Quorum, barnabas, running_quorum, wait_until
 
 pytestmark = pytest.mark.interop
 
@@ -101,7 +101,8 @@ def test_another_controller_leads_when_the_leader_is_killed_and_the_old_one_foll
     before = quorum_seen_by(old)
     assert before is not None
     old.kill()
-    wait_until(lambda: leader_of(quorum) is not None, what="the election of a new leader", timeout_s=10)
+    took_s = wait_until(lambda: leader_of(quorum) is not None, what="the election of a new leader", timeout_s=10)
+    assert took_s < 1.2, "nobody listens where the leader did: the fetch time-out of 2 s is not waited for"
     new = elected(quorum)
     after = quorum_seen_by(new)
     assert after is not None
@@ -138,6 +139,9 @@ def test_a_broker_of_its_own_follows_the_quorum_and_goes_on_when_the_leader_is_k
         assert broker.stop() == 0
         broker.start()
         create_topic(broker, "later")
+        for controller in quorum.controllers:
+            shown = barnabas("shell", "--bootstrap-controller", controller.address, "ls", "/image/topics/byName")
+            assert shown.split() == ["after", "before", "later"]
     finally:
         broker.kill()
 

@@ -34,12 +34,16 @@ class RaftResponse:
 class RequestFailed:
     """A request of this node that will get no answer: the connection broke, or the peer is too old for it."""
 
-    __slots__ = ("correlation_id", "is_unsupported_version", "source_id")
+    __slots__ = ("correlation_id", "is_refused", "is_unsupported_version", "source_id")
 
-    def __init__(self, correlation_id: int, source_id: int, *, is_unsupported_version: bool = False) -> None:
+    def __init__(
+        self, correlation_id: int, source_id: int, *, is_unsupported_version: bool = False, is_refused: bool = False
+    ) -> None:
+        """``is_refused``: the peer's machine says that nobody listens at its address."""
         self.correlation_id = correlation_id
         self.source_id = source_id
         self.is_unsupported_version = is_unsupported_version
+        self.is_refused = is_refused
 
 
 class FetchedSnapshot:

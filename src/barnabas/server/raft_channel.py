@@ -7,6 +7,7 @@ raft node decides what to do about a failure, and when.
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 from typing import TYPE_CHECKING
 
@@ -76,7 +77,7 @@ class RaftChannel:
             return RequestFailed(request.correlation_id, request.destination_id, is_unsupported_version=True)
         except ClientError as error:
             self._tell(address, error)
-            return RequestFailed(request.correlation_id, request.destination_id)
+            return RequestFailed(request.correlation_id, request.destination_id, is_refused=_is_refused(error))
         if address in self._unreachable:
             self._unreachable.discard(address)
             log.info("the controller at %s answers again", address)
@@ -89,3 +90,12 @@ class RaftChannel:
         self._unreachable.add(address)
         level = logging.ERROR if isinstance(error, AuthenticationFailed) else logging.INFO
         log.log(level, "the controller at %s can't be asked: %s", address, error)
+
+
+def _is_refused(error: ClientError) -> bool:
+    """Whether nobody listens there, at none of the addresses that a name has."""
+    cause = error.__cause__
+    if isinstance(cause, ConnectionRefusedError):
+        return True
+    reasons = str(cause).removeprefix("Multiple exceptions: ").split(", [")
+    return isinstance(cause, OSError) and all(f"Errno {errno.ECONNREFUSED}]" in reason for reason in reasons)

@@ -45,6 +45,15 @@ class FollowerState(EpochState):
     def deadline_ms(self) -> int:
         return self.fetch_deadline_ms
 
+    def leader_is_gone(self, deadline_ms: int) -> None:
+        """Nobody listens where the leader did: don't wait for it as long as for one that is only silent.
+
+        Once for each leader: what comes after is a matter of the fetch timeout again.
+        """
+        if self.has_fetched_from_leader:
+            self.has_fetched_from_leader = False
+            self.fetch_deadline_ms = min(self.fetch_deadline_ms, deadline_ms)
+
     def start_fetching_snapshot(self, snapshot_id: OffsetAndEpoch | None) -> None:
         self.fetching_snapshot = snapshot_id
         self.snapshot_position = 0

@@ -1,0 +1,63 @@
+"""A follower waits for a silent leader as long as its fetch timeout says, and not for one whose process is gone."""
+
+from __future__ import annotations
+
+from barnabas.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, LeaderIdAndEpoch, PartitionData
+from barnabas.protocol.messages.vote import VoteRequest
+from barnabas.raft.election_state import ElectionState
+from barnabas.raft.inbound import RaftResponse, RequestFailed
+from barnabas.raft.messages import TURN_MS
+from barnabas.raft.raft_node import RaftNode
+from barnabas.raft.ready import OutboundRequest, Ready
+from tests.unit.raft.single_voter import CONFIG, dynamic_quorum, only_voter
+
+LEADER = 3
+STARTED_MS, HEARD_MS, LOST_MS = 0, 10, 20
+
+
+def follower() -> tuple[RaftNode, OutboundRequest]:
+    """Voter 1 of three, and its Fetch to the leader."""
+    node = only_voter(None, dynamic_quorum(1, 2, LEADER), CONFIG)
+    ready = node.start(ElectionState(1, leader_id=LEADER), STARTED_MS)
+    return node, fetch_of(ready)
+
+
+def fetch_of(ready: Ready) -> OutboundRequest:
+    return next(request for request in ready.requests if request.destination_id == LEADER)
+
+
+def heard_from_leader() -> tuple[RaftNode, OutboundRequest]:
+    node, request = follower()
+    partition = PartitionData(high_watermark=-1, current_leader=LeaderIdAndEpoch(leader_id=LEADER, leader_epoch=1))
+    body = FetchResponse(responses=[FetchableTopicResponse(partitions=[partition])])
+    return node, fetch_of(node.receive(RaftResponse(request.correlation_id, LEADER, body), HEARD_MS))
+
+
+def lose(node: RaftNode, request: OutboundRequest, *, is_refused: bool) -> Ready:
+    return node.receive(RequestFailed(request.correlation_id, LEADER, is_refused=is_refused), LOST_MS)
+
+
+def asks_for_votes(ready: Ready) -> bool:
+    return any(isinstance(request.body, VoteRequest) for request in ready.requests)
+
+
+def test_the_first_voter_stands_after_one_turn_when_nobody_listens_where_the_leader_did() -> None:
+    node, request = heard_from_leader()
+    lose(node, request, is_refused=True)
+    assert not asks_for_votes(node.tick(LOST_MS + TURN_MS - 1))
+    assert asks_for_votes(node.tick(LOST_MS + TURN_MS))
+    assert node.state_name == "Prospective"
+
+
+def test_a_connection_that_only_broke_is_no_reason_to_stand() -> None:
+    node, request = heard_from_leader()
+    lose(node, request, is_refused=False)
+    assert not asks_for_votes(node.tick(HEARD_MS + CONFIG.fetch_timeout_ms - 1))
+    assert asks_for_votes(node.tick(HEARD_MS + CONFIG.fetch_timeout_ms))
+
+
+def test_a_leader_that_never_answered_has_its_full_time() -> None:
+    """It may be starting: it opens its listener when it is elected by others."""
+    node, request = follower()
+    lose(node, request, is_refused=True)
+    assert not asks_for_votes(node.tick(STARTED_MS + CONFIG.fetch_timeout_ms - 1))
