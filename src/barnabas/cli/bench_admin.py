@@ -50,6 +50,8 @@ _NEEDS_TOPICS = frozenset({"describe-topics", "describe-configs", "alter-configs
 _NEEDS_RULES = frozenset({"create-acls", "describe-acls"})
 _SETUP_TOPICS = 10
 _VISIBLE_WITHIN_S = 30.0
+_GONE_WITHIN_S = 10.0
+_LOOK_EVERY_S = 0.1
 _NAMED = 5
 
 
@@ -211,7 +213,7 @@ async def _until_shown(admin: AdminClient, names: list[str]) -> None:
     while names and loop.time() < end:
         names = list(map(str, (await admin.describe_topics(names)).errors))
         if names:
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(_LOOK_EVERY_S)
 
 
 def _all_of(results: Results[Any, Any]) -> int:
@@ -254,11 +256,29 @@ async def _clean_up(
             if items:
                 count = -(-len(items) // load.items)
                 figures.append(await measure_requests(what, count, admins, ask, never))
+        if topics:
+            await _until_gone(load, admins[0], made)
     except asyncio.CancelledError:
         for problem in _left_behind(load, made):
             sys.stderr.writelines(f"{line}\n" for line in problem.lines())
         raise
     return _left_behind(load, made)
+
+
+async def _until_gone(load: AdminLoad, admin: AdminClient, made: Made) -> None:
+    """Nobody else has names of this run: what still shows is not deleted everywhere yet, or came after all."""
+    loop = asyncio.get_running_loop()
+    end = loop.time() + _GONE_WITHIN_S
+    try:
+        while True:
+            shown = [each.name async for each in admin.list_topics() if each.name.startswith(f"{load.scope}-")]
+            if not shown or loop.time() > end:
+                made.topics.update(dict.fromkeys(shown))
+                return
+            await asyncio.sleep(_LOOK_EVERY_S)
+            await admin.delete_topics(shown)
+    except (AdminError, ClientError):
+        return  # What could not be deleted is known already.
 
 
 def _left_behind(load: AdminLoad, made: Made) -> list[Problem]:

@@ -1,0 +1,213 @@
+"""``barnabas bench`` against our node and against a real Kafka 4.3.1: the same tests on both, a few seconds each."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from barnabas.cli.main import main
+from tests.peers.barnabas_node import running_barnabas
+from tests.peers.secure import USERS, SecureNode, jaas_client, running_secure_barnabas, running_secure_kafka
+
+pytestmark = [
+    pytest.mark.interop,
+    pytest.mark.timeout(180),
+    pytest.mark.usefixtures("kafka_peer"),
+]
+
+SETTINGS = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS;User:admin",
+    "group.initial.rebalance.delay.ms": "0",
+    "offsets.topic.num.partitions": "4",
+    "offsets.topic.replication.factor": "1",
+}
+RUNNING = {"barnabas": running_secure_barnabas, "kafka": running_secure_kafka}
+
+
+class Said(NamedTuple):
+    status: int
+    out: str
+    err: str
+
+    @property
+    def document(self) -> dict[str, Any]:
+        return dict(json.loads(self.out))
+
+
+Run = Callable[..., Said]
+
+
+@pytest.fixture(scope="module", params=list(RUNNING))
+def peer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureNode]:
+    with ExitStack() as stack:
+        folder = tmp_path_factory.mktemp(f"bench-{request.param}")
+        yield stack.enter_context(RUNNING[request.param](folder, settings=SETTINGS))
+
+
+@pytest.fixture
+def run(peer: SecureNode, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs a command as a super user without a login."""
+
+    def run(*arguments: str, server: str = "PLAINTEXT") -> Said:
+        status = main([*arguments, "--bootstrap-server", peer.bootstrap(server)])
+        return Said(status, *capsys.readouterr())
+
+    return run
+
+
+@pytest.fixture
+def alice(peer: SecureNode, tmp_path: Path) -> str:
+    """A file with what alice needs to log in."""
+    lines = {
+        "security.protocol": "SASL_SSL",
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(peer.authority),
+        "sasl.mechanism": "PLAIN",
+        "sasl.jaas.config": jaas_client("PLAIN", "alice", USERS["alice"]),
+    }
+    path = tmp_path / "alice.properties"
+    path.write_text("".join(f"{key}={value}\n" for key, value in lines.items()))
+    return str(path)
+
+
+@pytest.mark.parametrize("compression", ["none", "lz4", "zstd"])
+def test_what_is_produced_is_consumed(run: Run, compression: str) -> None:
+    topic = f"load-{compression}"
+    load = ("--topic", topic, "--num-records", "20000", "--record-size", "300", "--compression-type", compression)
+    produced = run("bench", "produce", *load, "--create-topic", "--partitions", "3", "-o", "json")
+    assert produced.status == 0, produced.err
+    assert produced.document["records"] == 20_000
+    assert produced.document["bytes"] == 6_000_000
+    assert produced.document["idempotence"] is True
+    assert produced.document["not_delivered"] == 0
+    latency = produced.document["latency_ms"]
+    assert 0 < latency["p50"] <= latency["p95"] <= latency["p99"] <= latency["p99.9"] <= latency["max"]
+    consumed = run("bench", "consume", "--topic", topic, "-o", "json")
+    assert consumed.status == 0, consumed.err
+    assert (consumed.document["records"], consumed.document["bytes"]) == (20_000, 6_000_000)
+    (described,) = run("topics", "describe", topic, "-o", "json").document["topics"]
+    assert len(described["partitions"]) == 3
+
+
+def test_a_rate_is_kept_and_fewer_records_than_wanted_are_a_failure(run: Run) -> None:
+    load = ("--topic", "load-paced", "--num-records", "400", "--throughput", "400", "--acks", "1")
+    produced = run("bench", "produce", *load, "--create-topic", "-o", "json")
+    assert produced.status == 0, produced.err
+    assert 0.9 < produced.document["elapsed_s"] < 3
+    assert produced.document["idempotence"] is False
+    asked = run(
+        "bench", "consume", "--topic", "load-paced", "--num-records", "401", "--timeout-ms", "500", "-o", "json"
+    )
+    assert (asked.status, asked.document["records"]) == (1, 400)
+    assert "401 records were wanted" in asked.err
+
+
+def test_a_record_comes_as_soon_as_it_is_there(run: Run) -> None:
+    load = ("--topic", "load-trips", "--num-records", "60", "--create-topic", "--partitions", "2")
+    measured = run("bench", "end-to-end", *load, "-o", "json")
+    assert measured.status == 0, measured.err
+    assert (measured.document["records"], measured.document["missing"]) == (60, 0)
+    assert measured.document["latency_ms"]["avg"] < 150  # A fetch that sleeps through a record takes 500 ms.
+    paced = run("bench", "end-to-end", "--topic", "load-trips", "--num-records", "100", "--throughput", "200")
+    assert paced.status == 0, paced.err
+    assert "received" in paced.out
+
+
+def test_admin_requests_leave_nothing_behind(run: Run) -> None:
+    def state() -> tuple[str, str]:
+        return run("topics", "list").out, run("acls", "list").out
+
+    before = state()
+    shown = run("bench", "admin", "--dry-run", "--num-requests", "7", "-o", "json").document
+    assert (shown["topics"], shown["rules"]) == (7, 7)
+    assert state() == before
+    measured = run("bench", "admin", "--yes", "--num-requests", "6", "--items-per-request", "3", "-o", "json")
+    assert measured.status == 0, measured.err
+    operations = {each["operation"]: each for each in measured.document["operations"]}
+    assert {name: (each["requests"], each["items"]) for name, each in operations.items()} == {
+        "create-topics": (6, 18), "describe-topics": (6, 18), "describe-configs": (6, 18), "alter-configs": (6, 18),
+        "create-acls": (6, 18), "describe-acls": (6, 108), "delete-acls": (6, 18), "delete-topics": (6, 18),
+    }  # fmt: skip
+    assert state() == before
+
+
+def test_rights_are_named_and_quotas_are_kept(run: Run, alice: str) -> None:
+    assert run("topics", "create", "load-alice", "--wait").status == 0
+    load = ("--topic", "load-alice", "--record-size", "1000", "--command-config", alice, "-o", "json")
+    denied = run("bench", "produce", *load, "--num-records", "1", server="SASL_SSL")
+    assert denied.status == 1
+    assert "load-alice" in denied.err
+    assert (
+        run("acls", "add", "--allow-principal", "User:alice", "--producer", "--topic", "load-alice", "--wait").status
+        == 0
+    )
+    assert run("quotas", "alter", "--user", "alice", "--config", "producer_byte_rate=10000", "--wait").status == 0
+    produced = run("bench", "produce", *load, "--num-records", "120", server="SASL_SSL")
+    assert produced.status == 0, produced.err
+    throttle = produced.document["throttle"]
+    assert throttle["responses"] >= 1
+    assert throttle["total_ms"] >= throttle["max_ms"] > 0
+    assert "throttled by a quota" in produced.err
+    refused = run("bench", "consume", *load[:2], *load[4:], server="SASL_SSL")
+    assert refused.status == 1
+    assert "READ on Topic:load-alice" in refused.err
+
+
+def test_connections_and_round_trips(run: Run, alice: str) -> None:
+    opened = run("bench", "connections", "--num-connections", "8", "--command-config", alice, server="SASL_SSL")
+    assert opened.status == 0, opened.err
+    asked = run("bench", "api-versions", "--num-requests", "200", "-o", "json")
+    assert (asked.status, asked.document["requests"]) == (0, 200)
+
+
+def test_ctrl_c_prints_what_was_measured_and_cleans_up(run: Run, peer: SecureNode) -> None:
+    program = [str(Path(sys.executable).parent / "barnabas"), "bench"]
+    server = ["--bootstrap-server", peer.bootstrap("PLAINTEXT"), "-o", "json"]
+    before = run("topics", "list").out
+    requests = subprocess.Popen(
+        [*program, "admin", "--yes", "--num-requests", "100000", *server],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        end = time.monotonic() + 30
+        while run("topics", "list").out == before and time.monotonic() < end:
+            time.sleep(0.05)
+        requests.send_signal(signal.SIGINT)
+        out, err = requests.communicate(timeout=30)
+    finally:
+        requests.kill()
+    assert requests.returncode == 130, err
+    assert json.loads(out)["operations"][0]["operation"] == "create-topics"
+    assert "interrupted" in err
+    assert run("topics", "list").out == before
+
+
+def test_a_node_that_restarts_loses_and_doubles_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with running_barnabas(tmp_path) as node:
+        server = ["--bootstrap-server", node.bootstrap, "-o", "json"]
+        load = ["--topic", "load", "--num-records", "60000", "--throughput", "20000", "--record-size", "100"]
+        program = [str(Path(sys.executable).parent / "barnabas"), "bench", "produce", *load, *server]
+        assert main(["topics", "create", "load", "--partitions", "3", "--wait", *server]) == 0
+        producing = subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        try:
+            time.sleep(1.5)
+            node.stop()
+            node.start()
+            out, err = producing.communicate(timeout=60)
+        finally:
+            producing.kill()
+        assert producing.returncode == 0, err
+        assert json.loads(out)["retries"]["batches"] > 0
+        capsys.readouterr()
+        assert main(["bench", "consume", "--topic", "load", *server]) == 0
+        assert json.loads(capsys.readouterr().out)["records"] == 60_000
