@@ -134,18 +134,6 @@ def _() -> None:
     replace_in("raft.quorum_state", "QuorumState.transition_to_candidate", make)
 
 
-@defect("old-epoch-answered", "requests of an older epoch are taken as if they were of this one")
-def _() -> None:
-    def make(original: Any) -> Any:
-        def check(replica: Any, sender_id: int, epoch: int) -> Any:
-            return original(replica, sender_id, max(epoch, replica.quorum.epoch))
-
-        return check
-
-    for module in ("raft.vote_protocol", "raft.epoch_protocol"):
-        replace_in(module, "check_voter_request", make)
-
-
 @defect("commit-by-a-minority", "the high watermark is what the fastest replica has")
 def _() -> None:
     def make(original: Any) -> Any:
@@ -274,32 +262,6 @@ def _() -> None:
         return announce
 
     replace_in("raft.replica", "Replica.announce_leader", make)
-
-
-@defect("parked-fetch-survives-the-leader", "a fetch that waits is answered by who leads no more as if it did")
-def _() -> None:
-    def make(original: Any) -> Any:
-        def respond(self: Any, request: Any, partition: Any, error: Any, check: Any = None) -> None:
-            from barnabas.common.errors import ErrorCode
-
-            if error is ErrorCode.NOT_LEADER_OR_FOLLOWER:
-                error = ErrorCode.NONE
-            original(self, request, partition, error, check)
-
-        return respond
-
-    replace_in("raft.fetch_protocol", "FetchProtocol._respond", make)
-
-
-@defect("fetch-of-another-epoch", "a fetch of another epoch acknowledges like one of this epoch")
-def _() -> None:
-    def make(original: Any) -> Any:
-        def check(replica: Any, epoch: int) -> Any:
-            return original(replica, replica.quorum.epoch)
-
-        return check
-
-    replace_in("raft.fetch_protocol", "check_leader_request", make)
 
 
 @defect("chunk-anywhere", "a piece of a snapshot is taken wherever it belongs")
