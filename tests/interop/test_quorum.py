@@ -25,7 +25,17 @@ from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, Fetch
 from barnabas.protocol.messages.vote import VoteRequest
 from barnabas.protocol.schema import Message
 from tests.peers import run_class
-from tests.peers.quorums import ControllerNode, OurBroker, OurController, Quorum, barnabas, running_quorum, wait_until
+from tests.peers.node_process import NodeProcess
+from tests.peers.quorums import (
+    ControllerNode,
+    OurBroker,
+    OurCombined,
+    OurController,
+    Quorum,
+    barnabas,
+    running_quorum,
+    wait_until,
+)
 
 pytestmark = pytest.mark.interop
 
@@ -117,7 +127,7 @@ def test_another_controller_leads_when_the_leader_is_killed_and_the_old_one_foll
     wait_until(is_followed_by_all, what="the return of the old leader")
 
 
-def create_topic(broker: OurBroker, name: str) -> None:
+def create_topic(broker: NodeProcess, name: str) -> None:
     with SyncAdminClient(broker.bootstrap) as admin:
         admin.create_topics([NewTopic(name, partitions=2, replication_factor=1)]).raise_for_errors()
 
@@ -159,3 +169,18 @@ def test_voters_may_stand_in_the_settings(tmp_path: Path) -> None:
         seen = quorum_seen_by(elected(quorum))
         assert seen is not None
         assert sorted(each.replica_id for each in seen.current_voters) == [3000, 3001, 3002]
+
+
+def test_combined_nodes_form_a_quorum_and_each_broker_finds_the_active_controller(tmp_path: Path) -> None:
+    sessions = {"broker.heartbeat.interval.ms": "500", "broker.session.timeout.ms": "2000"}
+    with running_quorum(tmp_path, (OurCombined, OurCombined, OurCombined), settings=sessions) as quorum:
+        for node in quorum.controllers:
+            create_topic(node, f"by-{node.node_id}")
+        leader = elected(quorum)
+        leader.kill()
+        others = [node for node in quorum.controllers if node is not leader]
+        for node in others:
+            create_topic(node, f"later-by-{node.node_id}")
+        leader.start()
+        create_topic(leader, "back")
+        assert leader.stop() == 0

@@ -14,7 +14,17 @@ from barnabas.common.uuid import Uuid
 from tests.peers import kafka_command, require_peer
 from tests.peers.node_process import NodeProcess, free_ports
 
-__all__ = ["ControllerNode", "OurBroker", "OurController", "Quorum", "RealController", "running_quorum", "wait_until"]
+__all__ = [
+    "ControllerNode",
+    "OurBroker",
+    "OurCombined",
+    "OurController",
+    "Quorum",
+    "RealController",
+    "barnabas",
+    "running_quorum",
+    "wait_until",
+]
 
 FIRST_ID = 3000
 
@@ -55,7 +65,7 @@ class ControllerNode(NodeProcess):
     def format(self, cluster_id: str, *options: str) -> None:
         """With our own tool, whose files are those of Kafka's."""
         self.write_properties()
-        _run("storage", "format", "-t", cluster_id, "-c", str(self.properties), *options)
+        barnabas("storage", "format", "-t", cluster_id, "-c", str(self.properties), *options)
 
     def launch(self) -> None:
         """Start without waiting: a controller is ready when a majority is there."""
@@ -72,6 +82,18 @@ class OurController(ControllerNode):
 
     def is_ready(self, printed: str) -> bool:
         return " is ready in " in printed
+
+
+class OurCombined(OurController):
+    """A controller with a broker in the same process."""
+
+    def __init__(self, folder: Path, node_id: int, port: int, settings: Mapping[str, str]) -> None:
+        super().__init__(folder, node_id, port, settings)
+        self._settings |= {
+            "process.roles": "broker,controller",
+            "listeners": f"PLAINTEXT://127.0.0.1:{self.port},CONTROLLER://127.0.0.1:{port}",
+            "offsets.topic.replication.factor": "1",
+        }
 
 
 class RealController(ControllerNode):
@@ -113,7 +135,7 @@ class OurBroker(NodeProcess):
         if not properties.exists():
             self.folder.mkdir(parents=True, exist_ok=True)
             properties.write_text("".join(f"{key}={value}\n" for key, value in self._settings.items()))
-            _run("storage", "format", "-t", self._cluster_id, "-c", str(properties))
+            barnabas("storage", "format", "-t", self._cluster_id, "-c", str(properties))
         super().start(timeout_s=timeout_s)
 
     def command(self) -> list[str]:
@@ -198,9 +220,11 @@ def wait_until(is_true: Callable[[], bool], *, what: str, timeout_s: float = 20)
     return time.monotonic() - began
 
 
-def _run(*arguments: str) -> None:
+def barnabas(*arguments: str) -> str:
+    """Run a command of ours to its end; what it printed."""
     done = subprocess.run([_barnabas(), *arguments], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
 
 def _barnabas() -> str:
