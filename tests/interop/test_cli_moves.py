@@ -76,7 +76,7 @@ def second_kafka(folder: Path, first: KafkaNode, settings: dict[str, str]) -> Ka
     return node
 
 
-@pytest.fixture(scope="module", params=[OURS, KAFKA])
+@pytest.fixture(scope="module", params=[KAFKA, OURS])
 def peer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Peer]:
     folder = tmp_path_factory.mktemp(f"moves-{request.param}")
     with ExitStack() as stack:
@@ -115,7 +115,7 @@ def run(peer: Peer, capsys: pytest.CaptureFixture[str]) -> Run:
 
 
 ONLY_KAFKA = pytest.mark.parametrize("peer", [KAFKA], indirect=True)
-"""It takes two brokers, and a cluster of ours is one."""
+"""It takes two brokers, and a cluster of ours is one. The first of the fixture's kinds, so that it is started once."""
 
 
 def fill(peer: Peer, topic: str, count: int = 20, size: int = 10) -> None:
@@ -384,10 +384,74 @@ def test_a_transaction_that_hangs_is_found_and_ended(run: Run, peer: Peer) -> No
     assert run(*find).document["hanging"] == []
 
 
-@pytest.mark.parametrize("peer", [OURS], indirect=True)
-def test_a_cluster_without_transactions_says_so_by_name(run: Run, peer: Peer) -> None:
-    assert run("topics", "create", "mv-i", "--wait").status == 0
-    for verb in (["list"], ["describe", "x"], ["describe-producers", "mv-i:0"], ["find-hanging"]):
-        refused = run("transactions", *verb)
+@ONLY_KAFKA
+def test_a_controller_becomes_a_voter_and_an_observer_again(run: Run, peer: Peer) -> None:
+    config = ("--controller-config", str(peer.folder / "2" / "server.properties"))
+    assert "controller 2  would be added" in run("quorum", "add-controller", *config, "--dry-run").out
+    added = run("quorum", "add-controller", *config)
+    assert (added.status, added.out.startswith("controller 2  added (directory ")) == (0, True), added.err
+    voters = run("quorum", "describe", "-o", "json").document["voters"]
+    assert sorted(each["id"] for each in voters) == [1, 2]
+    again = run("quorum", "add-controller", *config)
+    assert (again.status, "a voter already" in again.err) == (1, True)
+    assert "the voters that stay are 1" in run("quorum", "remove-controller", "2", "--dry-run").err
+    assert run("quorum", "remove-controller", "--controller-id", "2").status == 0
+    assert [each["id"] for each in run("quorum", "describe", "-o", "json").document["voters"]] == [1]
+    unknown = run("quorum", "remove-controller", "2")
+    assert (unknown.status, "no voter has this id; voters: 1" in unknown.err) == (1, True)
+    endpoint = f"CONTROLLER://127.0.0.1:{peer.nodes[1].controller_port}"
+    by_hand = ("quorum", "add-controller", "--controller-id", "2", "--endpoint", endpoint)
+    assert "controller 2  would be added" in run(*by_hand, "--dry-run").out
+
+
+@ONLY_KAFKA
+def test_replicas_move_between_directories(run: Run, peer: Peer, tmp_path: Path) -> None:
+    assert run("topics", "create", "mv-k", "--replica-assignment", "1,1", "--wait").status == 0
+    fill(peer, "mv-k", 100, 1000)
+    one, two = peer.directories(1)
+
+    def directories() -> dict[int, str]:
+        found = run("log-dirs", "describe", "--topic-list", "mv-k", "-o", "json").document["log_dirs"]
+        return {
+            replica["partition"]: each["directory"]
+            for each in found
+            for replica in each["replicas"]
+            if not replica["future"]
+        }
+
+    there = directories()[0]
+    other = two if there == one else one
+    move = ("log-dirs", "move", "mv-k:0", "--to", other)
+    assert run(*move, "--dry-run").out == f"replica mv-k-0 on broker 1  would be sent (from {there} to {other})\n"
+    assert directories()[0] == there
+    moved = run(*move, "--wait")
+    assert moved.status == 0, moved.err
+    assert directories()[0] == other
+    assert "has the directories" in run("log-dirs", "move", "mv-k", "--to", "/none").err
+    entries = [{"topic": "mv-k", "partition": 0, "replicas": [2, 1], "log_dirs": [peer.directories(2)[1], there]}]
+    plan = written(tmp_path / "plan.json", {"version": 1, "partitions": entries})
+    done = run("reassign", "execute", "--reassignment-json-file", plan, "--wait")
+    assert done.status == 0, done.err
+    assert run("reassign", "verify", "--reassignment-json-file", plan).status == 0
+
+
+def test_what_a_cluster_lacks_is_refused_by_name(run: Run, peer: Peer, tmp_path: Path) -> None:
+    assert run("topics", "create", "mv-l", "--replica-assignment", "1", "--wait").status == 0
+    entries = [{"topic": "mv-l", "partition": 0, "replicas": [1], "log_dirs": [peer.directories(1)[0]]}]
+    plan = written(tmp_path / "plan.json", {"version": 1, "partitions": entries})
+    lacking = {
+        "ListTransactions": ["transactions", "list"],
+        "DescribeTransactions": ["transactions", "describe", "mv-l"],
+        "DescribeProducers": ["transactions", "describe-producers", "mv-l:0"],
+        "AlterReplicaLogDirs": ["reassign", "execute", "--reassignment-json-file", plan],
+        "RemoveRaftVoter": ["quorum", "remove-controller", "1", "--dry-run"],
+    }
+    if peer.kind == KAFKA:
+        del lacking["DescribeTransactions"]
+        assert [run(*words).status for words in lacking.values()] == [0] * len(lacking)
+        return
+    lacking["AddRaftVoter"] = ["quorum", "add-controller", "--controller-id", "2", "--endpoint", "C://a:1"]
+    for api, words in lacking.items():
+        refused = run(*words)
         assert (refused.status, refused.out) == (1, "")
-        assert "does not offer" in refused.err, refused.err
+        assert f"does not offer {api}" in refused.err, refused.err

@@ -115,6 +115,6 @@ def _unanswered(error: Exception) -> str:
         case AuthenticationFailed():
             return "give --command-config with Kafka's client properties for a user that the cluster knows"
         case UnsupportedVersion():
-            return "nothing was changed; 'barnabas cluster describe' shows which nodes there are to be asked"
+            return "this cluster can't do that, and nothing was changed"
         case _:
             return ""

@@ -1,4 +1,4 @@
-"""``barnabas log-dirs describe``: how much is in the log directories of brokers."""
+"""``barnabas log-dirs describe|move``: how much is in the log directories of brokers, and replicas that change them."""
 
 from __future__ import annotations
 
@@ -8,14 +8,18 @@ from barnabas.cli.advice import problems_of
 from barnabas.cli.answer import Answer, Problem
 from barnabas.cli.cluster_command import cluster_app, main_of
 from barnabas.cli.cluster_options import ClusterOptions, Flag, UsageError
+from barnabas.cli.replica_directories import move
 
 if TYPE_CHECKING:
     from barnabas.clients.admin import AdminClient, LogDirDescription
 
 __all__ = ["app", "main"]
 
-app = cluster_app("log-dirs", "Show the log directories of brokers and how much is in them.")
+app = cluster_app(
+    "log-dirs", "Show the log directories of brokers, how much is in them, and move replicas between them."
+)
 main = main_of(app)
+app.command(move)
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 

@@ -1,4 +1,7 @@
-"""``barnabas quorum describe``: who leads the controllers, and who follows how closely."""
+"""``barnabas quorum describe``: who leads the controllers, and who follows how closely.
+
+``add-controller`` and ``remove-controller`` are in quorum_voters.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,17 @@ from typing import TYPE_CHECKING, Any
 from barnabas.cli.answer import Answer
 from barnabas.cli.cluster_command import cluster_app, main_of
 from barnabas.cli.cluster_options import ClusterOptions, Flag
+from barnabas.cli.quorum_voters import add_controller, remove_controller
 
 if TYPE_CHECKING:
     from barnabas.clients.admin import AdminClient, QuorumInfo, ReplicaState
 
 __all__ = ["app", "main"]
 
-app = cluster_app("quorum", "Describe the quorum of the controllers.")
+app = cluster_app("quorum", "Describe the quorum of the controllers, and add and remove voters.")
 main = main_of(app)
+app.command(add_controller, name="add-controller")
+app.command(remove_controller, name="remove-controller")
 
 
 @app.command

@@ -118,6 +118,9 @@ def describe(
     ids = _require_ids(transactional_id)
 
     async def work(admin: AdminClient) -> Answer:
+        from barnabas.protocol.api_keys import ApiKey
+
+        await admin.require_api(ApiKey.DESCRIBE_TRANSACTIONS)
         results = await admin.describe_transactions(ids)
         now_ms = int(time.time() * 1000)
         rows = [results.values[each] for each in ids if each in results.values]
@@ -320,6 +323,9 @@ def force_terminate(
     dry_run = options.dry_run
 
     async def work(admin: AdminClient) -> Answer:
+        from barnabas.protocol.api_keys import ApiKey
+
+        await admin.require_api(ApiKey.DESCRIBE_TRANSACTIONS)
         before = await admin.describe_transactions(ids)
         problems = await _id_problems(admin, before.errors, _DESCRIBE)
         there = [each for each in ids if each in before.values]
