@@ -110,7 +110,7 @@ class BrokerLifecycle:
 
     async def _register(self, request: BrokerRegistrationRequest) -> None:
         now_s, limit_s = asyncio.get_running_loop().time, self._registration_timeout_s
-        began_s, delay, is_told = now_s(), _RETRY_S, False
+        began_s, delay, told = now_s(), _RETRY_S, ErrorCode.NONE
         while (code := await self._try_register(request)) is not ErrorCode.NONE:
             if code in _FATAL:
                 raise ApiException(code, f"The controller refuses this broker: {code.name}")
@@ -120,12 +120,17 @@ class BrokerLifecycle:
                     f"This broker could not register within initial.broker.registration.timeout.ms ({limit_s:g} s): "
                     f"{code.name}",
                 )
-            if code is ErrorCode.DUPLICATE_BROKER_REGISTRATION and not is_told:
-                is_told = True
+            is_new, told = code is not told, code
+            if code is ErrorCode.DUPLICATE_BROKER_REGISTRATION and is_new:
                 log.warning(
                     "the controller still has a session of another process that runs as broker %d; if that was this "
                     "broker before it was killed, it ends by itself (broker.session.timeout.ms)",
                     self._broker_id,
+                )
+            elif code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED and is_new:
+                log.error(
+                    "the controller does not let this broker register: the name by which it logs in there needs "
+                    "CLUSTER_ACTION on the cluster -> add it to super.users of the controllers, or give it an ACL"
                 )
             await asyncio.sleep(delay)
             delay = min(delay * 2, _RETRY_S_MAX)

@@ -126,6 +126,7 @@ _WORKING = (
     "offsets.topic.segment.bytes",
     "process.roles",
     "sasl.enabled.mechanisms",
+    "sasl.mechanism.controller.protocol",
     "sasl.oauthbearer.clock.skew.seconds",
     "sasl.oauthbearer.expected.audience",
     "sasl.oauthbearer.expected.issuer",
@@ -162,6 +163,7 @@ _WORKING = (
     "ssl.cipher.suites",
     "ssl.client.auth",
     "ssl.enabled.protocols",
+    "ssl.endpoint.identification.algorithm",
     "ssl.key.password",
     "ssl.keystore.certificate.chain",
     "ssl.keystore.key",
@@ -187,9 +189,9 @@ _WORKING = (
 # Settings of topics that are stored and described, and change nothing. The broker's defaults for them are the same.
 TOPIC_SETTINGS_WITHOUT_EFFECT = {
     "preallocate": "Files grow as they are written.",
-    "leader.replication.throttled.replicas": "A cluster is one node in this release: nothing is replicated.",
-    "follower.replication.throttled.replicas": "A cluster is one node in this release: nothing is replicated.",
-    "unclean.leader.election.enable": "A cluster is one node in this release: there is no other replica to elect.",
+    "leader.replication.throttled.replicas": "Brokers of this release don't replicate.",
+    "follower.replication.throttled.replicas": "Brokers of this release don't replicate.",
+    "unclean.leader.election.enable": "It matters for partitions with several replicas only: on brokers of Kafka.",
     "local.retention.bytes": "It matters with remote.storage.enable only, which is refused.",
     "local.retention.ms": "It matters with remote.storage.enable only, which is refused.",
     "remote.log.copy.disable": "It matters with remote.storage.enable only, which is refused.",
@@ -208,11 +210,18 @@ _WITHOUT_EFFECT: tuple[tuple[str, str], ...] = (
         "*.purgatory.purge.interval.requests",
     ),
     (
-        "A cluster is one node in this release: there is no replica to copy to, to move or to elect.",
-        "replica.fetch.* replica.lag.* replica.socket.* auto.leader.rebalance.enable leader.imbalance.*"
-        " controlled.shutdown.enable"
-        " unclean.leader.election.interval.ms"
-        " socket.connection.setup.* request.timeout.ms log.dir.failure.timeout.ms offsets.commit.timeout.ms",
+        "Brokers of this release don't replicate: there is no replica to copy to or to move.",
+        "replica.fetch.* replica.lag.* replica.socket.* log.dir.failure.timeout.ms offsets.commit.timeout.ms",
+    ),
+    (
+        "Leaderships go back to preferred replicas, and to replicas that are behind, when somebody asks for it"
+        " (ElectLeaders), not by themselves.",
+        "auto.leader.rebalance.enable leader.imbalance.* unclean.leader.election.interval.ms",
+    ),
+    ("A broker that stops always leaves in an orderly way.", "controlled.shutdown.enable"),
+    (
+        "Connections to controllers have controller.socket.timeout.ms and controller.quorum.request.timeout.ms.",
+        "socket.connection.setup.* request.timeout.ms",
     ),
     (
         "The operating system sizes the buffers of each connection, which serves it better than one fixed size.",
@@ -237,13 +246,14 @@ _WITHOUT_EFFECT: tuple[tuple[str, str], ...] = (
         " controller.performance.*",
     ),
     (
-        "A cluster is one node in this release: no replica moves, so these windows have nothing to measure.",
+        "Brokers of this release don't replicate: these windows have nothing to measure.",
         "replication.quota.window.* alter.log.dirs.replication.quota.window.*",
     ),
     (
-        "A cluster is one node in this release: it never logs in anywhere itself.",
-        "sasl.mechanism.inter.broker.protocol sasl.mechanism.controller.protocol sasl.login.*"
-        " sasl.client.callback.handler.class sasl.oauthbearer.assertion.* sasl.oauthbearer.client.credentials.*"
+        "Brokers of this release don't connect to each other, and log in at controllers with PLAIN, SCRAM, or a token"
+        " from a file.",
+        "sasl.mechanism.inter.broker.protocol sasl.login.* sasl.client.callback.handler.class"
+        " sasl.oauthbearer.assertion.* sasl.oauthbearer.client.credentials.*"
         " sasl.oauthbearer.jwt.retriever.class sasl.oauthbearer.scope sasl.oauthbearer.token.endpoint.url",
     ),
     (
@@ -252,10 +262,6 @@ _WITHOUT_EFFECT: tuple[tuple[str, str], ...] = (
         "transaction.state.log.replication.factor transaction.state.log.min.isr transaction.state.log.num.partitions"
         " share.coordinator.state.topic.replication.factor share.coordinator.state.topic.min.isr"
         " share.coordinator.state.topic.num.partitions",
-    ),
-    (
-        "It is for the connections that a node opens: a cluster is one node in this release, and opens none.",
-        "ssl.endpoint.identification.algorithm",
     ),
     ("OpenSSL's generator of random numbers is used.", "ssl.secure.random.implementation"),
     ("A node starts in well under a second.", "server.max.startup.time.ms log.initial.task.delay.ms"),
@@ -407,7 +413,7 @@ _FOLLOWED = frozenset(
 _FOLLOWED_PER_LISTENER = frozenset(
     (*TLS_SETTINGS, "max.connection.creation.rate", "max.connections", "sasl.jaas.config")
 )
-_NOT_REPLICATED = "A cluster is one node in this release: nothing is replicated."
+_NOT_REPLICATED = "Brokers of this release don't replicate."
 
 
 def dynamic_support_of(name: str) -> DynamicSupport | None:
