@@ -192,6 +192,25 @@ def test_ctrl_c_prints_what_was_measured_and_cleans_up(run: Run, peer: SecureNod
     assert run("topics", "list").out == before
 
 
+@pytest.mark.parametrize(
+    "verb",
+    [
+        "produce --topic t --num-records 1",
+        "consume --topic t",
+        "end-to-end --topic t",
+        "admin --yes",
+        "admin --dry-run",
+        "connections",
+        "api-versions",
+    ],
+)
+def test_nobody_there_is_a_failure_with_advice(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", *verb.split(), "--bootstrap-server", "127.0.0.1:1", "--output", "json"]) == 1
+    said = capsys.readouterr()
+    assert "nothing listens at 127.0.0.1:1" in said.err
+    assert "--bootstrap-server" in json.loads(said.out)["errors"][0]["advice"]
+
+
 def test_a_node_that_restarts_loses_and_doubles_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with running_barnabas(tmp_path) as node:
         server = ["--bootstrap-server", node.bootstrap, "-o", "json"]
