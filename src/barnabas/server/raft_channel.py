@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from barnabas.clients.client_config import Address
 from barnabas.clients.errors import AuthenticationFailed, ClientError, InvalidClientConfig, UnsupportedVersion
 from barnabas.clients.network_client import NetworkClient
+from barnabas.common.errors import ErrorCode
 from barnabas.protocol.errors import EncodeError
 from barnabas.raft.inbound import RaftResponse, RequestFailed
 from barnabas.server.controller_client import controller_client_config
@@ -28,6 +29,11 @@ if TYPE_CHECKING:
 __all__ = ["RaftChannel"]
 
 log = logging.getLogger(__name__)
+
+_NO_RIGHT = (
+    "the name by which this node logs in there needs CLUSTER_ACTION on the cluster -> add it to super.users of the "
+    "controllers, or give it an ACL"
+)
 
 
 class RaftChannel:
@@ -78,7 +84,9 @@ class RaftChannel:
         except ClientError as error:
             self._tell(address, error)
             return RequestFailed(request.correlation_id, request.destination_id, is_refused=_is_refused(error))
-        if address in self._unreachable:
+        if getattr(response, "error_code", 0) == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+            self._tell(address, AuthenticationFailed(_NO_RIGHT))
+        elif address in self._unreachable:
             self._unreachable.discard(address)
             log.info("the controller at %s answers again", address)
         return RaftResponse(request.correlation_id, request.destination_id, response)
