@@ -16,6 +16,7 @@ from barnabas.common.acl import AclBinding, AclBindingFilter, AclOperation, AclP
 from barnabas.common.errors import ApiError, ApiException, ErrorCode
 from barnabas.common.resource import PatternType, ResourceType
 from barnabas.common.uuid import Uuid
+from barnabas.controller.acl_search import AclSearch
 from barnabas.controller.controller_result import ControllerResult
 from barnabas.controller.controller_state import ControllerState
 from barnabas.metadata.image.acls import AclsImage, acl_record
@@ -26,6 +27,9 @@ __all__ = ["AclControlManager", "AclDeletion"]
 
 _REMOVALS_MAX: Final = 10000
 """Kafka's limit for one DeleteAcls; for CreateAcls it is the limit of every decision (``append_limits``)."""
+
+_SEARCHED_AT_ONCE: Final = 16_384
+"""So many rules are looked through, for all filters together, before others have their turn."""
 
 _DASH_SEXTET = 62
 """The six bits that URL-safe base64 writes as ``-``."""
@@ -63,12 +67,26 @@ class AclControlManager:
         records = [ApiMessageAndVersion(acl_record(acl_id, binding), 0) for binding, acl_id in created.items()]
         return ControllerResult(records, results)
 
-    def delete_acls(self, filters: Sequence[AclBindingFilter]) -> ControllerResult[list[AclDeletion]]:
-        """Each filter reports all that it finds; what several find is removed once.
+    def long_search(self, filters: Sequence[AclBindingFilter]) -> AclSearch | None:
+        """What ``delete_acls`` should be given where it would take long; None where it would not."""
+        acls = self._state.image.acls
+        broad = sum(not each.is_one_binding for each in filters if _filter_problem(each) is None)
+        if len(acls) * broad <= _SEARCHED_AT_ONCE:
+            return None
+        usable = [each for each in filters if _filter_problem(each) is None]
+        return AclSearch(acls, usable, limit=_REMOVALS_MAX)
+
+    def delete_acls(
+        self, filters: Sequence[AclBindingFilter], search: AclSearch | None = None
+    ) -> ControllerResult[list[AclDeletion]]:
+        """Each filter reports all that it finds; what several find is removed once. ``search``: of the same filters.
 
         Raises INVALID_REQUEST, and removes nothing, when there is more than fits one request.
         """
+        if search is not None and search.is_too_much:
+            raise _too_many()
         acls = self._state.image.acls
+        searched = None if search is None else iter(search.found(acls))
         deletions: list[AclDeletion] = []
         removed: dict[Uuid, None] = {}
         for acl_filter in filters:
@@ -77,14 +95,11 @@ class AclControlManager:
                 deletions.append(AclDeletion(ApiError(ErrorCode.INVALID_REQUEST, error)))
                 continue
             found: list[AclBinding] = []
-            for acl_id, binding in acls.find(acl_filter):
+            for acl_id, binding in acls.find(acl_filter) if searched is None else next(searched):
                 removed[acl_id] = None
                 found.append(binding)
                 if len(removed) > _REMOVALS_MAX:
-                    raise ApiException(
-                        ErrorCode.INVALID_REQUEST,
-                        f"Cannot remove more than {_REMOVALS_MAX} acls in a single delete operation.",
-                    )
+                    raise _too_many()
             deletions.append(AclDeletion(ApiError.NONE, found))
         records = [ApiMessageAndVersion(RemoveAccessControlEntryRecord(id=acl_id), 0) for acl_id in removed]
         return ControllerResult(records, deletions)
@@ -96,6 +111,12 @@ class AclControlManager:
             begins_with_dash = acl_id[0] >> 2 == _DASH_SEXTET
             if not (begins_with_dash or acl_id.is_reserved or acl_id in acls.by_id or acl_id in taken):
                 return acl_id
+
+
+def _too_many() -> ApiException:
+    return ApiException(
+        ErrorCode.INVALID_REQUEST, f"Cannot remove more than {_REMOVALS_MAX} acls in a single delete operation."
+    )
 
 
 def _problem(binding: AclBinding) -> str | None:

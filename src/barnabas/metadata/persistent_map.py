@@ -85,6 +85,10 @@ class PersistentMap(Generic[K, V]):
         for bucket in self._buckets:
             yield from bucket.items()
 
+    def buckets(self) -> Iterator[Mapping[K, V]]:
+        """All entries in pieces of some sqrt(n)."""
+        return iter(self._buckets)
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, PersistentMap):
             return NotImplemented

@@ -6,11 +6,13 @@ They decide without I/O and give a Deferred; here it becomes what the event loop
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from barnabas.common.long_answer import LongAnswer
+from barnabas.controller.prepared_decision import PreparedDecision
 from barnabas.network.api_handler import ApiHandler, HandlerTable
 from barnabas.network.turns import worked_out
 from barnabas.protocol.api_keys import API_TABLE, ApiKey
@@ -184,7 +186,15 @@ class _UnheardRights(DeclaredRights):
         )
 
 
-def _wait_for(deferred: Deferred[Any]) -> Any:
+async def _prepared(decision: PreparedDecision[Any]) -> Any:
+    await worked_out(decision.work)
+    answer = _wait_for(decision.decide())
+    return await answer if isinstance(answer, Awaitable) else answer
+
+
+def _wait_for(deferred: Deferred[Any] | PreparedDecision[Any]) -> Any:
+    if isinstance(deferred, PreparedDecision):
+        return _prepared(deferred)
     if deferred.is_complete:
         value = deferred.value
         return worked_out(value) if isinstance(value, LongAnswer) else value

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from barnabas.common.uuid import Uuid
 from barnabas.controller.apis import broker_heartbeat, broker_registration, create_topics
 from barnabas.controller.controller_config import ControllerConfig
+from barnabas.controller.prepared_decision import PreparedDecision
 from barnabas.controller.quorum_controller import QuorumController
 from barnabas.coordinator.deferred import Deferred
 from barnabas.metadata.bootstrap import bootstrap_records
@@ -106,12 +107,16 @@ class ControllerHarness:
         self.append()
         self.commit()
 
-    def answer(self, deferred: Deferred[T]) -> T:
+    def answer(self, deferred: Deferred[T] | PreparedDecision[T]) -> T:
         """The answer once everything is committed."""
+        if isinstance(deferred, PreparedDecision):
+            while deferred.work.advance():
+                pass
+            deferred = deferred.decide()
         self.settle()
         return deferred.value
 
-    def call(self, handle: Callable[..., Deferred[T]], request: Any, api_version: int = 7) -> T:
+    def call(self, handle: Callable[..., Deferred[T] | PreparedDecision[T]], request: Any, api_version: int = 7) -> T:
         return self.answer(handle(self.controller, context(api_version), request, self.authorizer))
 
     # Brokers

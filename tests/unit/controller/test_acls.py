@@ -12,8 +12,10 @@ from barnabas.common.acl import AclBinding, AclBindingFilter, AclOperation
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.resource import ResourceType
 from barnabas.common.uuid import Uuid
+from barnabas.controller import acl_control_manager, acl_search
 from barnabas.controller.acl_control_manager import AclControlManager
 from barnabas.controller.apis import create_acls, delete_acls, describe_acls
+from barnabas.controller.prepared_decision import PreparedDecision
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.messages.create_acls import AclCreation, CreateAclsRequest, CreateAclsResponse
 from barnabas.protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest, DeleteAclsResponse
@@ -340,6 +342,43 @@ def test_what_is_not_committed_can_be_deleted(harness: ControllerHarness) -> Non
     deferred = delete_acls.handle(harness.controller, _context(), deleting(ANY), harness.authorizer)
     assert deleted(harness.answer(deferred)) == [{ALICE}]
     assert stored(harness) == set()
+
+
+def test_a_long_search_is_put_right_before_it_is_decided(
+    harness: ControllerHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever others do while it goes on: what is deleted is what there is at the moment of the decision."""
+    monkeypatch.setattr(acl_control_manager, "_SEARCHED_AT_ONCE", 10)
+    monkeypatch.setattr(acl_search, "_RULES_PER_STEP", 4)
+    many = [ALICE._replace(name=f"t{number}") for number in range(100)]
+    create(harness, BOB, *many)
+    bad = ANY._replace(resource_type=99)
+    request = deleting(bad, ANY._replace(principal="User:alice"))
+    prepared = delete_acls.handle(harness.controller, _context(), request, harness.authorizer)
+    assert isinstance(prepared, PreparedDecision)
+    steps = 0
+    while prepared.work.advance():
+        steps += 1
+        if steps == 3:
+            delete(harness, ANY._replace(name="t7"), ANY._replace(name="t8"))
+            create(harness, ALICE._replace(name="new"), many[8], BOB._replace(name="new"))
+    assert steps > 10
+    response: DeleteAclsResponse = harness.answer(prepared.decide())
+    assert response.filter_results[0].error_message == "Unknown patternFilter."
+    assert deleted(response)[1] == {*many, ALICE._replace(name="new")} - {many[7]}
+    assert stored(harness) == {BOB, BOB._replace(name="new")}
+
+
+def test_nobody_searches_without_the_right(
+    harness: ControllerHarness, rules: Rules, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(acl_control_manager, "_SEARCHED_AT_ONCE", 0)
+    create(harness, ALICE)
+    rules.denied.add(AclOperation.ALTER)
+    answer = delete_acls.handle(harness.controller, _context(), deleting(ANY), harness.authorizer)
+    assert not isinstance(answer, PreparedDecision)
+    (result,) = harness.answer(answer).filter_results
+    assert result.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
 
 def test_more_than_ten_thousand_removals_fail_as_a_whole(harness: ControllerHarness) -> None:

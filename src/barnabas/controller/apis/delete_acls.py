@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from barnabas.common.acl import AclOperation
 from barnabas.common.errors import ApiException
-from barnabas.common.resource import ResourceType
+from barnabas.common.resource import CLUSTER_NAME, ResourceType
 from barnabas.controller.apis.answer import require_on_cluster
 from barnabas.controller.controller_result import ControllerResult
+from barnabas.controller.prepared_decision import PreparedDecision
 from barnabas.network.api_handler import AclRule
 from barnabas.protocol.messages.delete_acls import (
     DeleteAclsFilterResult,
@@ -22,6 +24,7 @@ from barnabas.security.authorizer.acl_requests import filter_of, require_acls
 if TYPE_CHECKING:
     from barnabas.common.acl import AclBinding
     from barnabas.controller.acl_control_manager import AclDeletion
+    from barnabas.controller.acl_search import AclSearch
     from barnabas.controller.quorum_controller import QuorumController
     from barnabas.coordinator.deferred import Deferred
     from barnabas.security.authorizer.authorizer import Authorizer
@@ -34,14 +37,29 @@ ACL = (AclRule(ResourceType.CLUSTER, AclOperation.ALTER),)
 
 def handle(
     controller: QuorumController, context: RequestContext, request: DeleteAclsRequest, authorizer: Authorizer
-) -> Deferred[DeleteAclsResponse]:
-    def decide() -> ControllerResult[DeleteAclsResponse]:
+) -> Deferred[DeleteAclsResponse] | PreparedDecision[DeleteAclsResponse]:
+    filters = [filter_of(each) for each in request.filters]
+
+    def decide(search: AclSearch | None) -> ControllerResult[DeleteAclsResponse]:
         require_on_cluster(authorizer, context, AclOperation.ALTER)
         require_acls(authorizer, "No Authorizer is configured.")
-        result = controller.acls.delete_acls([filter_of(each) for each in request.filters])
+        result = controller.acls.delete_acls(filters, search)
         return result.with_response(DeleteAclsResponse(filter_results=[_result(each) for each in result.response]))
 
-    return controller.submit(decide, lambda error: error_response(request, error))
+    def submit(search: AclSearch | None) -> Deferred[DeleteAclsResponse]:
+        return controller.submit(partial(decide, search), lambda error: error_response(request, error))
+
+    search = controller.acls.long_search(filters) if controller.is_active and _may(authorizer, context) else None
+    return submit(None) if search is None else PreparedDecision(search, partial(submit, search))
+
+
+def _may(authorizer: Authorizer, context: RequestContext) -> bool:
+    """Whether it is worth to search; it is asked again, and told to the audit, when it is decided."""
+    if authorizer.acl_authorizer is None:
+        return False
+    return authorizer.authorize(
+        context, AclOperation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME, log_if_allowed=False, log_if_denied=False
+    )
 
 
 def error_response(request: DeleteAclsRequest, error: ApiException) -> DeleteAclsResponse:

@@ -22,7 +22,7 @@ from barnabas.metadata.persistent_map import PersistentMap
 from barnabas.protocol.records.access_control_entry_record import AccessControlEntryRecord
 from barnabas.protocol.records.remove_access_control_entry_record import RemoveAccessControlEntryRecord
 
-__all__ = ["AclsDelta", "AclsImage", "acl_record", "binding_of_record"]
+__all__ = ["AclsDelta", "AclsImage", "acl_record", "binding_of_record", "matching_rules"]
 
 
 _new_tuple: Callable[[type[AclBinding], tuple[object, ...]], AclBinding] = tuple.__new__
@@ -94,17 +94,23 @@ class AclsImage:
             binding = AclBinding(*acl_filter)  # type: ignore[arg-type]
             acl_id = self.ids.get(binding)
             return iter(() if acl_id is None else ((acl_id, binding),))
-        items: Iterable[tuple[Uuid, AclBinding]] = self.by_id.items()
-        for index, value in acl_filter.demands():
-            items = _with_field(items, index, value)
-        if acl_filter.name is None or acl_filter.pattern_type != PatternType.MATCH:
-            return iter(items)
-        matches = acl_filter.matches_pattern
-        return ((acl_id, binding) for acl_id, binding in items if matches(binding.name, binding.pattern_type))
+        return matching_rules(acl_filter, self.by_id.items())
 
     def write(self, writer: RecordWriter) -> None:
         for acl_id in sorted(self.by_id):
             writer.write(acl_record(acl_id, self.by_id[acl_id]), 0)
+
+
+def matching_rules(
+    acl_filter: AclBindingFilter, items: Iterable[tuple[Uuid, AclBinding]]
+) -> Iterator[tuple[Uuid, AclBinding]]:
+    """Those that the filter finds among some."""
+    for index, value in acl_filter.demands():
+        items = _with_field(items, index, value)
+    if acl_filter.name is None or acl_filter.pattern_type != PatternType.MATCH:
+        return iter(items)
+    matches = acl_filter.matches_pattern
+    return ((acl_id, binding) for acl_id, binding in items if matches(binding.name, binding.pattern_type))
 
 
 def _with_field(

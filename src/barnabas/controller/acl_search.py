@@ -1,0 +1,72 @@
+"""What filters find among so many rules that others must be served meanwhile.
+
+Found is what there is at one moment, that of ``found``: the search goes over the image that it began with, step by
+step, and what has changed since is put right at once, which costs as much as has changed. So a decision that rests on
+it is as one that searched in no time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from barnabas.common.acl import AclBinding, AclBindingFilter
+from barnabas.common.long_answer import LongAnswer
+from barnabas.common.uuid import Uuid
+from barnabas.metadata.image.acls import AclsImage, matching_rules
+
+__all__ = ["AclSearch"]
+
+_RULES_PER_STEP: Final = 8_192
+"""Some milliseconds."""
+
+
+class AclSearch(LongAnswer):
+    __slots__ = ("_acls", "_filters", "_found", "_limit", "_seen", "_steps", "is_too_much")
+
+    def __init__(self, acls: AclsImage, filters: Sequence[AclBindingFilter], *, limit: int) -> None:
+        """Ends early when more than ``limit`` rules were found by all filters together: see ``is_too_much``."""
+        super().__init__()
+        self._acls = acls
+        self._filters = filters
+        self._limit = limit
+        self._found: list[dict[Uuid, AclBinding]] = [{} for _ in filters]
+        self._seen: set[Uuid] = set()
+        self._steps = self._search()
+        self.is_too_much = False
+
+    def advance(self) -> bool:
+        return next(self._steps, None) is not None
+
+    def found(self, now: AclsImage) -> list[Sequence[tuple[Uuid, AclBinding]]]:
+        """For each filter what it finds in ``now``, which follows the image that was searched."""
+        by_id = now.by_id
+        touched = list(by_id.keys_not_shared_with(self._acls.by_id))
+        results: list[Sequence[tuple[Uuid, AclBinding]]] = []
+        for acl_filter, found in zip(self._filters, self._found, strict=True):
+            here = {acl_id: binding for acl_id, binding in found.items() if by_id.get(acl_id) == binding}
+            here.update(matching_rules(acl_filter, ((acl_id, by_id[acl_id]) for acl_id in touched)))
+            results.append(list(here.items()))
+        return results
+
+    def _search(self) -> Iterator[bool]:
+        for acl_filter, found in zip(self._filters, self._found, strict=True):
+            if acl_filter.is_one_binding:
+                found.update(self._acls.find(acl_filter))
+                continue
+            looked_at = 0
+            for bucket in self._acls.by_id.buckets():
+                found.update(matching_rules(acl_filter, bucket.items()))
+                looked_at += len(bucket)
+                if looked_at < _RULES_PER_STEP:
+                    continue
+                looked_at = 0
+                if len(found) > self._limit:
+                    self.is_too_much = True
+                    return
+                yield True
+            self._seen.update(found)
+            if len(self._seen) > self._limit:
+                self.is_too_much = True
+                return
+            yield True
