@@ -297,7 +297,7 @@ def admin(
         barnabas bench admin --dry-run
         barnabas bench admin --yes --num-requests 500 --clients 16
         barnabas bench admin --yes --operation create-topics --items-per-request 20 --output json
-        barnabas bench admin --yes --operation describe-configs alter-configs --prefix load-test
+        barnabas bench admin --yes --operation describe-configs --operation alter-configs --prefix load-test
 
     Parameters
     ----------
