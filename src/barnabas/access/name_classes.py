@@ -18,7 +18,7 @@ from typing import NamedTuple
 from barnabas.common.acl import WILDCARD_NAME
 from barnabas.common.resource import CLUSTER_NAME, PatternType, ResourceType
 
-__all__ = ["NameClass", "NameSpace", "Pattern", "PatternTable", "does_match"]
+__all__ = ["NameClass", "NameSpace", "Pattern", "PatternTable", "does_match", "outermost"]
 
 Pattern = tuple[str, int]
 """Name and pattern type of a rule."""
@@ -86,6 +86,22 @@ class PatternTable:
             or any(_starting(self.sorted_literals, name))
             or any(True for _ in _starting(self.sorted_prefixes, name))
         )
+
+
+def outermost(patterns: Iterable[Pattern]) -> list[Pattern]:
+    """Without those that match nothing but what another one of them matches; sorted by name."""
+    found: list[Pattern] = []
+    ordered = sorted(patterns, key=lambda pattern: (pattern[0], pattern[1] != PatternType.PREFIXED))
+    if any(pattern == (WILDCARD_NAME, PatternType.LITERAL) for pattern in ordered):
+        return [(WILDCARD_NAME, int(PatternType.LITERAL))]
+    start: str | None = None
+    for name, pattern_type in ordered:
+        if start is not None and name.startswith(start):
+            continue
+        if pattern_type == PatternType.PREFIXED:
+            start = name
+        found.append((name, pattern_type))
+    return found
 
 
 class NameSpace:

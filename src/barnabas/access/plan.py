@@ -30,7 +30,7 @@ from barnabas.access.desired_state import DesiredState
 from barnabas.access.name_classes import NameClass
 from barnabas.access.notation import Secret
 from barnabas.access.proof import Proof, prove
-from barnabas.access.rule_comparison import AccessRules
+from barnabas.access.rule_comparison import AccessRules, Side
 from barnabas.access.rule_order import order_rules
 from barnabas.access.scope import Scope
 from barnabas.common.acl import AclBinding
@@ -164,7 +164,8 @@ def make_plan(
     before = AccessRules(current.acls, super_users, allow_everyone)
     kept = before.bindings - removed if allow_delete else before.bindings
     after = before._replace(bindings=kept | desired.state.acls)
-    order = order_rules(before, after)
+    sides = Side(before), Side(after)
+    order = order_rules(*sides)
     rules = [_acl_steps(StepKind.CREATE_ACLS, order.created), _acl_steps(StepKind.DELETE_ACLS, order.deleted)]
     every = [*steps, *rules[0], *rules[1], *withheld]
     if not allow_delete and removed:
@@ -177,7 +178,7 @@ def make_plan(
         if refused is not None:
             kept_back.append(refused)
     return Plan(
-        tuple(done), tuple(kept_back), tuple(difference.impossible), tuple(difference.notes), prove(before, after),
+        tuple(done), tuple(kept_back), tuple(difference.impossible), tuple(difference.notes), prove(*sides),
         order.gaps,
     )  # fmt: skip
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cached_property
 from itertools import count
 from typing import NamedTuple
 
@@ -32,19 +33,29 @@ class AccessRules(NamedTuple):
 
 
 class Side:
-    """One of the two states."""
+    """One of the two states, with its index, which takes long to make where there are many rules."""
 
     def __init__(self, rules: AccessRules) -> None:
         self.rules = rules
-        self.index = rules.to_index()
+
+    @staticmethod
+    def of(rules: AccessRules | Side) -> Side:
+        return rules if isinstance(rules, Side) else Side(rules)
+
+    @cached_property
+    def index(self) -> AclIndex:
+        return self.rules.to_index()
+
+    def is_super(self, principal: Principal) -> bool:
+        return f"{principal.type}:{principal.name}" in self.rules.super_users
 
     def mask(self, principal: Principal, host: str, resource_type: int, name: str) -> int:
-        if f"{principal.type}:{principal.name}" in self.rules.super_users:
+        if self.is_super(principal):
             return -1
         return self.index.mask(principal, host, resource_type, name)
 
     def allows_any(self, principal: Principal, host: str, operation: int, resource_type: int) -> bool:
-        if f"{principal.type}:{principal.name}" in self.rules.super_users:
+        if self.is_super(principal):
             return True
         return self.index.allows_any(principal, host, operation, resource_type)
 
@@ -52,8 +63,9 @@ class Side:
 class RulesBeforeAndAfter:
     """By resource type and principal; rules with codes that we don't know decide nothing, and are in no group."""
 
-    def __init__(self, before: AccessRules, after: AccessRules) -> None:
-        self.before, self.after = Side(before), Side(after)
+    def __init__(self, one: AccessRules | Side, other: AccessRules | Side) -> None:
+        self.before, self.after = Side.of(one), Side.of(other)
+        before, after = self.before.rules, self.after.rules
         changed, everything = before.bindings ^ after.bindings, before.bindings | after.bindings
         self.special = before.super_users | after.super_users
         self.is_default_open = before.allow_everyone or after.allow_everyone
@@ -66,7 +78,7 @@ class RulesBeforeAndAfter:
         """A host that no rule names."""
 
     def asked(self, principal: str) -> Principal:
-        """Who is asked about for a principal of a result."""
+        """Who is asked about for a principal of a result. A text without a colon names nobody."""
         if principal == EVERYBODY_ELSE:
             return self._everybody_else
         kind, _, name = principal.partition(":")

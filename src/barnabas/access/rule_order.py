@@ -28,7 +28,7 @@ from typing import NamedTuple
 
 from barnabas.access.name_classes import NameClass, NameSpace, PatternTable
 from barnabas.access.policy import Rule, covers
-from barnabas.access.rule_comparison import AccessRules
+from barnabas.access.rule_comparison import AccessRules, Side
 from barnabas.access.rule_lookup import RuleLookup
 from barnabas.common.acl import WILDCARD_HOST, WILDCARD_PRINCIPAL, AclBinding, AclOperation, AclPermissionType
 from barnabas.security.authorizer.acl_index import AclIndex
@@ -49,12 +49,14 @@ class RuleOrder(NamedTuple):
     """Where no order keeps what stays allowed open all the time: between two rules some of it is closed."""
 
 
-def order_rules(before: AccessRules, after: AccessRules) -> RuleOrder:
-    """``before`` and ``after`` have the same super users and the same default."""
+def order_rules(one: AccessRules | Side, other: AccessRules | Side) -> RuleOrder:
+    """``one`` is before, ``other`` after the change; both have the same super users and the same default."""
+    sides = Side.of(one), Side.of(other)
+    before, after = sides[0].rules, sides[1].rules
     added, removed = after.bindings - before.bindings, before.bindings - after.bindings
     if not before.allow_everyone:
         return RuleOrder(_phases(added, denials_first=True), _phases(removed, denials_first=False), ())
-    indexes = before.to_index(), after.to_index()
+    indexes = sides[0].index, sides[1].index
     created, gaps = _Adding((before, indexes[0]), (after, indexes[1]), added).order()
     deleted, more_gaps = _Adding((after, indexes[1]), (before, indexes[0]), removed).order()
     return RuleOrder(created, deleted[::-1], tuple(sorted({*gaps, *more_gaps})))

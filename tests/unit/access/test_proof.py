@@ -34,7 +34,7 @@ bindings = st.builds(
     st.sampled_from([int(TOPIC), int(TOPIC), int(CLUSTER)]),
     st.sampled_from(["a", "aa", "aab", "b", "*", "kafka-cluster", "k"]),
     st.sampled_from([int(LITERAL), int(PREFIXED)]),
-    st.sampled_from(["User:alice", "User:bob", "User:*", "Group:*"]),
+    st.sampled_from(["User:alice", "User:bob", "User:*", "Group:*", "alice"]),
     st.sampled_from(["*", "*", "10.0.0.1", "10.0.0.2"]),
     st.sampled_from([int(o) for o in (*OPERATIONS, ALL)]),
     st.sampled_from([int(ALLOW), int(ALLOW), int(DENY)]),

@@ -1,0 +1,175 @@
+"""What changes in one class of names for one principal: decided once for all classes whose rules look alike.
+
+What is allowed depends on the rules that match, and of these on host, operation and permission only; with an open
+default also on whether there is any rule. So classes (of whatever principals) whose matching rules agree in that, and
+in whether each is a rule before and after the change, have the same outcome: one of them is decided by the
+authorizer's own index, for each host that the rules name, and its outcome holds for all. Who is responsible is told by
+the place of a rule among those that match, nearest pattern first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from enum import Enum
+from typing import NamedTuple
+
+from barnabas.access.policy import covers
+from barnabas.access.rule_comparison import RulesBeforeAndAfter
+from barnabas.common.acl import WILDCARD_HOST, WILDCARD_NAME, AclBinding, AclPermissionType
+from barnabas.common.resource import PatternType
+
+__all__ = ["ClassDecisions", "Outcome", "Place", "RuleGroup", "RuleGroups"]
+
+_Operations = tuple[int, ...]
+_Shape = tuple[tuple[str, int, int, bool, bool], ...]
+
+
+class Place(Enum):
+    """A cause that is not one of the matching rules."""
+
+    SUPER_USER = "super-user"
+    DEFAULT = "default"
+
+
+class Outcome(NamedTuple):
+    """What changes at some hosts. Causes are rules by their place, and whether the rule was added."""
+
+    hosts: tuple[str, ...]
+    hosts_except: tuple[str, ...]
+    before: _Operations
+    after: _Operations
+    opened: _Operations
+    closed: _Operations
+    opened_by: tuple[tuple[int, bool] | Place, ...]
+    closed_by: tuple[tuple[int, bool] | Place, ...]
+
+
+class RuleGroup(NamedTuple):
+    """The rules of one principal with one pattern, in the order of their shape, which has a number."""
+
+    bindings: tuple[AclBinding, ...]
+    shape: int
+
+
+class RuleGroups:
+    """The rules of one principal for one resource type, by pattern."""
+
+    __slots__ = ("_lengths", "_literals", "_prefixes")
+
+    def __init__(self, literals: dict[str, RuleGroup], prefixes: dict[str, RuleGroup]) -> None:
+        self._literals = literals
+        self._prefixes = prefixes
+        self._lengths = sorted(set(map(len, prefixes)), reverse=True)
+
+    def matching(self, name: str) -> list[RuleGroup]:
+        """The nearest first: by name, by prefixes from the longest, by the wildcard."""
+        literals, prefixes, size = self._literals, self._prefixes, len(name)
+        found = [literals[name]] if name in literals else []
+        found += [
+            prefixes[start] for length in self._lengths if length <= size and (start := name[:length]) in prefixes
+        ]
+        if name != WILDCARD_NAME and WILDCARD_NAME in literals:
+            found.append(literals[WILDCARD_NAME])
+        return found
+
+
+class ClassDecisions:
+    def __init__(self, rules: RulesBeforeAndAfter, *, operations: Callable[[int], int]) -> None:
+        """``operations``: a mask of those that are looked at, by resource type."""
+        self._rules = rules
+        self._operations = operations
+        self._numbers: dict[_Shape, int] = {}
+        self._outcomes: dict[tuple[int, bool, bool, bool, bool, tuple[int, ...]], tuple[Outcome, ...]] = {}
+
+    def groups_of(self, bindings: Iterable[AclBinding]) -> RuleGroups:
+        before, after = self._rules.before.rules.bindings, self._rules.after.rules.bindings
+        by_pattern: dict[tuple[bool, str], list[tuple[str, int, int, bool, bool, AclBinding]]] = {}
+        for binding in bindings:
+            key = (binding.pattern_type == PatternType.PREFIXED, binding.name)
+            row = (binding.host, binding.operation, binding.permission, binding in before, binding in after, binding)
+            by_pattern.setdefault(key, []).append(row)
+        literals: dict[str, RuleGroup] = {}
+        prefixes: dict[str, RuleGroup] = {}
+        for (is_prefix, name), rows in by_pattern.items():
+            rows.sort()
+            shape = tuple(row[:5] for row in rows)
+            number = self._numbers.setdefault(shape, len(self._numbers))
+            (prefixes if is_prefix else literals)[name] = RuleGroup(tuple(row[5] for row in rows), number)
+        return RuleGroups(literals, prefixes)
+
+    def outcomes(
+        self, resource_type: int, principal: str, name: str, matching: Sequence[RuleGroup], has_rules: tuple[bool, bool]
+    ) -> tuple[Outcome, ...]:
+        """``has_rules``: whether anybody has a rule for the name, before and after: it counts with an open default."""
+        asked = self._rules.asked(principal)
+        was_super, is_super = self._rules.before.is_super(asked), self._rules.after.is_super(asked)
+        key = (resource_type, was_super, is_super, *has_rules, tuple(group.shape for group in matching))
+        known = self._outcomes.get(key)
+        if known is None:
+            bindings = [binding for group in matching for binding in group.bindings]
+            known = self._outcomes[key] = tuple(self._decide(resource_type, principal, name, bindings))
+        return known
+
+    def _decide(
+        self, resource_type: int, principal: str, name: str, matching: Sequence[AclBinding]
+    ) -> Iterable[Outcome]:
+        rules, among = self._rules, self._operations(resource_type)
+        asked = rules.asked(principal)
+        masks: dict[tuple[int, int], list[str]] = {}
+        named = {binding.host for binding in matching} - {WILDCARD_HOST}
+        for host in (WILDCARD_HOST, *sorted(named)):
+            from_host = rules.other_host if host == WILDCARD_HOST else host
+            was = rules.before.mask(asked, from_host, resource_type, name) & among
+            is_now = rules.after.mask(asked, from_host, resource_type, name) & among
+            masks.setdefault((was, is_now), []).append(host)
+        for (was, is_now), hosts in masks.items():
+            if was == is_now:
+                continue
+            is_broad = hosts[0] == WILDCARD_HOST
+            here = [(at, b) for at, b in enumerate(matching) if b.host in (hosts[0], WILDCARD_HOST)]
+            opened, closed = _codes(is_now & ~was), _codes(was & ~is_now)
+            yield Outcome(
+                (WILDCARD_HOST,) if is_broad else tuple(hosts),
+                tuple(sorted(named - set(hosts))) if is_broad else (),
+                _codes(was),
+                _codes(is_now),
+                opened,
+                closed,
+                self._causes(principal, here, opened, is_opening=True),
+                self._causes(principal, here, closed, is_opening=False),
+            )
+
+    def _causes(
+        self,
+        principal: str,
+        here: Sequence[tuple[int, AclBinding]],
+        operations: _Operations,
+        *,
+        is_opening: bool,
+    ) -> tuple[tuple[int, bool] | Place, ...]:
+        """The changed rules without which the operations would be as they were."""
+        if not operations:
+            return ()
+        # What closes is what would open if time ran backwards.
+        sides = self._rules.before.rules, self._rules.after.rules
+        old, new = sides if is_opening else sides[::-1]
+        if principal in old.super_users ^ new.super_users:
+            return (Place.SUPER_USER,)
+        found: dict[tuple[int, bool] | Place, None] = {}
+        for operation in operations:
+            speaking = [(at, binding) for at, binding in here if covers(binding, operation)]
+            for at, binding in speaking:
+                if binding.permission == AclPermissionType.DENY and binding in old.bindings:
+                    found[at, not is_opening] = None
+            allowing = [(at, binding) for at, binding in speaking if binding.permission == AclPermissionType.ALLOW]
+            if any(binding in old.bindings for _, binding in allowing):
+                continue
+            granted = [(at, is_opening) for at, binding in allowing if binding in new.bindings]
+            found.update(dict.fromkeys(granted))
+            if not granted:
+                found[Place.DEFAULT] = None
+        return tuple(found)
+
+
+def _codes(mask: int) -> _Operations:
+    return tuple(code for code in range(mask.bit_length()) if mask >> code & 1)
