@@ -7,11 +7,11 @@ SUBTRACT is what is set on the resource, else the built-in default, never what a
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from enum import IntEnum
 from typing import NamedTuple
 
 from barnabas.common.broker_config import broker_config_key
 from barnabas.common.config_def import ConfigType
+from barnabas.common.config_words import AlterConfigOpType as OpType
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.group_config import GROUP_CONFIG_DEF
 from barnabas.common.topic_config import TOPIC_CONFIG_DEF
@@ -21,13 +21,6 @@ __all__ = ["MAX_VALUE_LENGTH", "ConfigOperation", "OpType", "changes_of", "check
 
 MAX_VALUE_LENGTH = 32_767
 """The longest text that a record may have."""
-
-
-class OpType(IntEnum):
-    SET = 0
-    DELETE = 1
-    APPEND = 2
-    SUBTRACT = 3
 
 
 class ConfigOperation(NamedTuple):

@@ -12,11 +12,11 @@ test, explain alike. Values come out as text; secrets and settings of unknown me
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from enum import IntEnum
 from typing import NamedTuple
 
 from barnabas.common.broker_config import BROKER_CONFIG_DEF, broker_config_key, broker_synonyms, topic_defaults
 from barnabas.common.config_def import READ_ONLY, ConfigException, ConfigKey, ConfigType, ConfigValue, value_to_string
+from barnabas.common.config_words import ConfigSource
 from barnabas.common.group_config import CLIENT_METRICS_CONFIG_DEF, GROUP_CONFIG_DEF, group_synonym
 from barnabas.common.topic_config import TOPIC_CONFIG_DEF, TOPIC_SYNONYMS, TopicConfig
 
@@ -34,20 +34,6 @@ __all__ = [
     "effective_broker_values",
     "effective_topic_config",
 ]
-
-
-class ConfigSource(IntEnum):
-    """The numbers of DescribeConfigs answers."""
-
-    UNKNOWN = 0
-    TOPIC_CONFIG = 1
-    DYNAMIC_BROKER_CONFIG = 2
-    DYNAMIC_DEFAULT_BROKER_CONFIG = 3
-    STATIC_BROKER_CONFIG = 4
-    DEFAULT_CONFIG = 5
-    DYNAMIC_BROKER_LOGGER_CONFIG = 6
-    CLIENT_METRICS_CONFIG = 7
-    GROUP_CONFIG = 8
 
 
 class ConfigSynonym(NamedTuple):

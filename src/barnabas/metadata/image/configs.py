@@ -7,9 +7,9 @@ printed: ``repr`` shows names only.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from enum import IntEnum
 from typing import ClassVar, NamedTuple
 
+from barnabas.common.config_words import ConfigResourceType
 from barnabas.metadata.image.record_writer import RecordWriter
 from barnabas.metadata.persistent_map import PersistentMap
 from barnabas.protocol.records.config_record import ConfigRecord
@@ -17,17 +17,6 @@ from barnabas.protocol.records.config_record import ConfigRecord
 __all__ = ["DEFAULT_BROKER", "ConfigResource", "ConfigResourceType", "ConfigsDelta", "ConfigsImage"]
 
 _NO_CONFIGS: Mapping[str, str] = {}
-
-
-class ConfigResourceType(IntEnum):
-    """The numbers differ from those of ACL resources."""
-
-    UNKNOWN = 0
-    TOPIC = 2
-    BROKER = 4
-    BROKER_LOGGER = 8
-    CLIENT_METRICS = 16
-    GROUP = 32
 
 
 class ConfigResource(NamedTuple):
