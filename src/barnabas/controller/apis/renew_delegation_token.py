@@ -1,19 +1,15 @@
-"""RenewDelegationToken: no right is asked for, but the caller must own the token or be a renewer of it."""
+"""RenewDelegationToken: see ``token_expiry``."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.common.errors import ApiException
-from barnabas.controller.controller_result import ControllerResult
+from barnabas.controller.token_expiry import change_expiry
 from barnabas.network.api_handler import AclRule
-from barnabas.protocol.messages.renew_delegation_token import (
-    RenewDelegationTokenRequest,
-    RenewDelegationTokenResponse,
-)
-from barnabas.security.token_requests import check_caller, time_of_refusal
+from barnabas.protocol.messages.renew_delegation_token import RenewDelegationTokenRequest, RenewDelegationTokenResponse
 
 if TYPE_CHECKING:
+    from barnabas.controller.controller_result import ControllerResult
     from barnabas.controller.quorum_controller import QuorumController
     from barnabas.coordinator.deferred import Deferred
     from barnabas.security.authorizer.authorizer import Authorizer
@@ -27,17 +23,9 @@ ACL: tuple[AclRule, ...] = ()
 def handle(
     controller: QuorumController, context: RequestContext, request: RenewDelegationTokenRequest, authorizer: Authorizer
 ) -> Deferred[RenewDelegationTokenResponse]:
-    def decide() -> ControllerResult[RenewDelegationTokenResponse]:
-        check_caller(context)
-        result = controller.delegation_tokens.renew_token(
-            hmac=request.hmac,
-            principal=context.principal,
-            renew_period_ms=request.renew_period_ms,
-            now_ms=controller.wall_clock_ms(),
+    def change(now_ms: int) -> ControllerResult[int]:
+        return controller.delegation_tokens.renew_token(
+            hmac=request.hmac, principal=context.principal, renew_period_ms=request.renew_period_ms, now_ms=now_ms
         )
-        return result.with_response(RenewDelegationTokenResponse(expiry_timestamp_ms=result.response))
 
-    def answer_error(error: ApiException) -> RenewDelegationTokenResponse:
-        return RenewDelegationTokenResponse(error_code=int(error.code), expiry_timestamp_ms=time_of_refusal(error.code))
-
-    return controller.submit(decide, answer_error)
+    return change_expiry(controller, context, RenewDelegationTokenResponse, change)
