@@ -8,6 +8,7 @@ from barnabas.broker.config_alteration import ConfigChange, alter_configs
 from barnabas.common.acl import AclOperation
 from barnabas.common.errors import ApiError
 from barnabas.common.resource import ResourceType
+from barnabas.metadata.config_answers import resource_answer
 from barnabas.metadata.config_operations import ConfigOperation, OpType
 from barnabas.metadata.image.configs import ConfigResource
 from barnabas.network.api_handler import Access, AclRule, handles
@@ -48,13 +49,5 @@ def _change(resource: AlterConfigsResource) -> ConfigChange:
 
 def _response(answers: Iterable[tuple[ConfigResource, ApiError]]) -> AlterConfigsResponse:
     return AlterConfigsResponse(
-        responses=[
-            AlterConfigsResourceResponse(
-                error_code=int(error.code),
-                error_message=error.message,
-                resource_type=resource.type,
-                resource_name=resource.name,
-            )
-            for resource, error in answers
-        ]
+        responses=[resource_answer(AlterConfigsResourceResponse, *answer) for answer in answers]
     )

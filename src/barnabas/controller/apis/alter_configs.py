@@ -11,6 +11,7 @@ from barnabas.common.errors import ApiError, ApiException, ErrorCode
 from barnabas.common.resource import ResourceType
 from barnabas.controller.apis.alter_configs_checks import DUPLICATE_RESOURCE, denial
 from barnabas.controller.controller_result import ControllerResult
+from barnabas.metadata.config_answers import resource_answer
 from barnabas.metadata.image.configs import ConfigResource, ConfigResourceType
 from barnabas.network.api_handler import AclRule
 from barnabas.protocol.messages.alter_configs import (
@@ -110,9 +111,4 @@ def _duplicate_keys(resource: AlterConfigsResource) -> ApiError | None:
 
 
 def _result(resource: ConfigResource, error: ApiError) -> AlterConfigsResourceResponse:
-    return AlterConfigsResourceResponse(
-        error_code=int(error.code),
-        error_message=error.message,
-        resource_type=resource.type,
-        resource_name=resource.name,
-    )
+    return resource_answer(AlterConfigsResourceResponse, resource, error)

@@ -13,6 +13,7 @@ from barnabas.common.errors import ApiError, ApiException
 from barnabas.common.resource import CLUSTER_NAME, ResourceType
 from barnabas.controller.apis.alter_configs_checks import DUPLICATE_RESOURCE, denial
 from barnabas.controller.controller_result import ControllerResult
+from barnabas.metadata.config_answers import resource_answer
 from barnabas.metadata.config_operations import ConfigOperation
 from barnabas.metadata.described_resources import other_node_problem
 from barnabas.metadata.image.configs import ConfigResource, ConfigResourceType
@@ -107,9 +108,4 @@ def error_response(request: IncrementalAlterConfigsRequest, error: ApiException)
 
 
 def _result(resource: ConfigResource, error: ApiError) -> AlterConfigsResourceResponse:
-    return AlterConfigsResourceResponse(
-        error_code=int(error.code),
-        error_message=error.message,
-        resource_type=resource.type,
-        resource_name=resource.name,
-    )
+    return resource_answer(AlterConfigsResourceResponse, resource, error)
