@@ -6,6 +6,7 @@ What takes two brokers, or APIs that ours does not serve, is tried on the real o
 from __future__ import annotations
 
 import json
+import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -455,3 +456,10 @@ def test_what_a_cluster_lacks_is_refused_by_name(run: Run, peer: Peer, tmp_path:
         refused = run(*words)
         assert (refused.status, refused.out) == (1, "")
         assert f"does not offer {api}" in refused.err, refused.err
+
+
+def test_somebody_who_never_answers_is_not_waited_for(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        server = f"127.0.0.1:{silent.getsockname()[1]}"
+        assert main(["topics", "list", "--bootstrap-server", server, "--timeout", "0.2"]) == 1
+    assert f"nobody answered at {server} in 0.2 s" in capsys.readouterr().err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from barnabas.access.words import operation_word, pattern_text, permission_word
@@ -14,7 +15,7 @@ from barnabas.cli.acl_arguments import (
     parse_operations,
     parse_principals,
 )
-from barnabas.cli.advice import problems_of
+from barnabas.cli.advice import problem_of, problems_of
 from barnabas.cli.answer import Answer, Change, change_answer
 from barnabas.cli.cluster_command import cluster_app, main_of
 from barnabas.cli.cluster_options import ChangeOptions, ClusterOptions, Flag, UsageError
@@ -148,12 +149,15 @@ def add(
         if dry_run:  # The protocol knows no trying here. What is there already would change nothing.
             held = set(await _found(admin, [AclBindingFilter(*each) for each in wanted]))
             changes = [_change(each, "added") for each in wanted if each not in held]
-            notes = [f"{each} is there already" for each in wanted if each in held]
+            notes = [f"rule {_words(each)} is there already" for each in wanted if each in held]
             return change_answer(changes, dry_run=True, notes=notes)
         results = merged(
             [await admin.create_acls(part, wait=wait) for part in in_steps(wanted, _RULES_PER_STEP, "adding rules")]
         )
-        problems = problems_of(results.errors, right="ALTER on Cluster")
+        problems = [
+            replace(problem_of(error, right="ALTER on Cluster"), item=f"rule {_words(each)}")
+            for each, error in results.errors.items()
+        ]
         return change_answer([_change(each, "added") for each in results.values], problems, dry_run=False)
 
     return options.run(work, right="ALTER on Cluster")
@@ -283,11 +287,14 @@ async def _found(admin: AdminClient, wanted: Sequence[AclBindingFilter]) -> list
     return sorted(found)
 
 
-def _change(rule: AclBinding, done: str) -> Change:
+def _words(rule: AclBinding) -> str:
     pattern = pattern_text(rule.resource_type, rule.name, rule.pattern_type)
     host = "" if rule.host == "*" else f" from {rule.host}"
-    words = f"{permission_word(rule.permission)} {rule.principal} {operation_word(rule.operation)} on {pattern}{host}"
-    return Change("rule", words, done, more=_document(rule))
+    return f"{permission_word(rule.permission)} {rule.principal} {operation_word(rule.operation)} on {pattern}{host}"
+
+
+def _change(rule: AclBinding, done: str) -> Change:
+    return Change("rule", _words(rule), done, more=_document(rule))
 
 
 def _document(rule: AclBinding) -> dict[str, Any]:

@@ -39,6 +39,9 @@ _ADVICE = {
 }
 
 
+_AS_NEAR = 0.15
+
+
 class UnknownName(Exception):
     """A name that is not there; ``meant`` are those that are near."""
 
@@ -78,10 +81,15 @@ def problems_of(
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
-    """Up to three names that may have been meant, with or between; empty without one."""
-    from difflib import get_close_matches
+    """Up to three names that may have been meant, with or between; empty without one.
 
-    return " or ".join(get_close_matches(name, list(names), n=3, cutoff=0.6))
+    Next to one that is much nearer the others say nothing.
+    """
+    from difflib import SequenceMatcher, get_close_matches
+
+    matches = get_close_matches(name, list(names), n=3, cutoff=0.6)
+    ratios = [SequenceMatcher(None, each, name).ratio() for each in matches]
+    return " or ".join(each for each, ratio in zip(matches, ratios, strict=True) if ratio > ratios[0] - _AS_NEAR)
 
 
 def _refused(error: AdminError, item: str, right: str, names: Iterable[str], advice: Mapping[ErrorCode, str]) -> str:
@@ -99,7 +107,7 @@ def _refused(error: AdminError, item: str, right: str, names: Iterable[str], adv
 
 def _unanswered(error: Exception) -> str:
     from barnabas.clients.admin.errors import NotVisible, OperationTimedOut
-    from barnabas.clients.errors import AuthenticationFailed, ConnectFailed, Disconnected, UnsupportedVersion
+    from barnabas.clients.errors import AuthenticationFailed, ConnectFailed, Disconnected
 
     match error:
         case NotVisible():
@@ -114,7 +122,5 @@ def _unanswered(error: Exception) -> str:
             return "is the listener one for TLS or SASL? Give --command-config with security.protocol and what it needs"
         case AuthenticationFailed():
             return "give --command-config with Kafka's client properties for a user that the cluster knows"
-        case UnsupportedVersion():
-            return "this cluster can't do that, and nothing was changed"
         case _:
             return ""

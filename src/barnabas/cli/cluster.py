@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from barnabas.cli.answer import Answer, Change, Problem, change_answer
 from barnabas.cli.cluster_command import cluster_app, main_of
-from barnabas.cli.cluster_options import ChangeOptions, ClusterOptions, Flag
+from barnabas.cli.cluster_options import ChangeOptions, ClusterOptions, Flag, NodeId
 
 if TYPE_CHECKING:
     from barnabas.clients.admin import AdminClient, ClusterDescription, Node
@@ -60,7 +60,7 @@ def cluster_id(*, options: ClusterOptions | None = None) -> int:
 
 
 @app.command
-def unregister(broker_id: int, *, options: ChangeOptions | None = None) -> int:
+def unregister(broker_id: NodeId, *, options: ChangeOptions | None = None) -> int:
     """Forget a broker that will not come back. One that is alive registers itself again.
 
     For example:

@@ -31,12 +31,26 @@ def cluster_app(name: str, text: str) -> App:
     )
 
 
+def _no_verb(app: App, first: str) -> str:
+    """What is wrong with a command line that begins with an option, as those of Kafka's tools do."""
+    if not first.startswith("-") or first in app or app.default_command is not None:
+        return ""
+    word = first.lstrip("-").partition("=")[0]
+    if word in app:
+        return f"{first}: the verb comes first and without dashes: '{app.name[0]} {word} ...'"
+    verbs = ", ".join(each for each in app if not each.startswith("-"))
+    return f"{first}: which verb? It comes before the options, and is one of {verbs}"
+
+
 def main_of(app: App) -> Callable[[Sequence[str]], int]:
     """The ``main`` of a command's module; see ``barnabas.cli.exit_status``."""
 
     def main(arguments: Sequence[str]) -> int:
         name = app.name[0]
         verb = next((each for each in arguments if not each.startswith("-")), "")
+        if arguments and (wrong := _no_verb(app, arguments[0])):
+            sys.stderr.write(f"{name}: {printable(wrong)}\n  next: '{name} --help' shows what there is\n")
+            return USAGE_ERROR
         running_command.set(f"{name} {verb}" if verb in app else name)
         try:
             status = app(list(arguments), exit_on_error=False, print_error=False, result_action="return_value")

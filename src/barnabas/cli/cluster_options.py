@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Group, Parameter
+from cyclopts.validators import Number
 
 from barnabas.cli.advice import UnknownName, problem_of
 from barnabas.cli.answer import Answer
@@ -21,12 +22,26 @@ if TYPE_CHECKING:
     from barnabas.clients.admin import AdminClient
     from barnabas.clients.client_config import ClientConfig
 
-__all__ = ["AnswerOptions", "ChangeOptions", "ClusterOptions", "Flag", "UsageError", "open_admin", "running_command"]
+__all__ = [
+    "AnswerOptions",
+    "ChangeOptions",
+    "ClusterOptions",
+    "Count",
+    "Flag",
+    "Long",
+    "NodeId",
+    "UsageError",
+    "open_admin",
+    "running_command",
+]
 
 running_command: ContextVar[str] = ContextVar("running_command", default="barnabas")
 """As messages name it: ``barnabas topics create``."""
 
 Flag = Annotated[bool, Parameter(show_default=False)]
+Count = Annotated[int, Parameter(validator=Number(gte=1, lte=2**31 - 1))]
+NodeId = Annotated[int, Parameter(validator=Number(gte=0, lte=2**31 - 1))]
+Long = Annotated[int, Parameter(validator=Number(gte=-(2**63), lte=2**63 - 1))]
 _ANSWER = Group("Cluster and answer", sort_key=90)
 
 
@@ -65,7 +80,7 @@ class ClusterOptions:
     def run(self, work: Callable[[AdminClient], Awaitable[Answer]], *, right: str = "") -> int:
         """The exit status. ``right`` is what the cluster wants to see, as in "DESCRIBE on Cluster"."""
         from barnabas.clients.admin.errors import AdminError
-        from barnabas.clients.errors import ClientError
+        from barnabas.clients.errors import ClientError, UnsupportedVersion
 
         config = self._config()
 
@@ -74,7 +89,10 @@ class ClusterOptions:
                 async with await open_admin(config) as admin:
                     return await work(admin)
             except (AdminError, ClientError, UnknownName, ValueError) as error:
-                return Answer({}, problems=[problem_of(error, right=right)])
+                problem = problem_of(error, right=right)
+                if isinstance(error, UnsupportedVersion):
+                    problem = replace(problem, advice=_where_to_ask(str(error), config))
+                return Answer({}, problems=[problem])
 
         answer = asyncio.run(asked())
         answer.notes = [*config.warnings, *answer.notes]
@@ -129,16 +147,34 @@ class ChangeOptions(ClusterOptions):
     """Check and say what would be done, and change nothing."""
 
 
+def _where_to_ask(text: str, config: ClientConfig) -> str:
+    """Brokers and controllers serve different things, and are asked by different options."""
+    if "is a controller" in text:
+        return "give its address as --bootstrap-controller, or that of a broker as --bootstrap-server"
+    if "is a broker" in text:
+        return "give its address as --bootstrap-server, or that of a controller as --bootstrap-controller"
+    if config.asks_controllers and "does not offer" in text:
+        return "controllers serve less than brokers: --bootstrap-server asks a broker"
+    return "this cluster can't do that, and nothing was changed"
+
+
 async def open_admin(config: ClientConfig) -> AdminClient:
     """A client that is connected. Somebody at a terminal wants to know at once that nobody is there, where a program
     may rather wait. Raises ClientError.
     """
     from barnabas.clients.admin.client import AdminClient
+    from barnabas.clients.admin.errors import OperationTimedOut
     from barnabas.clients.network_client import NetworkClient
 
     network = NetworkClient(config)
+    limit_s = config.values["default.api.timeout.ms"] / 1000
     try:
-        await network.connect()
+        async with asyncio.timeout(limit_s):
+            await network.connect()
+    except TimeoutError as error:
+        await network.close()
+        there = ", ".join(map(str, config.bootstrap))
+        raise OperationTimedOut(f"nobody answered at {there} in {limit_s:g} s") from error
     except BaseException:
         await network.close()
         raise

@@ -5,16 +5,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from barnabas.cli.advice import nearest, problems_of
-from barnabas.cli.answer import Answer, Change, change_answer
+from barnabas.cli.advice import nearest, problem_of, problems_of
+from barnabas.cli.answer import Answer, Change, Problem, change_answer
 from barnabas.cli.cluster_command import cluster_app, main_of
 from barnabas.cli.cluster_options import AnswerOptions, ChangeOptions, ClusterOptions, Flag, UsageError
 
 if TYPE_CHECKING:
-    from barnabas.clients.admin import AdminClient, FeatureMetadata, UpgradeType
+    from barnabas.clients.admin import AdminClient, AdminError, FeatureMetadata, UpgradeType
     from barnabas.metadata.metadata_version import MetadataVersion
 
 __all__ = ["app", "main"]
@@ -224,6 +225,7 @@ def _update(
 
     async def work(admin: AdminClient) -> Answer:
         from barnabas.clients.admin import FeatureUpdate
+        from barnabas.metadata.features import SUPPORTED_FEATURES
 
         wanted, notes = await _needed(admin, levels, kind) if by_release else (levels, [])
         updates = {name: FeatureUpdate(level, kind) for name, level in wanted.items()}
@@ -231,10 +233,7 @@ def _update(
             return change_answer([], dry_run=dry_run, notes=[*notes, "there is nothing to be done"])
         results = await admin.update_features(updates, validate_only=dry_run, wait=wait)
         known = (await admin.describe_features()).supported if results.errors else {}
-        unknown = {name: error for name, error in results.errors.items() if name not in known}
-        others = {name: error for name, error in results.errors.items() if name in known}
-        problems = problems_of(unknown, names=known, right="ALTER on Cluster")
-        problems += problems_of(others, right="ALTER on Cluster")
+        problems = _update_problems(results.errors, {*known, *SUPPORTED_FEATURES})
         changes = [
             Change("feature", name, done, f"to level {_level(name, wanted[name])}", {"level": wanted[name]})
             for name in results.values
@@ -242,6 +241,19 @@ def _update(
         return change_answer(changes, problems, dry_run=dry_run, notes=notes)
 
     return options.run(work, right="ALTER on Cluster")
+
+
+def _update_problems(errors: Mapping[str, AdminError], known: Iterable[str]) -> list[Problem]:
+    """What holds for all of them is said once: levels change together or not at all."""
+    names = list(known)
+    if len(errors) > 1 and len({(error.code, error.message) for error in errors.values()}) == 1:
+        (first, *_) = errors.values()
+        problem = problem_of(first, right="ALTER on Cluster")
+        return [replace(problem, item="")]
+    unknown = {name: error for name, error in errors.items() if name not in names}
+    others = {name: error for name, error in errors.items() if name in names}
+    problems = problems_of(unknown, names=names, right="ALTER on Cluster")
+    return problems + problems_of(others, right="ALTER on Cluster")
 
 
 async def _needed(admin: AdminClient, levels: Mapping[str, int], kind: UpgradeType) -> tuple[dict[str, int], list[str]]:

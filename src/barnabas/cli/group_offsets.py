@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from barnabas.cli.advice import problem_of, problems_of
+from barnabas.cli.advice import nearest, problem_of, problems_of
 from barnabas.cli.answer import Answer, Change, Problem, change_answer
-from barnabas.cli.cluster_options import ChangeOptions, Flag, UsageError
+from barnabas.cli.cluster_options import ChangeOptions, Flag, Long, UsageError
 from barnabas.cli.group_offsets_file import Plan, read_plan, written_plan
 from barnabas.cli.group_reset import Way, meant_partitions, parse_datetime, parse_duration, parse_topics, wanted_offsets
 from barnabas.cli.group_tables import STOP, chosen_groups, group_names
@@ -32,8 +32,8 @@ def reset_offsets(
     to_earliest: Flag = False,
     to_latest: Flag = False,
     to_current: Flag = False,
-    to_offset: int | None = None,
-    shift_by: int | None = None,
+    to_offset: Long | None = None,
+    shift_by: Long | None = None,
     to_datetime: str | None = None,
     by_duration: str | None = None,
     from_file: str | None = None,
@@ -104,7 +104,7 @@ def reset_offsets(
     async def work(admin: AdminClient) -> Answer:
         names = list(plan) if plan else await group_names(admin) if chosen is None else chosen
         changes: list[Change] = []
-        problems: list[Problem] = []
+        problems: list[Problem] = await _unknown_groups(admin, chosen) if all_topics else []
         written: Plan = {}
         for name in names:
             held = await admin.list_group_offsets([name])
@@ -125,9 +125,9 @@ def reset_offsets(
                 _reset(name, each, committed[each].offset if each in committed else None, offset)
                 for each, offset in sorted(new.items())
             ]
-        notes = [] if execute else ["--execute does it"]
+        notes = [] if execute or not changes else ["--execute does it"]
         if not changes and not problems:
-            notes = ["there is nothing to be reset: the group has no offsets"]
+            notes = ["there is nothing to be reset: no group has offsets there"]
         answer = change_answer(changes, problems, dry_run=not execute, notes=notes)
         if export:
             has_groups = chosen is None or len(chosen) != 1
@@ -160,7 +160,7 @@ def delete_offsets(group: str, *, topic: list[str] | None = None, options: Chang
     async def work(admin: AdminClient) -> Answer:
         committed = (await admin.list_group_offsets([group]))[group].values
         wanted = [each for each in sorted(committed) if is_meant(each, topics)]
-        problems: list[Problem] = []
+        problems = [] if committed else await _unknown_groups(admin, [group])
         if not dry_run and wanted:
             results = await admin.delete_group_offsets(group, wanted)
             problems = problems_of(results.errors, right=f"DELETE on Group:{group} and READ on the topic")
@@ -174,9 +174,23 @@ def delete_offsets(group: str, *, topic: list[str] | None = None, options: Chang
     return options.run(work, right=f"DELETE on Group:{group}")
 
 
+async def _unknown_groups(admin: AdminClient, groups: Sequence[str] | None) -> list[Problem]:
+    """Those that are not there. None is all groups, and they are there."""
+    known = await group_names(admin) if groups else []
+    return [
+        Problem(
+            "there is no group of this id that you may see", name, ErrorCode.GROUP_ID_NOT_FOUND.name,
+            f"did you mean {near}?" if (near := nearest(name, known)) else "'barnabas groups list' shows them",
+        )
+        for name in groups or ()
+        if name not in known
+    ]  # fmt: skip
+
+
 def _reset(group: str, partition: TopicPartition, before: int | None, after: int) -> Change:
     more = {"topic": partition.topic, "partition": partition.partition, "offset": after, "offset_before": before}
-    return Change("group", group, "reset", f"{partition} from {before} to {after}", more)
+    way = f"to {after}, as it has no offset" if before is None else f"from {before} to {after}"
+    return Change("group", group, "reset", f"{partition} {way}", more)
 
 
 async def _members_of(admin: AdminClient, group: str) -> list[Problem]:

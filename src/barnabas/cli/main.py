@@ -41,6 +41,32 @@ COMMANDS = {
     "completion": ("barnabas.cli.completion", "print a script for completion in bash, zsh or fish"),
 }
 
+_OF_KAFKA = {
+    "acls": "acls",
+    "client-metrics": "configs",
+    "cluster": "cluster",
+    "configs": "configs",
+    "console-consumer": "bench consume",
+    "console-producer": "bench produce",
+    "consumer-groups": "groups",
+    "consumer-perf-test": "bench consume",
+    "delegation-tokens": "tokens",
+    "delete-records": "topics delete-records",
+    "features": "features",
+    "groups": "groups",
+    "leader-election": "topics elect-leaders",
+    "log-dirs": "log-dirs",
+    "metadata-quorum": "quorum",
+    "metadata-shell": "shell",
+    "producer-perf-test": "bench produce",
+    "reassign-partitions": "reassign",
+    "server-start": "node",
+    "storage": "storage",
+    "topics": "topics",
+    "transactions": "transactions",
+}
+"""What Kafka's scripts are called, without kafka- and .sh, and what does their work here."""
+
 USAGE_ERROR = 2
 # As a shell reports a process that ended by SIGINT or SIGPIPE.
 INTERRUPTED = 130
@@ -88,6 +114,9 @@ def _help() -> str:
 def _unknown(command: str) -> str:
     from difflib import get_close_matches  # Only a mistake needs it.
 
+    meant = _OF_KAFKA.get(command.removeprefix("kafka-").removesuffix(".sh"))
+    if meant is not None:
+        return f"barnabas: '{command}' is not a command: here it is 'barnabas {meant}'.\n"
     close = get_close_matches(command, COMMANDS, n=1, cutoff=0.5)
     hint = f"did you mean '{close[0]}'?" if close else f"there are {', '.join(COMMANDS)}."
     return f"barnabas: '{command}' is not a command: {hint}\n"

@@ -13,7 +13,7 @@ from cyclopts import Parameter
 
 from barnabas.cli.advice import UnknownName
 from barnabas.cli.answer import Answer, Change, Problem, change_answer
-from barnabas.cli.cluster_options import ChangeOptions, UsageError
+from barnabas.cli.cluster_options import ChangeOptions, NodeId, UsageError
 from barnabas.common.uuid import Uuid
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class _Controller(NamedTuple):
 def add_controller(
     *,
     controller_config: str | None = None,
-    controller_id: int | None = None,
+    controller_id: NodeId | None = None,
     controller_directory_id: str | None = None,
     endpoint: list[str] | None = None,
     options: ChangeOptions | None = None,
@@ -132,7 +132,7 @@ def remove_controller(
 def _said(
     config: str | None,
     command_config: str | None,
-    controller_id: int | None,
+    controller_id: NodeId | None,
     directory_id: str | None,
     endpoints: Iterable[str] | None,
 ) -> _Controller:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from barnabas.cli.advice import problems_of
 from barnabas.cli.answer import Answer, Change, Problem, change_answer
 from barnabas.cli.cluster_command import cluster_app, main_of
-from barnabas.cli.cluster_options import ChangeOptions, ClusterOptions, Flag, UsageError
+from barnabas.cli.cluster_options import ChangeOptions, ClusterOptions, Count, Flag, Long, UsageError
 from barnabas.cli.partition_files import Move, moves_document
 from barnabas.cli.reassignment import (
     ALTER,
@@ -49,7 +49,7 @@ def generate(
     topics_to_move_json_file: str | None = None,
     topic: list[str] | None = None,
     broker_list: str | None = None,
-    replication_factor: int | None = None,
+    replication_factor: Count | None = None,
     disable_rack_aware: Flag = False,
     options: ClusterOptions | None = None,
 ) -> int:
@@ -104,12 +104,12 @@ def execute(
     topic: list[str] | None = None,
     broker_list: str | None = None,
     replicas: str | None = None,
-    replication_factor: int | None = None,
+    replication_factor: Count | None = None,
     disable_rack_aware: Flag = False,
     additional: Flag = False,
     disallow_replication_factor_change: Flag = False,
-    throttle: int | None = None,
-    replica_alter_log_dirs_throttle: int | None = None,
+    throttle: Long | None = None,
+    replica_alter_log_dirs_throttle: Long | None = None,
     rollback_file: str | None = None,
     wait: Flag = False,
     options: ChangeOptions | None = None,

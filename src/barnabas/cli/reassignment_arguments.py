@@ -98,8 +98,6 @@ def wanted_of(
         return Wanted(read_moves(reassignment_json_file, "--reassignment-json-file"), [])
     if replicas is not None and (broker_list is not None or replication_factor is not None):
         raise UsageError("--replicas says everything: leave --broker-list and --replication-factor out")
-    if replication_factor is not None and replication_factor < 1:
-        raise UsageError(f"--replication-factor {replication_factor}: a partition needs a replica")
     topics: Topics = (
         parse_topics(topic)
         if topics_to_move_json_file is None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from barnabas.cli.advice import UnknownName, nearest, problems_of
 from barnabas.cli.answer import Answer, Change, Problem, change_answer
-from barnabas.cli.cluster_options import ChangeOptions, Flag, UsageError
+from barnabas.cli.cluster_options import ChangeOptions, Flag, NodeId, UsageError
 from barnabas.cli.group_reset import parse_topics
 from barnabas.cli.progress import showing
 from barnabas.cli.reassignment_arguments import is_meant
@@ -32,7 +32,7 @@ def move(
     topic: list[str] | None = None,
     *,
     to: str,
-    broker_id: list[int] | None = None,
+    broker_id: list[NodeId] | None = None,
     wait: Flag = False,
     options: ChangeOptions | None = None,
 ) -> int:

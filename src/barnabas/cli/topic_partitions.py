@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from barnabas.cli.advice import UnknownName, nearest, problems_of
 from barnabas.cli.answer import Answer, Change, Problem, change_answer
-from barnabas.cli.cluster_options import ChangeOptions, Flag, UsageError
+from barnabas.cli.cluster_options import ChangeOptions, Flag, Long, NodeId, UsageError
 from barnabas.cli.group_reset import Topics, parse_topics
 from barnabas.cli.partition_files import read_offsets, read_partitions
 from barnabas.cli.topic_arguments import topic_names
@@ -46,7 +46,7 @@ def elect_leaders(
     topic: list[str] | None = None,
     *,
     election_type: Election = Election.PREFERRED,
-    partition: list[int] | None = None,
+    partition: list[NodeId] | None = None,
     all_topic_partitions: Flag = False,
     path_to_json_file: str | None = None,
     wait: Flag = False,
@@ -105,7 +105,7 @@ def elect_leaders(
 def delete_records(
     topic: list[str] | None = None,
     *,
-    before_offset: int | None = None,
+    before_offset: Long | None = None,
     offset_json_file: str | None = None,
     options: ChangeOptions | None = None,
 ) -> int:

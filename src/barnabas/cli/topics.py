@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from barnabas.cli.advice import problems_of
 from barnabas.cli.answer import Answer, Change, change_answer
 from barnabas.cli.cluster_command import cluster_app, main_of
-from barnabas.cli.cluster_options import ChangeOptions, ClusterOptions, Flag, UsageError
+from barnabas.cli.cluster_options import ChangeOptions, ClusterOptions, Count, Flag, UsageError
 from barnabas.cli.progress import in_steps
 from barnabas.cli.settings_arguments import parse_settings
 from barnabas.cli.topic_arguments import (
@@ -143,8 +143,8 @@ def describe(
 def create(
     topic: list[str] | None = None,
     *,
-    partitions: int | None = None,
-    replication_factor: int | None = None,
+    partitions: Count | None = None,
+    replication_factor: Count | None = None,
     replica_assignment: str | None = None,
     config: list[str] | None = None,
     if_not_exists: Flag = False,
@@ -216,7 +216,7 @@ def create(
 def add_partitions(
     topic: list[str] | None = None,
     *,
-    partitions: int,
+    partitions: Count,
     replica_assignment: str | None = None,
     if_exists: Flag = False,
     wait: Flag = False,

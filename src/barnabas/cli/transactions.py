@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from barnabas.cli.advice import problems_of
 from barnabas.cli.answer import Answer, Change, Problem, change_answer
 from barnabas.cli.cluster_command import cluster_app, main_of
-from barnabas.cli.cluster_options import ChangeOptions, ClusterOptions, UsageError
+from barnabas.cli.cluster_options import ChangeOptions, ClusterOptions, Long, NodeId, UsageError
 from barnabas.cli.transaction_partitions import parse_partition, partitions_of
 from barnabas.cli.transaction_search import PRODUCERS, open_transactions, transaction_at, unknown_to_coordinators
 from barnabas.cli.transaction_tables import (
@@ -47,8 +47,8 @@ _ADVICE = {
 def list_(
     *,
     state: list[str] | None = None,
-    producer_id: list[int] | None = None,
-    duration_filter: int | None = None,
+    producer_id: list[Long] | None = None,
+    duration_filter: Long | None = None,
     transactional_id_pattern: str | None = None,
     options: ClusterOptions | None = None,
 ) -> int:
@@ -135,8 +135,8 @@ def describe(
 def describe_producers(
     topic: str,
     *,
-    partition: int | None = None,
-    broker_id: int | None = None,
+    partition: NodeId | None = None,
+    broker_id: NodeId | None = None,
     options: ClusterOptions | None = None,
 ) -> int:
     """Show the producers that a partition knows, and where their open transactions begin.
@@ -185,9 +185,9 @@ def describe_producers(
 @app.command(name="find-hanging")
 def find_hanging(
     *,
-    broker_id: int | None = None,
+    broker_id: NodeId | None = None,
     topic: str | None = None,
-    partition: int | None = None,
+    partition: NodeId | None = None,
     max_transaction_timeout: int = 15,
     options: ClusterOptions | None = None,
 ) -> int:
@@ -241,9 +241,9 @@ def find_hanging(
 def abort(
     topic: str,
     *,
-    partition: int | None = None,
-    start_offset: int | None = None,
-    producer_id: int | None = None,
+    partition: NodeId | None = None,
+    start_offset: Long | None = None,
+    producer_id: Long | None = None,
     producer_epoch: int | None = None,
     coordinator_epoch: int | None = None,
     options: ChangeOptions | None = None,

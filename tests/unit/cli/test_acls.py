@@ -95,7 +95,7 @@ def test_trying_tells_what_is_there_already(admin: FakeAdmin, capsys: pytest.Cap
     assert main(["add", *arguments, "--dry-run"]) == 0
     captured = capsys.readouterr()
     assert captured.out == "rule ALLOW User:alice Write on Topic:orders  would be added\n"
-    assert "to READ on TOPIC:LITERAL:orders is there already" in captured.err
+    assert "rule ALLOW User:alice Read on Topic:orders is there already" in captured.err
     admin.create_acls.assert_not_called()
 
 

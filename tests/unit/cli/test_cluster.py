@@ -149,6 +149,15 @@ def test_levels_of_releases_are_known_without_a_cluster(capsys: pytest.CaptureFi
     assert features(["upgrade", "--feature", "a=1", "--release-version", "4.0"]) == 2
 
 
+def test_what_holds_for_all_features_is_said_once(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+    admin.describe_features.return_value = FeatureMetadata({}, 1, {})
+    names = ("group.version", "metadata.version")
+    refused = {name: admin_error(ErrorCode.INVALID_UPDATE_VERSION, "it might delete metadata", name) for name in names}
+    admin.update_features.return_value = Results({}, refused)
+    assert features(["downgrade", "--release-version", "3.9"]) == 1
+    assert capsys.readouterr().err.count("it might delete metadata") == 1
+
+
 def test_a_feature_that_is_not_there_is_answered_with_the_nearest(
     admin: FakeAdmin, capsys: pytest.CaptureFixture[str]
 ) -> None:

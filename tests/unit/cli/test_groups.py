@@ -115,6 +115,21 @@ def test_nothing_is_reset_without_execute(billing: FakeAdmin, capsys: pytest.Cap
     assert "stop the members" in capsys.readouterr().err
 
 
+def test_a_group_that_nobody_knows_has_no_offsets_to_reset(
+    billing: FakeAdmin, capsys: pytest.CaptureFixture[str]
+) -> None:
+    billing.list_group_offsets.return_value = Results({"biling": Results({}, {})}, {})
+    billing.describe_groups.return_value = Results({}, {})
+    for words in (
+        ["reset-offsets", "biling", "--all-topics", "--to-latest"],
+        ["delete-offsets", "biling", "--topic", "a"],
+    ):
+        assert main(words) == 1
+        assert "did you mean billing?" in capsys.readouterr().err
+    assert main(["reset-offsets", "biling", "--topic", "orders:0", "--to-latest"]) == 0
+    assert "would be reset (orders-0 to 100, as it has no offset)" in capsys.readouterr().out
+
+
 def test_offsets_are_exported_and_come_back_from_the_file(
     billing: FakeAdmin, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -2,12 +2,13 @@
 
 import subprocess
 import sys
+from importlib import import_module
 from importlib.util import find_spec
 
 import pytest
 
 from barnabas import __version__
-from barnabas.cli.main import COMMANDS, main
+from barnabas.cli.main import _OF_KAFKA, COMMANDS, main
 
 
 def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
@@ -33,6 +34,29 @@ def test_an_unknown_command_is_answered_with_the_nearest_one(capsys: pytest.Capt
     assert capsys.readouterr().err == "barnabas: 'storag' is not a command: did you mean 'storage'?\n"
     assert main(["xyz"]) == 2
     assert "there are node, storage" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("script", "command"),
+    [
+        ("kafka-reassign-partitions.sh", "reassign"),
+        ("leader-election", "topics elect-leaders"),
+        ("kafka-consumer-groups", "groups"),
+        ("kafka-metadata-quorum.sh", "quorum"),
+    ],
+)
+def test_kafkas_scripts_are_answered_with_what_does_their_work(
+    capsys: pytest.CaptureFixture[str], script: str, command: str
+) -> None:
+    assert main([script]) == 2
+    assert capsys.readouterr().err == f"barnabas: '{script}' is not a command: here it is 'barnabas {command}'.\n"
+
+
+def test_what_does_the_work_of_a_script_is_there(capsys: pytest.CaptureFixture[str]) -> None:
+    for meant in set(_OF_KAFKA.values()):
+        command, _, verb = meant.partition(" ")
+        app = getattr(import_module(COMMANDS[command][0]), "app", None)
+        assert not verb or verb in app, meant
 
 
 def test_a_reader_that_has_seen_enough_is_no_accident() -> None:

@@ -221,7 +221,7 @@ def test_racks_have_to_be_told_by_all_or_none(orders: FakeAdmin, capsys: pytest.
         (["execute", "--topic", "a", "--replicas", "1,1"], "a broker is there twice"),
         (["execute", "--topic", "a", "--broker-list", "x"], "as in 1,2"),
         (["execute", "--topic", "a", "--throttle", "5"], "at least 1024"),
-        (["execute", "--topic", "a", "--replication-factor", "0"], "needs a replica"),
+        (["execute", "--topic", "a", "--replication-factor", "0"], "Must be >= 1"),
         (["execute", "--topic", "a b"], "contains one or more characters"),
         (["generate", "--topic", "a:x"], "partitions are written as in a:0,2"),
         (["cancel", "--all", "--topic", "a"], "leave --reassignment-json-file and --topic out"),

@@ -19,6 +19,7 @@ from barnabas.clients.admin import (
     Results,
     TopicDescription,
     TopicPartitionInfo,
+    UnsupportedVersion,
 )
 from barnabas.clients.admin.errors import admin_error
 from barnabas.common.error_code import ErrorCode
@@ -187,6 +188,11 @@ def test_topics_are_deleted_or_only_looked_at(admin: FakeAdmin, capsys: pytest.C
         (["add-partitions", "a"], "--partitions"),
         (["delete", "pay.*"], "contains one or more characters"),
         (["describe", "--topic-id", "x"], "--topic-id x"),
+        (["create", "a", "--partitions", "0"], "Must be >= 1"),
+        (["create", "a", "--partitions", "99999999999"], "Must be <= 2147483647"),
+        (["--list"], "'barnabas topics list ...'"),
+        (["--create", "--topic", "a"], "'barnabas topics create ...'"),
+        (["--bootstrap-server", "a:1"], "which verb?"),
         (["describe", "--unavailable-partitions", "--topics-with-overrides"], "only one kind"),
         (["list", "("], "regular expression"),
         (["list", "--bootstrap-server", "nowhere"], "is not host:port"),
@@ -200,6 +206,20 @@ def test_what_can_not_be_meant_is_refused_with_what_can(
 ) -> None:
     assert main(arguments) == 2
     assert said in capsys.readouterr().err
+
+
+def test_who_asks_the_wrong_kind_of_node_is_told_the_option(
+    admin: FakeAdmin, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for text, server, said in (
+        ("a:1 is a controller and no broker", "server", "as --bootstrap-controller, or that of a broker"),
+        ("a:1 is a broker", "controller", "as --bootstrap-server, or that of a controller"),
+        ("the node at a:1 does not offer CreateTopics", "controller", "--bootstrap-server asks a broker"),
+        ("the node at a:1 does not offer CreateTopics", "server", "this cluster can't do that"),
+    ):
+        admin.create_topics.side_effect = UnsupportedVersion(text)
+        assert main(["create", "x", f"--bootstrap-{server}", "a:1"]) == 1
+        assert said in capsys.readouterr().err
 
 
 def test_options_reach_the_client(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
