@@ -155,7 +155,7 @@ def test_an_advertised_version_is_answered_by_a_controller(
     if key in (ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE):
         allowed = EXPECTED[key]
     if key in QUORUM_APIS:
-        allowed = {ErrorCode.NONE, ErrorCode.FENCED_LEADER_EPOCH}
+        allowed = {ErrorCode.NONE, ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.INCONSISTENT_CLUSTER_ID}
         if key is ApiKey.FETCH and version < 12:
             allowed = {
                 ErrorCode.NONE,

@@ -9,23 +9,30 @@ from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.messages import begin_quorum_epoch as begin
 from barnabas.protocol.messages import end_quorum_epoch as end
 from barnabas.protocol.messages import fetch, fetch_snapshot, vote
+from barnabas.protocol.messages.add_raft_voter import AddRaftVoterRequest
+from barnabas.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest
+from barnabas.protocol.messages.update_raft_voter import UpdateRaftVoterRequest
 
 __all__ = ["outdated_quorum_request"]
 
 _TOPIC = "__cluster_metadata"
 _SENDER = 4000
+_ANOTHER = "another cluster"
 _TOPIC_ID_SINCE = 13
 _EPOCHS_SINCE = 12
 
 
 def outdated_quorum_request(key: ApiKey, version: int) -> Any:
-    """Of epoch 0. Raises KeyError for an API that is none of the quorum's."""
+    """Of epoch 0, or for another cluster. Raises KeyError for an API that is none of the quorum's."""
     return {
         ApiKey.VOTE: _vote,
         ApiKey.BEGIN_QUORUM_EPOCH: _begin,
         ApiKey.END_QUORUM_EPOCH: _end,
         ApiKey.FETCH: _fetch,
         ApiKey.FETCH_SNAPSHOT: _fetch_snapshot,
+        ApiKey.ADD_RAFT_VOTER: lambda version: AddRaftVoterRequest(cluster_id=_ANOTHER),
+        ApiKey.REMOVE_RAFT_VOTER: lambda version: RemoveRaftVoterRequest(cluster_id=_ANOTHER),
+        ApiKey.UPDATE_RAFT_VOTER: lambda version: UpdateRaftVoterRequest(cluster_id=_ANOTHER),
     }[key](version)
 
 

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from barnabas.common.errors import invariant
+from barnabas.protocol.messages.add_raft_voter import AddRaftVoterRequest
+from barnabas.protocol.messages.api_versions import ApiVersionsResponse
 from barnabas.protocol.messages.begin_quorum_epoch import BeginQuorumEpochRequest, BeginQuorumEpochResponse
 from barnabas.protocol.messages.describe_quorum import DescribeQuorumRequest
 from barnabas.protocol.messages.end_quorum_epoch import EndQuorumEpochRequest, EndQuorumEpochResponse
 from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse
 from barnabas.protocol.messages.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
+from barnabas.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest
+from barnabas.protocol.messages.update_raft_voter import UpdateRaftVoterRequest, UpdateRaftVoterResponse
 from barnabas.protocol.messages.vote import VoteRequest, VoteResponse
 from barnabas.protocol.schema import Message
 from barnabas.raft.describe_quorum import handle_describe_quorum_request
@@ -27,6 +31,8 @@ from barnabas.raft.snapshot_protocol import handle_fetch_snapshot_request
 from barnabas.raft.states.follower import FollowerState
 from barnabas.raft.states.prospective import ProspectiveState
 from barnabas.raft.vote_protocol import handle_vote_request, handle_vote_response
+from barnabas.raft.voter_changes import VoterChanges
+from barnabas.raft.voter_update import handle_update_response
 
 __all__ = ["Messages"]
 
@@ -45,6 +51,7 @@ _RESPONSES: Mapping[type[Message], Callable[[Replica, RaftResponse, int], bool]]
     EndQuorumEpochResponse: handle_end_response,
     FetchResponse: handle_fetch_response,
     FetchSnapshotResponse: handle_fetch_snapshot_response,
+    UpdateRaftVoterResponse: handle_update_response,
 }
 
 
@@ -52,10 +59,17 @@ class Messages:
     def __init__(self, replica: Replica) -> None:
         self._replica = replica
         self._fetches = FetchProtocol(replica)
+        self._changes = VoterChanges(replica)
+        self._own_handlers: Mapping[type[Message], Callable[[RaftRequest, int], None]] = {
+            FetchRequest: self._fetches.handle_request,
+            AddRaftVoterRequest: self._changes.handle_add,
+            RemoveRaftVoterRequest: self._changes.handle_remove,
+            UpdateRaftVoterRequest: self._changes.handle_update,
+        }
 
     @property
     def deadline_ms(self) -> int:
-        return self._fetches.deadline_ms
+        return min(self._fetches.deadline_ms, self._changes.deadline_ms)
 
     def receive(self, message: Inbound, now_ms: int) -> None:
         if isinstance(message, RaftRequest):
@@ -67,10 +81,12 @@ class Messages:
 
     def answer_waiting(self, now_ms: int) -> None:
         self._fetches.answer_waiting(now_ms)
+        self._changes.answer_waiting(now_ms)
 
     def _receive_request(self, request: RaftRequest, now_ms: int) -> None:
-        if isinstance(request.body, FetchRequest):
-            self._fetches.handle_request(request, now_ms)
+        own = self._own_handlers.get(type(request.body))
+        if own is not None:
+            own(request, now_ms)
             return
         handler = _REQUESTS.get(type(request.body))
         invariant(handler is not None, f"{type(request.body).__name__} is no request of the quorum")
@@ -80,6 +96,10 @@ class Messages:
     def _receive_response(self, response: RaftResponse, now_ms: int) -> None:
         requests = self._replica.requests
         if not requests.is_expected(response.source_id, response.correlation_id):
+            return
+        if isinstance(response.body, ApiVersionsResponse):
+            self._changes.handle_versions(response, now_ms)
+            requests.succeeded(response.source_id, response.correlation_id)
             return
         handler = _RESPONSES.get(type(response.body))
         invariant(handler is not None, f"{type(response.body).__name__} is no answer of the quorum")
@@ -93,6 +113,7 @@ class Messages:
         if not requests.is_expected(failure.source_id, failure.correlation_id):
             return
         requests.failed(failure.source_id, failure.correlation_id, now_ms)
+        self._changes.versions_unknown(failure.source_id)
         if failure.is_unsupported_version and isinstance(self._replica.quorum.state, ProspectiveState):
             # A voter that is too old for pre-votes: only a real election can be won with it.
             self._replica.quorum.transition_to_candidate(now_ms)

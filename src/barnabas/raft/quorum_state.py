@@ -254,11 +254,13 @@ class QuorumState:
         return leader
 
     def transition_to_resigned(self, preferred_successors: list[ReplicaKey], now_ms: int) -> None:
+        timeout = self._config.election_timeout_ms
         self._move(
             ResignedState(
                 self.epoch,
                 node_id=self._config.node_id,
-                election_deadline_ms=self._election_deadline(now_ms),
+                # Also for a leader that is no voter any more: it goes on as an observer.
+                election_deadline_ms=now_ms + timeout + self._random_below(timeout),
                 unacked_voters=self.voters.ids,
                 preferred_successors=preferred_successors,
             )

@@ -9,7 +9,10 @@ from barnabas.common.uuid import Uuid
 from barnabas.raft.replica_key import ReplicaKey
 from barnabas.raft.voter_set import Endpoint, VoterSet
 
-__all__ = ["RaftConfig"]
+__all__ = ["KRAFT_VERSION_MAX", "KRAFT_VERSION_MIN", "RaftConfig"]
+
+KRAFT_VERSION_MIN, KRAFT_VERSION_MAX = 0, 1
+"""The levels of kraft.version that this code can work with."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -172,6 +172,13 @@ class Replica:
             self.quorum.transition_to_resigned(leader.preferred_successors(), now_ms)
             self.state_changed()
 
+    def was_removed(self, leader: LeaderState) -> bool:
+        """Whether the voters went on without this leader, and all of them know: then it need not lead any longer."""
+        set_at = self.control_records.last_voter_set_offset
+        if set_at is None or leader.is_voter(self.config.key):
+            return False
+        return leader.high_watermark is not None and leader.high_watermark > set_at
+
     # --- epochs
 
     def state_changed(self) -> None:

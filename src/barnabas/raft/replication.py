@@ -41,6 +41,7 @@ from barnabas.raft.ready import AppendedBatch
 from barnabas.raft.replica import Replica
 from barnabas.raft.replica_key import OffsetAndEpoch
 from barnabas.raft.states.follower import FollowerState
+from barnabas.raft.voter_update import is_update_due, update_request
 
 __all__ = ["handle_fetch_response", "handle_fetch_snapshot_response", "send_fetch", "send_fetch_to_bootstrap_server"]
 
@@ -55,7 +56,7 @@ def send_fetch(replica: Replica, follower: FollowerState, now_ms: int) -> None:
     if endpoint is None or replica.requests.is_backing_off(follower.leader_id, now_ms):
         send_fetch_to_bootstrap_server(replica, now_ms)
     elif replica.requests.is_ready(follower.leader_id, now_ms) and not replica.requests.has_any_in_flight(now_ms):
-        replica.send(follower.leader_id, endpoint, _request(replica, follower), now_ms)
+        replica.send(follower.leader_id, endpoint, _request(replica, follower, now_ms), now_ms)
 
 
 def send_fetch_to_bootstrap_server(replica: Replica, now_ms: int) -> None:
@@ -207,7 +208,10 @@ def _heard_from_leader(replica: Replica, follower: FollowerState, now_ms: int) -
 # --- requests
 
 
-def _request(replica: Replica, follower: FollowerState) -> Message:
+def _request(replica: Replica, follower: FollowerState, now_ms: int) -> Message:
+    if is_update_due(replica, follower, now_ms):
+        follower.update_deadline_ms = now_ms + replica.config.fetch_timeout_ms
+        return update_request(replica)
     if follower.fetching_snapshot is not None:
         return _fetch_snapshot_request(replica, follower.fetching_snapshot, follower.snapshot_position)
     return _fetch_request(replica)

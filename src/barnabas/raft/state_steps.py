@@ -39,6 +39,9 @@ def _step_leader(replica: Replica, leader: LeaderState, now_ms: int) -> bool:
     if now_ms >= leader.check_quorum_deadline_ms:
         replica.resign(now_ms)
         return True
+    if replica.was_removed(leader):
+        replica.resign(now_ms)
+        return True
     replica.drain(leader, now_ms)
     if now_ms >= leader.begin_quorum_deadline_ms and len(leader.voters) > 1:
         from barnabas.raft.epoch_protocol import send_begin_requests

@@ -1,4 +1,4 @@
-"""What a controller listener serves to the other replicas of the metadata log, and to nobody else: CLUSTER_ACTION.
+"""What a controller listener serves of the metadata quorum: to its replicas, and to who changes its voters.
 
 The raft node answers; a fetch waits there, not here. What is against the protocol closes the connection.
 """
@@ -28,21 +28,23 @@ if TYPE_CHECKING:
 
 __all__ = ["QUORUM_APIS", "SERVED_BY_CONTROLLER", "ControllerListenerHandlers"]
 
-QUORUM_APIS = (
-    ApiKey.FETCH,
-    ApiKey.VOTE,
-    ApiKey.BEGIN_QUORUM_EPOCH,
-    ApiKey.END_QUORUM_EPOCH,
-    ApiKey.FETCH_SNAPSHOT,
-)
+QUORUM_APIS = {
+    ApiKey.FETCH: AclOperation.CLUSTER_ACTION,
+    ApiKey.VOTE: AclOperation.CLUSTER_ACTION,
+    ApiKey.BEGIN_QUORUM_EPOCH: AclOperation.CLUSTER_ACTION,
+    ApiKey.END_QUORUM_EPOCH: AclOperation.CLUSTER_ACTION,
+    ApiKey.FETCH_SNAPSHOT: AclOperation.CLUSTER_ACTION,
+    ApiKey.ADD_RAFT_VOTER: AclOperation.ALTER,
+    ApiKey.REMOVE_RAFT_VOTER: AclOperation.ALTER,
+    ApiKey.UPDATE_RAFT_VOTER: AclOperation.CLUSTER_ACTION,
+}
+"""The right that each needs on the cluster."""
 
 SERVED_BY_CONTROLLER = {
     **SERVED_ON_CONTROLLER_LISTENERS,
     **{key: (API_TABLE[key].lowest, API_TABLE[key].highest) for key in QUORUM_APIS},
 }
 """Everything on a controller listener: for other controllers, for brokers, and for admin clients."""
-
-_ACL = frozenset((AclRule(ResourceType.CLUSTER, AclOperation.CLUSTER_ACTION),))
 
 
 class ControllerListenerHandlers(ControllerHandlers):
@@ -51,15 +53,17 @@ class ControllerListenerHandlers(ControllerHandlers):
         self._driver = driver
 
     def handler(self, api_key: ApiKey) -> ApiHandler:
-        if api_key not in QUORUM_APIS:
+        operation = QUORUM_APIS.get(api_key)
+        if operation is None:
             return super().handler(api_key)
         known = self._handlers.get(api_key)
         if known is None:
-            known = self._handlers[api_key] = ApiHandler(api_key, _ACL, self._ask_replica, None)
+            acl = frozenset((AclRule(ResourceType.CLUSTER, operation),))
+            known = self._handlers[api_key] = ApiHandler(api_key, acl, self._ask_replica, None)
         return known
 
     def _ask_replica(self, controller: Any, request: Message, access: Access) -> Awaitable[Message]:
-        access.require_on_cluster(AclOperation.CLUSTER_ACTION)
+        access.require_on_cluster(QUORUM_APIS[access.context.api_key])
         try:
             answer = self._driver.handle_request(request, access.context.api_version)
         except NotLeaderException as error:

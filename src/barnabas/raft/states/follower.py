@@ -29,6 +29,8 @@ class FollowerState(EpochState):
         self.leader_endpoints = leader_endpoints
         self.fetch_deadline_ms = fetch_deadline_ms
         self.has_fetched_from_leader = False
+        self.update_deadline_ms = fetch_deadline_ms
+        self.has_described_itself = False
         self.fetching_snapshot: OffsetAndEpoch | None = None
         self.snapshot_position = 0
         self.snapshot_is_complete = False

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from barnabas.raft.batch_accumulator import BatchAccumulator
 from barnabas.raft.replica_key import ReplicaKey
 from barnabas.raft.states.epoch_state import FOREVER_MS, EpochState
-from barnabas.raft.voter_set import VoterSet
+from barnabas.raft.voter_set import VoterNode, VoterSet
 
 __all__ = ["LeaderState", "ReplicaProgress"]
 
@@ -71,6 +71,8 @@ class LeaderState(EpochState):
         self.voters = voters
         self.progress: dict[int, ReplicaProgress] = {id_.id: ReplicaProgress(id_) for id_ in voters.keys}
         self.observers: dict[ReplicaKey, ReplicaProgress] = {}
+        self.described_voters: dict[int, VoterNode] = {}
+        """What voters that stand in the settings have told of themselves in this epoch."""
 
     @property
     def leader_id(self) -> int:
@@ -140,6 +142,11 @@ class LeaderState(EpochState):
         if len(self._fetched_voters) >= needed:
             self._fetched_voters.clear()
             self._check_quorum_deadline_ms = now_ms + self._check_quorum_timeout_ms
+
+    def restart_check_quorum(self, now_ms: int) -> None:
+        """The voters have changed: each of the new ones has the whole time to be heard of."""
+        self._fetched_voters.clear()
+        self._check_quorum_deadline_ms = now_ms + self._check_quorum_timeout_ms
 
     def forget_old_observers(self, now_ms: int) -> None:
         oldest = now_ms - OBSERVER_SESSION_TIMEOUT_MS

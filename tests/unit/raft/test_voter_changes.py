@@ -1,0 +1,237 @@
+"""A leader adds, removes and updates voters one at a time, and says why it does not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from barnabas.common.error_code import ErrorCode
+from barnabas.common.uuid import Uuid
+from barnabas.protocol.messages import add_raft_voter, update_raft_voter
+from barnabas.protocol.messages.add_raft_voter import AddRaftVoterRequest
+from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse, SupportedFeatureKey
+from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ReplicaState
+from barnabas.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest
+from barnabas.protocol.messages.update_raft_voter import UpdateRaftVoterRequest
+from barnabas.raft.control_record_state_machine import ControlRecordStateMachine
+from barnabas.raft.inbound import RaftRequest, RaftResponse, RequestFailed
+from barnabas.raft.raft_node import RaftNode
+from barnabas.raft.ready import OutboundRequest, Ready
+from barnabas.raft.voter_set import Endpoint, VoterSet
+from tests.unit.raft.single_voter import CONFIG, dynamic_quorum, only_voter, voter
+
+ONE = replace(CONFIG, listeners={"CONTROLLER": Endpoint("host1", 9093)})
+NEW = voter(2)
+
+
+class Leader:
+    """Voter 1 leads; what it appends is durable at once, and every answer is kept by its correlation id."""
+
+    def __init__(self, control_records: ControlRecordStateMachine | None = None) -> None:
+        self.control_records = control_records or dynamic_quorum(1)
+        self.node: RaftNode = only_voter(None, self.control_records, ONE)
+        self.answers: dict[int, Any] = {}
+        self.requests: list[OutboundRequest] = []
+        self.now_ms = 0
+        self.take(self.node.start(None, self.now_ms))
+
+    @property
+    def voters(self) -> list[int]:
+        return sorted(self.control_records.last_voter_set.ids)
+
+    def take(self, ready: Ready) -> None:
+        self.answers |= {response.correlation_id: response.body for response in ready.responses}
+        self.requests += ready.requests
+        if ready.appends:
+            self.take(self.node.log_flushed(ready.appends[-1].last_offset + 1, self.now_ms))
+
+    def ask(self, correlation_id: int, body: Any, version: int | None = None) -> Any:
+        """The answer, or None while there is none."""
+        request = RaftRequest(correlation_id, body, body.MAX_VERSION if version is None else version)
+        self.take(self.node.receive(request, self.now_ms))
+        return self.answers.get(correlation_id)
+
+    def tick(self, now_ms: int) -> None:
+        self.now_ms = now_ms
+        self.take(self.node.tick(now_ms))
+
+    def is_fetched_by(self, node_id: int) -> None:
+        """That replica has all of the log."""
+        partition = FetchPartition(
+            partition=0,
+            current_leader_epoch=self.node.epoch,
+            fetch_offset=self.node.log_end_offset,
+            last_fetched_epoch=self.node.epoch,
+            replica_directory_id=voter(node_id).key.directory_id,
+        )
+        topic = FetchTopic(topic_id=Uuid.METADATA_TOPIC_ID, partitions=[partition])
+        state = ReplicaState(replica_id=node_id, replica_epoch=-1)
+        self.ask(900 + self.now_ms, FetchRequest(replica_state=state, max_wait_ms=0, topics=[topic]))
+
+    def tells_versions(self, *, low: int = 0, high: int = 1) -> None:
+        """The new voter answers what the leader asks it."""
+        request = next(each for each in self.requests if isinstance(each.body, ApiVersionsRequest))
+        features = [SupportedFeatureKey(name="kraft.version", min_version=low, max_version=high)]
+        body = ApiVersionsResponse(supported_features=features)
+        self.take(self.node.receive(RaftResponse(request.correlation_id, NEW.key.id, body), self.now_ms))
+
+
+def add(node_id: int = 2, **changes: Any) -> AddRaftVoterRequest:
+    listeners = [add_raft_voter.Listener(name="CONTROLLER", host=f"host{node_id}", port=9093)]
+    fields: dict[str, Any] = {
+        "cluster_id": "cluster",
+        "timeout_ms": 1000,
+        "voter_id": node_id,
+        "voter_directory_id": voter(node_id).key.directory_id,
+        "listeners": listeners,
+    }
+    return AddRaftVoterRequest(**{**fields, **changes})
+
+
+def remove(node_id: int) -> RemoveRaftVoterRequest:
+    key = voter(node_id).key
+    return RemoveRaftVoterRequest(cluster_id="cluster", voter_id=key.id, voter_directory_id=key.directory_id)
+
+
+def update(leader: Leader, node_id: int, *, port: int = 9999, high: int = 1) -> UpdateRaftVoterRequest:
+    return UpdateRaftVoterRequest(
+        cluster_id="cluster",
+        current_leader_epoch=leader.node.epoch,
+        voter_id=node_id,
+        voter_directory_id=voter(node_id).key.directory_id,
+        listeners=[update_raft_voter.Listener(name="CONTROLLER", host=f"host{node_id}", port=port)],
+        kraft_version_feature=update_raft_voter.KRaftVersionFeature(
+            min_supported_version=0, max_supported_version=high
+        ),
+    )
+
+
+def two_voters() -> Leader:
+    leader = Leader()
+    leader.is_fetched_by(2)
+    leader.ask(1, add(ack_when_committed=False))
+    leader.tells_versions()
+    leader.is_fetched_by(2)
+    return leader
+
+
+def test_a_replica_that_follows_becomes_a_voter_and_the_answer_waits_for_the_commit() -> None:
+    leader = Leader()
+    leader.is_fetched_by(2)
+    assert leader.ask(1, add()) is None
+    leader.tells_versions()
+    assert leader.voters == [1, 2], "in force as soon as it is appended"
+    assert 1 not in leader.answers, "the new voter has not acknowledged it"
+    leader.now_ms = 5
+    leader.is_fetched_by(2)
+    assert leader.answers[1].error_code == ErrorCode.NONE
+    assert leader.node.state_name == "Leader"
+
+
+def test_who_wants_no_commit_is_answered_when_the_set_is_appended() -> None:
+    leader = Leader()
+    leader.is_fetched_by(2)
+    leader.ask(1, add(ack_when_committed=False))
+    leader.tells_versions()
+    assert leader.answers[1].error_code == ErrorCode.NONE
+
+
+def test_the_next_change_waits_until_the_last_one_is_committed() -> None:
+    leader = Leader()
+    leader.is_fetched_by(2)
+    leader.ask(1, add(ack_when_committed=False))
+    assert leader.ask(2, add(3)).error_code == ErrorCode.REQUEST_TIMED_OUT, "one is under way"
+    leader.tells_versions()
+    assert leader.ask(3, remove(2)).error_code == ErrorCode.REQUEST_TIMED_OUT, "one is not committed"
+    leader.now_ms = 5
+    leader.is_fetched_by(2)
+    leader.ask(4, remove(2))
+    assert leader.voters == [1]
+
+
+@pytest.mark.parametrize(
+    ("request_", "error"),
+    [
+        (add(cluster_id="another"), ErrorCode.INCONSISTENT_CLUSTER_ID),
+        (add(voter_directory_id=Uuid.ZERO), ErrorCode.INVALID_REQUEST),
+        (add(listeners=[]), ErrorCode.INVALID_REQUEST),
+        (add(1), ErrorCode.DUPLICATE_VOTER),
+        (add(1, voter_directory_id=Uuid.from_int(7777)), ErrorCode.DUPLICATE_VOTER),
+        (remove(2), ErrorCode.VOTER_NOT_FOUND),
+        (remove(1), ErrorCode.VOTER_NOT_FOUND),
+    ],
+    ids=["other cluster", "no directory", "no endpoint", "known", "known with another disk", "unknown", "last one"],
+)
+def test_a_change_that_cannot_be_is_refused_with_a_reason(request_: Any, error: ErrorCode) -> None:
+    leader = Leader()
+    answer = leader.ask(1, request_)
+    assert answer.error_code == error
+    assert answer.error_message
+    assert leader.voters == [1]
+
+
+def test_a_replica_that_does_not_follow_the_log_is_no_voter() -> None:
+    leader = Leader()
+    leader.ask(1, add())
+    leader.tells_versions()
+    assert leader.answers[1].error_code == ErrorCode.REQUEST_TIMED_OUT
+
+
+def test_a_replica_that_is_too_old_or_cannot_be_asked_is_no_voter() -> None:
+    leader = Leader()
+    leader.is_fetched_by(2)
+    leader.ask(1, add())
+    leader.tells_versions(high=0)
+    assert leader.answers[1].error_code == ErrorCode.INVALID_REQUEST
+
+    leader = Leader()
+    leader.is_fetched_by(2)
+    leader.ask(1, add())
+    asked = next(each for each in leader.requests if isinstance(each.body, ApiVersionsRequest))
+    leader.take(leader.node.receive(RequestFailed(asked.correlation_id, 2), 0))
+    assert leader.answers[1].error_code == ErrorCode.REQUEST_TIMED_OUT
+
+
+def test_a_change_that_is_not_committed_in_time_is_answered() -> None:
+    leader = Leader()
+    leader.is_fetched_by(2)
+    leader.ask(1, add())
+    leader.tells_versions()
+    leader.tick(999)
+    assert 1 not in leader.answers
+    leader.tick(1000)
+    assert leader.answers[1].error_code == ErrorCode.REQUEST_TIMED_OUT
+
+
+def test_a_leader_that_is_removed_leads_until_that_is_committed() -> None:
+    leader = two_voters()
+    leader.ask(2, remove(1))
+    assert leader.node.state_name == "Leader"
+    leader.now_ms = 5
+    leader.is_fetched_by(2)
+    assert leader.answers[2].error_code == ErrorCode.NONE
+    assert leader.node.state_name == "Resigned"
+    leader.tick(5 + 2 * CONFIG.election_timeout_ms)
+    assert leader.node.state_name == "Unattached", "it goes on as an observer"
+
+
+def test_a_voter_tells_where_it_is_now() -> None:
+    leader = two_voters()
+    leader.ask(2, update(leader, 2))
+    leader.now_ms = 5
+    leader.is_fetched_by(2)
+    answer = leader.answers[2]
+    assert (answer.error_code, answer.current_leader.leader_id, answer.current_leader.host) == (0, 1, "host1")
+    assert leader.control_records.last_voter_set.endpoint(2, "CONTROLLER") == Endpoint("host2", 9999)
+    assert leader.ask(3, update(leader, 3)).error_code == ErrorCode.VOTER_NOT_FOUND
+    assert leader.ask(4, update(leader, 2, high=0)).error_code == ErrorCode.INVALID_REQUEST
+
+
+def test_voters_of_the_settings_only_describe_themselves() -> None:
+    leader = Leader(ControlRecordStateMachine(VoterSet([replace(voter(1))])))
+    end = leader.node.log_end_offset
+    assert leader.ask(1, add()).error_code == ErrorCode.UNSUPPORTED_VERSION
+    assert leader.ask(2, update(leader, 1)).error_code == ErrorCode.NONE
+    assert leader.node.log_end_offset == end
