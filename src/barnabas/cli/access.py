@@ -6,13 +6,12 @@ cluster, no rights, no such file), 2 the command line makes no sense.
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeVar
 
-from cyclopts import App, CycloptsError, Parameter
+from cyclopts import Parameter
 
 from barnabas.access.explain import explain as explain_access
 from barnabas.access.json_form import explanation_json, holders_json, holdings_json
@@ -20,24 +19,24 @@ from barnabas.access.listing import of as access_of
 from barnabas.access.listing import who as holders_of
 from barnabas.access.words import parse_host, parse_operation, parse_principal, parse_resource, parse_super_users
 from barnabas.cli.access_sources import LoadedPolicy, Source, SourceError, load_policy
-from barnabas.cli.exit_status import DENIED, FAILED, USAGE_ERROR
+from barnabas.cli.answer import as_json, as_yaml
+from barnabas.cli.cluster_command import cluster_app, main_of
+from barnabas.cli.cluster_options import UsageError, running_command
+from barnabas.cli.exit_status import DENIED, FAILED
 from barnabas.common.acl import WILDCARD_PRINCIPAL, AclBindingFilter
 from barnabas.common.printable import printable
 from barnabas.common.resource import PatternType
 
 __all__ = ["main"]
 
-app = App(
-    name="barnabas access",
-    help="Explain who may do what on a Kafka cluster, ours or any other, and which rule says so.",
-    version_flags=(),
+app = cluster_app(
+    "access",
+    "Explain who may do what on a Kafka cluster, ours or any other, and which rule says so.\n\n"
+    "`explain` has the exit status 3 for no.",
 )
+_run = main_of(app)
 
 T = TypeVar("T")
-
-
-class _UsageError(Exception):
-    """An argument can't be meant."""
 
 
 @Parameter(name="*")
@@ -57,13 +56,13 @@ class Options:
     """A node's server.properties: its super.users and its default; also its log directory, if no source is given."""
     super_users: str | None = None
     """Principals with semicolons between, as in super.users."""
-    allow_everyone: bool | None = None
+    allow_everyone: Annotated[bool | None, Parameter(negative="--no-allow-everyone")] = None
     """What allow.everyone.if.no.acl.found is."""
-    output: Annotated[Literal["table", "json"], Parameter(name=["--output", "-o"])] = "table"
-    """A table, or JSON for scripts."""
+    output: Annotated[Literal["table", "json", "yaml"], Parameter(name=["--output", "-o"])] = "table"
+    """A table, or one document for programs."""
 
     def source(self) -> Source:
-        """Raises _UsageError if there are several."""
+        """Raises UsageError if there are several."""
         given = [
             option
             for option, value in (
@@ -74,16 +73,16 @@ class Options:
             if value
         ]
         if len(given) > 1:
-            raise _UsageError(f"{' and '.join(given)}: only one of them can be the source of the rules")
+            raise UsageError(f"{' and '.join(given)}: only one of them can be the source of the rules")
         if not given and self.config is None:
-            raise _UsageError(
+            raise UsageError(
                 "where are the rules? Give --bootstrap-server host:port for a cluster, --directory or --snapshot for "
                 "the files of a node, or --config with its server.properties"
             )
         try:
             super_users = None if self.super_users is None else parse_super_users(self.super_users)
         except ValueError as error:
-            raise _UsageError(f"--super-users: {error}") from error
+            raise UsageError(f"--super-users: {error}") from error
         return Source(
             self.bootstrap_server,
             self.command_config,
@@ -97,16 +96,10 @@ class Options:
 def main(arguments: Sequence[str]) -> int:
     """See the module for the exit statuses."""
     try:
-        status = app(list(arguments), exit_on_error=False, print_error=True)
-    except SystemExit as stop:
-        return int(stop.code or 0)
-    except CycloptsError:
-        return USAGE_ERROR
-    except _UsageError as error:
-        return _complain(error, USAGE_ERROR)
+        return _run(arguments)
     except SourceError as error:
-        return _complain(error, FAILED)
-    return int(status or 0)
+        sys.stderr.write(f"{running_command.get()}: {printable(str(error))}\n")
+        return FAILED
 
 
 @app.command
@@ -119,6 +112,10 @@ def explain(
     options: Options | None = None,
 ) -> int:
     """Say whether a principal may do something, and why. The exit status is 0 when it may, 3 when it may not.
+
+    For example:
+
+        barnabas access explain --principal User:alice --operation Read --resource Topic:orders --directory /data
 
     Parameters
     ----------
@@ -140,8 +137,8 @@ def explain(
     options = options or Options()
     loaded = load_policy(options.source(), [AclBindingFilter(asked[3].type, asked[3].name, PatternType.MATCH)])
     explanation = explain_access(loaded.policy, *asked)
-    if options.output == "json":
-        _print_json(explanation_json(explanation), loaded)
+    if options.output != "table":
+        _print_document(explanation_json(explanation), loaded, options.output)
     else:
         from barnabas.cli.access_tables import print_explanation
 
@@ -159,6 +156,10 @@ def who(
 ) -> int:
     """List everybody who may do something on a resource, by its name, by a prefix or by a wildcard.
 
+    For example:
+
+        barnabas access who Topic:orders --operation Write --bootstrap-server localhost:9092
+
     Parameters
     ----------
     resource
@@ -171,8 +172,8 @@ def who(
     options = options or Options()
     loaded = load_policy(options.source(), [AclBindingFilter(wanted.type, wanted.name, PatternType.MATCH)])
     holders = holders_of(loaded.policy, wanted, asked)
-    if options.output == "json":
-        _print_json(holders_json(holders), loaded)
+    if options.output != "table":
+        _print_document(holders_json(holders), loaded, options.output)
     else:
         from barnabas.cli.access_tables import print_holders
 
@@ -189,6 +190,10 @@ def of(
 ) -> int:
     """List everything that a principal may do.
 
+    For example:
+
+        barnabas access of User:alice --bootstrap-server localhost:9092 --output json
+
     Parameters
     ----------
     principal
@@ -199,8 +204,8 @@ def of(
     filters = [AclBindingFilter(principal=name) for name in (f"{asked.type}:{asked.name}", WILDCARD_PRINCIPAL)]
     loaded = load_policy(options.source(), filters)
     holdings = access_of(loaded.policy, asked)
-    if options.output == "json":
-        _print_json(holdings_json(holdings), loaded)
+    if options.output != "table":
+        _print_document(holdings_json(holdings), loaded, options.output)
     else:
         from barnabas.cli.access_tables import print_holdings
 
@@ -213,10 +218,10 @@ def _parsed(parse: Callable[[str], T], text: str) -> T:
     try:
         return parse(text)
     except ValueError as error:
-        raise _UsageError(str(error)) from error
+        raise UsageError(str(error)) from error
 
 
-def _print_json(answer: dict[str, Any], loaded: LoadedPolicy) -> None:
+def _print_document(answer: dict[str, Any], loaded: LoadedPolicy, output: str) -> None:
     policy = loaded.policy
     answer["source"] = {
         "location": loaded.location,
@@ -226,16 +231,10 @@ def _print_json(answer: dict[str, Any], loaded: LoadedPolicy) -> None:
         "allow_everyone": policy.allow_everyone,
         "notes": list(loaded.notes),
     }
-    json.dump(answer, sys.stdout, indent=2)
-    sys.stdout.write("\n")
+    sys.stdout.write(as_json(answer) if output == "json" else as_yaml(answer))
 
 
 def _print_notes(loaded: LoadedPolicy) -> None:
     sys.stdout.flush()
     for note in loaded.notes:
         sys.stderr.write(f"note: {printable(note)}\n")
-
-
-def _complain(error: Exception, status: int) -> int:
-    sys.stderr.write(f"barnabas access: {printable(str(error))}\n")
-    return status

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 
-from cyclopts import App, CycloptsError, Parameter
+from cyclopts import App, CycloptsError, MissingArgumentError, Parameter
 
 from barnabas.cli.cluster_options import UsageError, running_command
 from barnabas.cli.exit_status import DONE, USAGE_ERROR
@@ -29,6 +29,12 @@ def cluster_app(name: str, text: str) -> App:
         # No --no-dry-run and --empty-topic: Kafka's tools have none, and they hide what matters.
         default_parameter=Parameter(negative=()),
     )
+
+
+def _said(error: Exception) -> str:
+    if isinstance(error, MissingArgumentError) and error.argument is not None:
+        return f"{error.argument.name} is missing, or its value"
+    return " ".join(str(error).split()) if isinstance(error, CycloptsError) else printable(str(error))
 
 
 def _no_verb(app: App, first: str) -> str:
@@ -57,8 +63,7 @@ def main_of(app: App) -> Callable[[Sequence[str]], int]:
         except SystemExit as stop:
             return int(stop.code or 0)
         except (CycloptsError, UsageError) as error:
-            said = " ".join(str(error).split()) if isinstance(error, CycloptsError) else printable(str(error))
-            sys.stderr.write(f"{running_command.get()}: {said}\n")
+            sys.stderr.write(f"{running_command.get()}: {_said(error)}\n")
             if isinstance(error, CycloptsError):
                 sys.stderr.write(f"  next: '{running_command.get()} --help' shows what there is\n")
             return USAGE_ERROR
