@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, Fetch
 from barnabas.protocol.messages.vote import VoteRequest
 from barnabas.protocol.schema import Message
 from tests.peers import run_class
-from tests.peers.node_process import NodeProcess
+from tests.peers.node_process import NodeProcess, free_ports
 from tests.peers.quorums import (
     ControllerNode,
     OurBroker,
@@ -162,6 +163,41 @@ def test_a_leader_that_is_stopped_hands_over_at_once(quorum: Quorum) -> None:
     took_s = wait_until(lambda: leader_of(quorum) is not None, what="the election of a new leader")
     assert took_s < 1.5, "the others waited for their fetch time-out of 2 s"
     old.start()
+
+
+def voters(quorum: Quorum) -> dict[int, str]:
+    """Id and directory of each."""
+    seen = quorum_seen_by(elected(quorum))
+    assert seen is not None
+    return {each.replica_id: str(each.replica_directory_id) for each in seen.current_voters}
+
+
+def directory_id(controller: ControllerNode) -> str:
+    lines = (controller.folder / "data" / "meta.properties").read_text().splitlines()
+    return next(line.partition("=")[2] for line in lines if line.startswith("directory.id="))
+
+
+def test_a_controller_joins_by_itself_and_again_with_a_new_disk_and_kafkas_tool_removes_it(
+    quorum: Quorum, tmp_path: Path
+) -> None:
+    settings = {
+        "controller.quorum.bootstrap.servers": quorum.servers,
+        "controller.quorum.auto.join.enable": "true",
+        "controller.quorum.fetch.timeout.ms": "500",
+    }
+    joining = OurController(tmp_path, 3009, free_ports(1)[0], settings)
+    try:
+        for _ in range(2):
+            shutil.rmtree(joining.folder / "data", ignore_errors=True)
+            joining.format(quorum.cluster_id, "--no-initial-controllers")
+            joining.start()
+            wait_until(lambda: voters(quorum).get(3009) == directory_id(joining), what="joining")
+            joining.kill()
+        removed = ("--controller-id", "3009", "--controller-directory-id", directory_id(joining))
+        run_class("quorum", "--bootstrap-controller", quorum.servers, "remove-controller", *removed)
+        assert sorted(voters(quorum)) == [3000, 3001, 3002]
+    finally:
+        joining.kill()
 
 
 def test_voters_may_stand_in_the_settings(tmp_path: Path) -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from barnabas.common.errors import invariant
-from barnabas.protocol.messages.add_raft_voter import AddRaftVoterRequest
+from barnabas.protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 from barnabas.protocol.messages.api_versions import ApiVersionsResponse
 from barnabas.protocol.messages.begin_quorum_epoch import BeginQuorumEpochRequest, BeginQuorumEpochResponse
 from barnabas.protocol.messages.describe_quorum import DescribeQuorumRequest
 from barnabas.protocol.messages.end_quorum_epoch import EndQuorumEpochRequest, EndQuorumEpochResponse
 from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse
 from barnabas.protocol.messages.fetch_snapshot import FetchSnapshotRequest, FetchSnapshotResponse
-from barnabas.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest
+from barnabas.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
 from barnabas.protocol.messages.update_raft_voter import UpdateRaftVoterRequest, UpdateRaftVoterResponse
 from barnabas.protocol.messages.vote import VoteRequest, VoteResponse
 from barnabas.protocol.schema import Message
@@ -32,7 +32,7 @@ from barnabas.raft.states.follower import FollowerState
 from barnabas.raft.states.prospective import ProspectiveState
 from barnabas.raft.vote_protocol import handle_vote_request, handle_vote_response
 from barnabas.raft.voter_changes import VoterChanges
-from barnabas.raft.voter_update import handle_update_response
+from barnabas.raft.voter_update import handle_join_response, handle_update_response
 
 __all__ = ["Messages"]
 
@@ -52,6 +52,8 @@ _RESPONSES: Mapping[type[Message], Callable[[Replica, RaftResponse, int], bool]]
     FetchResponse: handle_fetch_response,
     FetchSnapshotResponse: handle_fetch_snapshot_response,
     UpdateRaftVoterResponse: handle_update_response,
+    AddRaftVoterResponse: handle_join_response,
+    RemoveRaftVoterResponse: handle_join_response,
 }
 
 

@@ -38,6 +38,8 @@ class RaftConfig:
     fetch_snapshot_max_bytes: int = 1024 * 1024
     fetch_max_wait_ms: int = 500
     batch_max_bytes: int = 8 * 1024 * 1024
+    joins_by_itself: bool = False
+    """A controller that is no voter asks to become one (``controller.quorum.auto.join.enable``)."""
     batch_max_records: int = 10_000
     """A result that need not be atomic is cut into batches of this many records."""
 

@@ -41,7 +41,7 @@ from barnabas.raft.ready import AppendedBatch
 from barnabas.raft.replica import Replica
 from barnabas.raft.replica_key import OffsetAndEpoch
 from barnabas.raft.states.follower import FollowerState
-from barnabas.raft.voter_update import is_update_due, update_request
+from barnabas.raft.voter_update import voter_request
 
 __all__ = ["handle_fetch_response", "handle_fetch_snapshot_response", "send_fetch", "send_fetch_to_bootstrap_server"]
 
@@ -209,9 +209,9 @@ def _heard_from_leader(replica: Replica, follower: FollowerState, now_ms: int) -
 
 
 def _request(replica: Replica, follower: FollowerState, now_ms: int) -> Message:
-    if is_update_due(replica, follower, now_ms):
-        follower.update_deadline_ms = now_ms + replica.config.fetch_timeout_ms
-        return update_request(replica)
+    about_itself = voter_request(replica, follower, now_ms)
+    if about_itself is not None:
+        return about_itself
     if follower.fetching_snapshot is not None:
         return _fetch_snapshot_request(replica, follower.fetching_snapshot, follower.snapshot_position)
     return _fetch_request(replica)

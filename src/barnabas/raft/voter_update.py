@@ -1,17 +1,24 @@
-"""UpdateRaftVoter (82) as a voter sends it: when it is not what the quorum knows of it.
+"""What a replica asks of its leader about its own place among the voters.
 
-Where the voters stand in the settings (kraft.version 0) each describes itself once to every leader.
+A voter sends UpdateRaftVoter (82) when it is not what the quorum knows of it; where the voters stand in the settings
+(kraft.version 0) each describes itself once to every leader. A controller that joins by itself
+(``controller.quorum.auto.join.enable``) sends AddRaftVoter (80), after RemoveRaftVoter (81) for its id with the
+directory that it had before.
 """
 
 from __future__ import annotations
 
 from barnabas.common.errors import ErrorCode
+from barnabas.protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
+from barnabas.protocol.messages.add_raft_voter import Listener as AddListener
+from barnabas.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
 from barnabas.protocol.messages.update_raft_voter import (
     KRaftVersionFeature,
     Listener,
     UpdateRaftVoterRequest,
     UpdateRaftVoterResponse,
 )
+from barnabas.protocol.schema import Message
 from barnabas.raft.epochs import NOBODY, CommonOutcome, error_of, handle_common_response
 from barnabas.raft.inbound import RaftResponse
 from barnabas.raft.raft_config import KRAFT_VERSION_MAX, KRAFT_VERSION_MIN
@@ -19,13 +26,63 @@ from barnabas.raft.replica import Replica
 from barnabas.raft.states.follower import FollowerState
 from barnabas.raft.voter_set import Endpoint
 
-__all__ = ["handle_update_response", "is_update_due", "update_request"]
+__all__ = ["handle_join_response", "handle_update_response", "voter_request"]
 
 
-def is_update_due(replica: Replica, follower: FollowerState, now_ms: int) -> bool:
-    """Not before the follower has heard of its leader for a while, and then at most once in a fetch timeout."""
+def voter_request(replica: Replica, follower: FollowerState, now_ms: int) -> Message | None:
+    """At most one in a fetch timeout, and the first when the follower has heard of its leader for that long."""
+    if now_ms < follower.update_deadline_ms:
+        return None
+    request: Message | None = None
+    if replica.quorum.is_voter:
+        request = _update_request(replica) if _is_update_due(replica, follower) else None
+    elif _may_join(replica):
+        request = _join_request(replica)
+    if request is not None:
+        follower.update_deadline_ms = now_ms + replica.config.fetch_timeout_ms
+    return request
+
+
+def handle_join_response(replica: Replica, response: RaftResponse, now_ms: int) -> bool:
+    """What came of it the log will tell; whatever went wrong is tried again later."""
+    body = response.body
+    if not isinstance(body, AddRaftVoterResponse | RemoveRaftVoterResponse):
+        raise TypeError(body)
+    return body.error_code == ErrorCode.NONE
+
+
+def _may_join(replica: Replica) -> bool:
+    """The log must have been followed so far that the voters are known."""
+    config = replica.config
+    return (
+        config.joins_by_itself
+        and config.can_be_voter
+        and config.listener_name in config.listeners
+        and replica.control_records.last_kraft_version >= 1
+        and len(replica.quorum.voters) > 0
+    )
+
+
+def _join_request(replica: Replica) -> Message:
+    config = replica.config
+    known = replica.quorum.voters.get(config.node_id)
+    if known is not None:
+        return RemoveRaftVoterRequest(
+            cluster_id=config.cluster_id, voter_id=known.key.id, voter_directory_id=known.key.directory_id
+        )
+    return AddRaftVoterRequest(
+        cluster_id=config.cluster_id,
+        timeout_ms=config.request_timeout_ms,
+        voter_id=config.node_id,
+        voter_directory_id=config.directory_id,
+        listeners=[AddListener(name=name, host=each.host, port=each.port) for name, each in config.listeners.items()],
+        ack_when_committed=False,
+    )
+
+
+def _is_update_due(replica: Replica, follower: FollowerState) -> bool:
     config, voter = replica.config, replica.quorum.voters.get(replica.config.node_id)
-    if now_ms < follower.update_deadline_ms or voter is None or not replica.quorum.is_voter or not config.listeners:
+    if voter is None or config.listener_name not in config.listeners:
         return False
     if replica.control_records.last_kraft_version < 1:
         return not follower.has_described_itself
@@ -33,7 +90,7 @@ def is_update_due(replica: Replica, follower: FollowerState, now_ms: int) -> boo
     return dict(voter.listeners) != dict(config.listeners) or levels != (KRAFT_VERSION_MIN, KRAFT_VERSION_MAX)
 
 
-def update_request(replica: Replica) -> UpdateRaftVoterRequest:
+def _update_request(replica: Replica) -> UpdateRaftVoterRequest:
     config = replica.config
     return UpdateRaftVoterRequest(
         cluster_id=config.cluster_id,

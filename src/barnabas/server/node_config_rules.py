@@ -270,7 +270,14 @@ def _brokers_have_a_listener(settings: Settings) -> Iterator[Problem]:
         )
 
 
-@rule("controller.quorum.voters", "controller.quorum.bootstrap.servers", "node.id", "broker.id", "process.roles")
+@rule(
+    "controller.quorum.voters",
+    "controller.quorum.bootstrap.servers",
+    "node.id",
+    "broker.id",
+    "process.roles",
+    "controller.quorum.auto.join.enable",
+)
 def _there_is_a_quorum(settings: Settings) -> Iterator[Problem]:
     voters = settings.texts("controller.quorum.voters")
     servers = settings.texts("controller.quorum.bootstrap.servers")
@@ -293,6 +300,10 @@ def _there_is_a_quorum(settings: Settings) -> Iterator[Problem]:
         yield settings.problem(
             name, f"names this node, whose id is {own_id} and which is no controller", "give it another node.id"
         )
+    if settings.value("controller.quorum.auto.join.enable") and not _is_controller(settings):
+        yield settings.problem(
+            "controller.quorum.auto.join.enable", "only a controller can join the voters", "remove it"
+        )  # fmt: skip
     if not voters and not servers and not settings.fileless:
         yield settings.problem(
             "controller.quorum.bootstrap.servers", "it or controller.quorum.voters is required",

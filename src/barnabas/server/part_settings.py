@@ -36,6 +36,7 @@ def raft_config(config: NodeConfig, identity: NodeIdentity) -> RaftConfig:
         election_timeout_ms=config.controller_quorum_election_timeout_ms,
         fetch_timeout_ms=config.controller_quorum_fetch_timeout_ms,
         election_backoff_max_ms=config.controller_quorum_election_backoff_max_ms,
+        joins_by_itself=config.controller_quorum_auto_join_enable,
         append_linger_ms=config.controller_quorum_append_linger_ms,
         request_timeout_ms=config.controller_quorum_request_timeout_ms,
         retry_backoff_ms=config.controller_quorum_retry_backoff_ms,

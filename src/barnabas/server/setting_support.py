@@ -66,6 +66,7 @@ _WORKING = (
     "connections.max.reauth.ms",
     "controller.listener.names",
     "controller.quorum.append.linger.ms",
+    "controller.quorum.auto.join.enable",
     "controller.quorum.bootstrap.servers",
     "controller.quorum.election.backoff.max.ms",
     "controller.quorum.election.timeout.ms",
@@ -303,7 +304,6 @@ _NOT_ALLOWED: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         (),
     ),
     ("Reads from a follower need a second broker, which is not there yet.", "replica.selector.class", ()),
-    ("Joining a quorum is not there yet: a cluster is one node.", "controller.quorum.auto.join.enable", ()),
     ("Log directories can't be cordoned yet.", "cordoned.log.dirs", ()),
     (
         "Transactions are not there yet: a transactional id is refused.",

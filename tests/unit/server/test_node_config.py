@@ -249,6 +249,9 @@ def test_a_broker_has_no_controller_listener_and_knows_how_controllers_are_secur
     )
     assert (config.is_controller, config.controller_listeners) == (False, [])
     assert (config.first_controller_listener, config.controller_security_protocol) == ("CTL", "SASL_SSL")
+    assert "only a controller can join" in _problems(
+        process_roles="broker", listeners="PLAINTEXT://x:9092", controller_quorum_auto_join_enable="true"
+    )["controller.quorum.auto.join.enable"]  # fmt: skip
     assert "names this node" in _problems(
         process_roles="broker", listeners="PLAINTEXT://x:9092", controller_quorum_voters="1@x:9093"
     )["controller.quorum.voters"]  # fmt: skip
