@@ -42,6 +42,11 @@ def run(scenario: Coroutine[Any, Any, T]) -> T:
     return asyncio.run(limited())
 
 
+async def at_once(offset: int, timeout_s: float) -> bool:
+    """A broker that has applied everything."""
+    return True
+
+
 def channel_to(leader: Callable[[], Endpoint | None], *, lanes_max: int = 4, **settings: str) -> NetworkChannel:
     return NetworkChannel(
         client_config({"bootstrap.servers": "localhost:1", "request.timeout.ms": "500", **settings}),
@@ -49,6 +54,7 @@ def channel_to(leader: Callable[[], Endpoint | None], *, lanes_max: int = 4, **s
         clock=SystemClock(),
         serialize_principal=lambda context: serialize_principal(context.principal),
         lifecycle_limit_ms=2000,
+        reach_offset=at_once,
         lanes_max=lanes_max,
     )
 

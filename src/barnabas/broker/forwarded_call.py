@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas.common.host_address import host_address_bytes
 from barnabas.protocol.api_keys import API_TABLE, ApiKey
+from barnabas.protocol.envelope_tags import set_call_id
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.headers import RequestHeader, ResponseHeader, request_header_version, response_header_version
 from barnabas.protocol.messages.envelope import EnvelopeRequest
@@ -30,10 +31,11 @@ REWRITTEN: Final = frozenset({ApiKey.ALTER_CONFIGS, ApiKey.INCREMENTAL_ALTER_CON
 class ForwardedCall:
     """One request on its way, for whoever carries it."""
 
-    __slots__ = ("_context", "_principal", "_request", "_version")
+    __slots__ = ("_call_id", "_context", "_principal", "_request", "_version")
 
-    def __init__(self, request: Message, context: RequestContext, principal: bytes) -> None:
-        """``principal`` is the client's, as the controller's builder reads it."""
+    def __init__(self, request: Message, context: RequestContext, principal: bytes, call_id: bytes) -> None:
+        """``principal`` is the client's, as the controller's builder reads it; ``call_id`` is this call's alone."""
+        self._call_id = call_id
         self._request = request
         self._context = context
         self._principal = principal
@@ -46,11 +48,13 @@ class ForwardedCall:
 
     def envelope(self, controller: Mapping[int, tuple[int, int]]) -> EnvelopeRequest:
         """``controller`` is what it serves, by API key."""
-        return EnvelopeRequest(
+        envelope = EnvelopeRequest(
             request_data=self._data(controller),
             request_principal=self._principal,
             client_host_address=host_address_bytes(self._context.client_host),
         )
+        set_call_id(envelope, self._call_id)
+        return envelope
 
     def _data(self, controller: Mapping[int, tuple[int, int]]) -> bytes:
         context, key = self._context, self._context.api_key

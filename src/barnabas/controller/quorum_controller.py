@@ -26,6 +26,7 @@ from barnabas.common.uuid import Uuid
 from barnabas.controller.acl_control_manager import AclControlManager
 from barnabas.controller.activation import activation_records
 from barnabas.controller.append_limits import check_limits
+from barnabas.controller.applied_calls import AppliedCalls
 from barnabas.controller.client_quota_control_manager import ClientQuotaControlManager
 from barnabas.controller.cluster_control_manager import ClusterControlManager
 from barnabas.controller.configuration_control_manager import ConfigurationControlManager
@@ -98,6 +99,7 @@ class QuorumController:
         self._appends: list[Append] = []
         self._untaken = 0
         self._waiting: dict[int, Callable[[ApiException], None]] = {}
+        self.calls = AppliedCalls(clock)
         self.features = FeatureControlManager(self.state, config)
         self.configs = ConfigurationControlManager(self.state, config)
         self.cluster = ClusterControlManager(self.state, config, self.features)
@@ -133,10 +135,12 @@ class QuorumController:
 
     def handle_commit(self, batches: Iterable[CommittedBatch]) -> None:
         """Raises InvariantViolated if the log cannot be followed: the node must not go on as a controller."""
+        followed = list(batches)
+        self.calls.replay(followed)
         if self.is_active:
-            self.state.handle_commit_of_own(batches)
+            self.state.handle_commit_of_own(followed)
         else:
-            self.state.handle_commit(batches)
+            self.state.handle_commit(followed)
 
     def load_snapshot(self, records: Iterable[Any], provenance: MetadataProvenance) -> None:
         invariant(not self.is_active, "an active controller does not load a snapshot")
@@ -202,7 +206,7 @@ class QuorumController:
         result = decide()
         limit = self.config.max_records_per_batch
         check_limits(result.records, is_atomic=result.is_atomic, max_records=limit)
-        return result
+        return self.calls.marked(result, records_max=limit)
 
     def _answer_when_committed(
         self, result: ControllerResult[T], deferred: Deferred[T], answer_error: Callable[[ApiException], T]

@@ -20,6 +20,7 @@ class RequestContext:
     """
 
     __slots__ = (
+        "_call_id",
         "_frame",
         "api_key",
         "api_version",
@@ -60,6 +61,15 @@ class RequestContext:
         self.connection_id = connection_id
         self.from_privileged_listener = from_privileged_listener
         self.forwarding_principal = forwarding_principal
+
+    @property
+    def call_id(self) -> bytes | None:
+        """The number that a broker of ours gave to a request that it passes on."""
+        return getattr(self, "_call_id", None)
+
+    @call_id.setter
+    def call_id(self, call_id: bytes) -> None:
+        self._call_id = call_id
 
     @property
     def frame(self) -> bytes | bytearray | None:

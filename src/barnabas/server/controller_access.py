@@ -36,6 +36,7 @@ def network_channel(core: NodeCore, serialize_principal: Callable[[RequestContex
         clock=core.clock,
         serialize_principal=serialize_principal,
         lifecycle_limit_ms=config.broker_session_timeout_ms,
+        reach_offset=core.applied.reach,
     )
 
 

@@ -4,6 +4,9 @@ The client's request is decided as if the client had come here itself, and count
 connection is never made to wait for a quota of its clients, because all of them share it. Where the answer inside would
 say that this is not the active controller, the envelope says it: the broker then asks the one that is. A client whose
 rights can't be decided yet, because the rules are still being read, waits for them.
+
+A broker of ours numbers its calls. One that comes again is decided once: while the first is under way both get its
+answer, and later it is known from the log (``controller.applied_calls``), whoever was active then.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from barnabas.network.api_handler import ApiHandler
 from barnabas.network.readiness_gate import HOLD_TIMEOUT_S
 from barnabas.network.request_dispatcher import RequestDispatcher
 from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.envelope_tags import call_id_of, set_committed_offset
 from barnabas.protocol.errors import EncodeError
 from barnabas.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
 from barnabas.security.principal_serde import deserialize_principal
@@ -29,6 +33,7 @@ from barnabas.security.principal_serde import deserialize_principal
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from barnabas.controller.applied_calls import AppliedCall
     from barnabas.controller.envelope import ForwardedRequest
     from barnabas.network.api_handler import Access, HandlerTable
     from barnabas.network.api_stats import ApiStats
@@ -75,6 +80,7 @@ class ControllerDispatcher(RequestDispatcher):
         self._ready = ready
         self._deserialize = deserialize
         self._hold_timeout_s = hold_timeout_s
+        self._under_way: dict[bytes, asyncio.Future[EnvelopeResponse]] = {}
         route = self._routes.get(ApiKey.ENVELOPE)
         if route is not None:
             route.handler = ApiHandler(ApiKey.ENVELOPE, frozenset(ACL), self._forwarded, None)
@@ -107,9 +113,53 @@ class ControllerDispatcher(RequestDispatcher):
             log.log(level, "an envelope of %s is refused: %s", access.context.principal, error)
             return EnvelopeResponse(error_code=int(error.code))
         size = len(envelope.request_data)
+        call_id = call_id_of(envelope)
+        if call_id is not None:
+            return self._numbered(opened, call_id, size, started)
+        return self._asked(opened, size, started)
+
+    def _asked(
+        self, opened: ForwardedRequest, size: int, started: float
+    ) -> EnvelopeResponse | Awaitable[EnvelopeResponse]:
         if not self._authorizer.is_ready_for(opened.context.principal):
             return self._when_ready(opened, size)
         return self._decided(opened, size, started)
+
+    def _numbered(
+        self, opened: ForwardedRequest, call_id: bytes, size: int, started: float
+    ) -> EnvelopeResponse | Awaitable[EnvelopeResponse]:
+        """A call that may have come before. What it began goes on when its broker hangs up."""
+        under_way = self._under_way.get(call_id)
+        if under_way is None:
+            applied = self._server.calls.find(call_id) if self._server.is_active else None
+            if applied is not None:
+                return self._with_offset(self._repeated(opened, applied, size))
+            opened.context.call_id = call_id
+            answer = self._asked(opened, size, started)
+            if not isinstance(answer, Awaitable):
+                return self._with_offset(answer)
+            under_way = self._under_way[call_id] = asyncio.ensure_future(answer)
+            under_way.add_done_callback(lambda done: self._under_way.pop(call_id, None))
+        return self._shared(under_way)
+
+    async def _shared(self, under_way: asyncio.Future[EnvelopeResponse]) -> EnvelopeResponse:
+        return self._with_offset(await asyncio.shield(under_way))
+
+    def _repeated(self, opened: ForwardedRequest, applied: AppliedCall, size: int) -> EnvelopeResponse:
+        context = opened.context
+        if applied.body is None or applied.api_version != context.api_version:
+            lost = ApiException(
+                ErrorCode.REQUEST_TIMED_OUT, "The request was carried out, but its answer has been lost."
+            )
+            return self._sealed(opened, opened.handler.on_error(opened.request, lost), size, perf_counter(), 0.0)
+        route = self._routes[context.api_key]
+        header = _FLEXIBLE_CORRELATION if context.api_version >= route.response_flexible_since else _CORRELATION
+        return EnvelopeResponse(response_data=header.pack(context.correlation_id) + applied.body)
+
+    def _with_offset(self, response: EnvelopeResponse) -> EnvelopeResponse:
+        if response.error_code == ErrorCode.NONE:
+            set_committed_offset(response, self._server.committed_image.offset)
+        return response
 
     async def _when_ready(self, opened: ForwardedRequest, size: int) -> EnvelopeResponse:
         try:

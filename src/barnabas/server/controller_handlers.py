@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Awaitable
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from barnabas.common.long_answer import LongAnswer
 from barnabas.controller.prepared_decision import PreparedDecision
@@ -94,7 +94,7 @@ class ControllerHandlers(HandlerTable):
             module = import_module(f"barnabas.controller.apis.{api_key.name.lower()}")
 
             def function(controller: Any, request: Any, access: Access) -> Any:
-                return _wait_for(module.handle(controller, access.context, request, DeclaredRights(access)))
+                return _wait_for(_handle(module, controller, request, access))
 
             policies = self._policies
             guarded = None if policies is None or not policies.guards(api_key) else policies
@@ -106,6 +106,17 @@ class ControllerHandlers(HandlerTable):
                 getattr(module, "check_request", None),
             )
         return known
+
+
+def _handle(module: Any, controller: QuorumController, request: Any, access: Access) -> Deferred[Any]:
+    call_id = access.context.call_id
+    if call_id is None:
+        return cast("Deferred[Any]", module.handle(controller, access.context, request, DeclaredRights(access)))
+    controller.calls.begin(call_id, access.context.api_version)
+    try:
+        return cast("Deferred[Any]", module.handle(controller, access.context, request, DeclaredRights(access)))
+    finally:
+        controller.calls.end()
 
 
 async def _decide_with_policies(
@@ -120,7 +131,7 @@ async def _decide_with_policies(
 
     session = await policies.settle(rehearse, controller, access.context.principal)
     with policies.gate.opened(session):
-        answer = _wait_for(module.handle(controller, access.context, request, DeclaredRights(access)))
+        answer = _wait_for(_handle(module, controller, request, access))
     return await answer if isinstance(answer, asyncio.Future) else answer
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from os import urandom
 from typing import TYPE_CHECKING, Any
 
 from barnabas.broker.forwarded_call import ForwardedCall
@@ -29,12 +30,13 @@ from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.network.connection import CloseConnection
 from barnabas.network.response_errors import ResponseErrors
 from barnabas.protocol.api_keys import API_TABLE, ApiKey
+from barnabas.protocol.envelope_tags import CALL_ID_SIZE, committed_offset_of
 from barnabas.protocol.errors import DecodeError, EncodeError
 from barnabas.protocol.messages.envelope import EnvelopeResponse
 from barnabas.server.node_storage import NodeStartError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from barnabas.clients.client_config import ClientConfig
     from barnabas.clients.node_connection import NodeConnection
@@ -49,6 +51,7 @@ log = logging.getLogger(__name__)
 
 _NOT_CONTROLLER = int(ErrorCode.NOT_CONTROLLER)
 _UNEXPECTED = "The server experienced an unexpected error when processing the request."
+_APPLY_TIMEOUT_S = 0.5
 _LIFECYCLE = frozenset({ApiKey.BROKER_REGISTRATION, ApiKey.BROKER_HEARTBEAT})
 
 
@@ -63,11 +66,14 @@ class NetworkChannel:
         clock: Clock,
         serialize_principal: Callable[[RequestContext], bytes],
         lifecycle_limit_ms: int,
+        reach_offset: Callable[[int, float], Awaitable[bool]],
+        new_call_id: Callable[[], bytes] = lambda: urandom(CALL_ID_SIZE),
         lanes_max: int = LANES_MAX,
     ) -> None:
         """``config``: its request time-out is ``controller.socket.timeout.ms``. ``leader`` is asked for each attempt.
 
-        ``lifecycle_limit_ms`` is how long a registration or a heartbeat is tried. Raises NodeStartError when the
+        ``lifecycle_limit_ms`` is how long a registration or a heartbeat is tried. ``reach_offset`` waits until this
+        node has applied the metadata log as far as that, so many seconds at most. Raises NodeStartError when the
         settings don't make a client.
         """
         try:
@@ -75,6 +81,8 @@ class NetworkChannel:
         except InvalidClientConfig as error:
             raise NodeStartError(f"this broker can't connect to controllers: {error}") from error
         self._serialize_principal = serialize_principal
+        self._reach_offset = reach_offset
+        self._new_call_id = new_call_id
         self.stats = ForwardingStats()
         self._forwarding = _Lanes(self._client, leader, clock, self.stats, lanes_max, LIMIT_MS)
         self._lifecycle = _Lanes(self._client, leader, clock, ForwardingStats(), 1, lifecycle_limit_ms)
@@ -100,8 +108,13 @@ class NetworkChannel:
             log.exception("the principal %s can't be passed on to the controller", context.principal)
             raise ApiException(ErrorCode.UNKNOWN_SERVER_ERROR, _UNEXPECTED) from error
         self.stats.forwarded(context.client_id)
-        forwarded = ForwardedCall(request, context, principal)
-        return await self._forwarding.ask(_Enveloped(forwarded, context.api_key), forwarded.timeout_ms)
+        forwarded = ForwardedCall(request, context, principal, self._new_call_id())
+        call = _Enveloped(forwarded, context.api_key)
+        answer = await self._forwarding.ask(call, forwarded.timeout_ms)
+        if call.committed_offset is not None:
+            # Who was told of a change finds it on the broker that told it.
+            await self._reach_offset(call.committed_offset, _APPLY_TIMEOUT_S)
+        return answer
 
     async def send(self, request: Message) -> Message:
         lanes = self._lifecycle if request.API_KEY in _LIFECYCLE else self._forwarding
@@ -131,10 +144,11 @@ class _Waiting(Call):
 
 
 class _Enveloped(_Waiting):
-    __slots__ = ("_forwarded", "_response_type")
+    __slots__ = ("_forwarded", "_response_type", "committed_offset")
 
     def __init__(self, forwarded: ForwardedCall, api_key: ApiKey) -> None:
         super().__init__()
+        self.committed_offset: int | None = None
         self._forwarded = forwarded
         self._response_type = _response_type(api_key)
 
@@ -144,6 +158,7 @@ class _Enveloped(_Waiting):
     def read(self, response: EnvelopeResponse) -> tuple[ErrorCode, Message | None]:
         if response.error_code:
             return _error_code(response.error_code), None
+        self.committed_offset = committed_offset_of(response)
         return ErrorCode.NONE, self._forwarded.answer(response.response_data, self._response_type)
 
 

@@ -16,6 +16,7 @@ from barnabas.metadata.loader import MetadataLoader
 from barnabas.network.connection_quotas import ConnectionQuotas
 from barnabas.security.credential_publisher import CredentialPublisher
 from barnabas.security.delegation_tokens import token_hmacs_of
+from barnabas.server.applied_offset import AppliedOffset
 from barnabas.server.config_encryption import EncryptedConfigsCheck, config_cipher
 from barnabas.server.connection_settings import ConnectionEffect, IpRatePublisher, connection_caps
 from barnabas.server.descriptor_budget import descriptor_budget, raise_descriptor_limit
@@ -70,6 +71,7 @@ class NodeCore:
             config, configs=lambda: self.metadata.image.configs, cipher=self.config_cipher
         )
         self.loader = MetadataLoader()
+        self.applied = AppliedOffset()
         self._connection_quotas: list[ConnectionQuotas] = []
         self.driver = RaftDriver(
             config=raft_config(config, self.identity),
@@ -125,6 +127,7 @@ class NodeCore:
             self.dynamic_settings,
             *last,
             IpRatePublisher(tuple(self._connection_quotas)),
+            self.applied,
         )
         for publisher in publishers:
             self.loader.install(publisher)

@@ -27,6 +27,7 @@ from barnabas.metadata.image.record_writer import ApiMessageAndVersion
 from barnabas.metadata.loader import MetadataLoader
 from barnabas.network.api_handler import Access, ApiHandler
 from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.envelope_tags import CALL_ID_SIZE
 from barnabas.raft.errors import NotLeaderException
 from barnabas.raft.raft_config import RaftConfig
 from barnabas.raft.replica_key import OffsetAndEpoch, ReplicaKey
@@ -35,6 +36,7 @@ from barnabas.security.principal import Principal
 from barnabas.security.principal_serde import serialize_principal
 from barnabas.security.request_context import RequestContext
 from barnabas.server import network_channel, raft_driver
+from barnabas.server.applied_offset import AppliedOffset
 from barnabas.server.controller_access import CombinedChannel
 from barnabas.server.controller_dispatcher import ControllerDispatcher
 from barnabas.server.controller_handlers import (
@@ -416,11 +418,14 @@ class SimulatedNode:
             clock=self.clock,
             serialize_principal=lambda context: serialize_principal(context.principal),
             lifecycle_limit_ms=self.world.shape.session_ms,
+            reach_offset=lambda offset, timeout_s: self.applied.reach(offset, timeout_s),
+            new_call_id=lambda: self.draw.randbytes(CALL_ID_SIZE),
         )
 
     def _follow_metadata(self) -> None:
         shape = self.world.shape
         self.loader = MetadataLoader()
+        self.applied = AppliedOffset()
         self.cache = MetadataCache()
         self.authorization.install(self.loader)
         self.snapshots = _Snapshots(self.driver)
@@ -428,7 +433,7 @@ class SimulatedNode:
         self.generator = SnapshotGenerator(
             self.snapshots, self.driver, max_bytes=shape.bytes_between_snapshots, max_interval_ms=0
         )
-        for publisher in (self.cache, _WitnessOfImages(self), self.generator):
+        for publisher in (self.cache, _WitnessOfImages(self), self.generator, self.applied):
             self.loader.install(publisher)
 
     def _build_broker(self) -> None:

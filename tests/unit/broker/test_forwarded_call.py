@@ -33,7 +33,7 @@ def context(key: ApiKey, version: int, frame: bytes | None = None, host: str = "
 
 def test_a_request_goes_on_as_it_came() -> None:
     frame = inner(CREATE, 7) + b"what nobody here understands"
-    call = ForwardedCall(CREATE, context(ApiKey.CREATE_TOPICS, 7, frame), ALICE)
+    call = ForwardedCall(CREATE, context(ApiKey.CREATE_TOPICS, 7, frame), ALICE, b"n" * 16)
     envelope = call.envelope({})
     assert envelope.request_data == frame
     assert envelope.request_principal == ALICE
@@ -42,7 +42,7 @@ def test_a_request_goes_on_as_it_came() -> None:
 
 
 def test_an_ipv6_address_has_sixteen_bytes() -> None:
-    call = ForwardedCall(CREATE, context(ApiKey.CREATE_TOPICS, 7, inner(CREATE, 7), "2001:db8::1"), ALICE)
+    call = ForwardedCall(CREATE, context(ApiKey.CREATE_TOPICS, 7, inner(CREATE, 7), "2001:db8::1"), ALICE, b"n" * 16)
     assert call.envelope({}).client_host_address == bytes.fromhex("20010db8" + "00" * 11 + "01")
 
 
@@ -53,7 +53,7 @@ def test_a_body_that_was_changed_goes_with_the_clients_header() -> None:
     left = IncrementalAlterConfigsRequest(resources=asked.resources[1:])
     tagged = bytes.fromhex("002c00010000004d0008") + b"terminal" + b"\1\5\2hi"
     frame = tagged + asked.encode(1)
-    call = ForwardedCall(left, context(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, frame), ALICE)
+    call = ForwardedCall(left, context(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, frame), ALICE, b"n" * 16)
     assert call.envelope({}).request_data == tagged + left.encode(1)
 
 
@@ -61,7 +61,7 @@ def test_a_body_that_was_changed_goes_with_the_clients_header() -> None:
 def test_what_is_asked_in_a_clients_name_has_a_version_that_the_controller_serves(
     theirs: tuple[int, int] | None, version: int
 ) -> None:
-    call = ForwardedCall(CREATE, context(ApiKey.CREATE_TOPICS, 7), ALICE)
+    call = ForwardedCall(CREATE, context(ApiKey.CREATE_TOPICS, 7), ALICE, b"n" * 16)
     data = call.envelope({} if theirs is None else {ApiKey.CREATE_TOPICS: theirs}).request_data
     header, end = RequestHeader.read(data, 0, 2)
     assert (header.request_api_version, header.correlation_id, header.client_id) == (version, 77, "terminal")
@@ -83,7 +83,7 @@ def test_what_is_asked_in_a_clients_name_has_a_version_that_the_controller_serve
     ids=["nothing", "empty", "to another request", "cut short"],
 )
 def test_what_is_no_answer_is_refused(data: bytes | None) -> None:
-    call = ForwardedCall(CREATE, context(ApiKey.CREATE_TOPICS, 7, inner(CREATE, 7)), ALICE)
+    call = ForwardedCall(CREATE, context(ApiKey.CREATE_TOPICS, 7, inner(CREATE, 7)), ALICE, b"n" * 16)
     with pytest.raises(DecodeError):
         call.answer(data, CreateTopicsResponse)
 

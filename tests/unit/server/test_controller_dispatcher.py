@@ -16,6 +16,11 @@ from barnabas.common.config_value import Password
 from barnabas.common.errors import ErrorCode
 from barnabas.network.api_stats import ApiStats
 from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.envelope_tags import committed_offset_of, set_call_id
+from barnabas.protocol.messages.create_delegation_token import (
+    CreateDelegationTokenRequest,
+    CreateDelegationTokenResponse,
+)
 from barnabas.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from barnabas.protocol.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
 from barnabas.protocol.messages.envelope import EnvelopeResponse
@@ -265,3 +270,83 @@ def test_the_decision_names_client_and_broker_in_the_audit() -> None:
     asyncio.run(run())
     assert seen[0] == (ApiKey.ENVELOPE, ANONYMOUS, "127.0.0.1", None)
     assert set(seen[1:]) == {(ApiKey.CREATE_TOPICS, ALICE, "192.0.2.7", ANONYMOUS)}
+
+
+CALL = bytes(range(16))
+
+
+def numbered(request: Any, version: int, call_id: bytes = CALL) -> bytes:
+    made = envelope_of(request, version, who=serialize_principal(ANONYMOUS))
+    set_call_id(made, call_id)
+    return made.encode(0)
+
+
+def test_a_call_that_comes_again_is_applied_once_and_answered_alike() -> None:
+    async def run() -> tuple[list[EnvelopeResponse], World]:
+        world = World()
+        answers = [await world.ask(numbered(CREATE, 7), Connection()) for _ in range(2)]
+        return [*answers, await world.ask(numbered(CREATE, 7, bytes(16)), Connection())], world
+
+    (first, again, another), world = asyncio.run(run())
+    assert inside(first).topics[0].error_code == 0
+    assert again.response_data == first.response_data
+    assert inside(another).topics[0].error_code == ErrorCode.TOPIC_ALREADY_EXISTS
+    assert committed_offset_of(first) == world.harness.controller.committed_image.offset
+
+
+def test_a_call_that_comes_again_while_it_is_under_way_gets_the_same_answer() -> None:
+    async def run() -> tuple[EnvelopeResponse, EnvelopeResponse]:
+        world = World()
+        frame = bytearray(HEADER + numbered(CREATE, 7))
+        first: Any = world.dispatcher.process(Connection(), frame)  # type: ignore[arg-type]
+        lost = asyncio.ensure_future(first)
+        await asyncio.sleep(0)
+        lost.cancel()  # Its connection has ended.
+        await asyncio.sleep(0)
+        again: Any = world.dispatcher.process(Connection(), bytearray(frame))  # type: ignore[arg-type]
+        waiting = asyncio.ensure_future(again)
+        await asyncio.sleep(0)
+        world.harness.settle()
+        answer = EnvelopeResponse.decode(b"".join(await waiting), 0, 5)
+        return answer, await world.ask(numbered(CREATE, 7), Connection())
+
+    answer, later = asyncio.run(run())
+    assert inside(answer).topics[0].error_code == 0
+    assert later.response_data == answer.response_data
+
+
+def test_the_next_controller_knows_what_the_last_one_applied() -> None:
+    async def run() -> tuple[EnvelopeResponse, EnvelopeResponse]:
+        world, successor = World(), World()
+        first = await world.ask(numbered(CREATE, 7), Connection())
+        harness = ControllerHarness(log=world.harness.log).activate()
+        successor.harness = harness
+        successor.dispatcher._server = harness.controller
+        return first, await successor.ask(numbered(CREATE, 7), Connection())
+
+    first, again = asyncio.run(run())
+    assert again.response_data == first.response_data
+
+
+def test_a_call_whose_answer_was_not_kept_is_not_applied_again() -> None:
+    request = CreateDelegationTokenRequest(max_lifetime_ms=1000)
+
+    async def run() -> tuple[EnvelopeResponse, EnvelopeResponse, int]:
+        world = World()
+        first = await world.ask(numbered(request, 3), Connection())
+        again = await world.ask(numbered(request, 3), Connection())
+        return first, again, len(world.harness.controller.committed_image.delegation_tokens)
+
+    first, again, tokens = asyncio.run(run())
+    codes = [
+        CreateDelegationTokenResponse.decode(each.response_data or b"", 3, 5).error_code for each in (first, again)
+    ]
+    assert codes == [0, ErrorCode.REQUEST_TIMED_OUT]
+    assert tokens == 1
+
+
+def test_a_broker_of_kafka_gets_no_tags() -> None:
+    async def run() -> EnvelopeResponse:
+        return await World().ask(envelope(CREATE, 7, ANONYMOUS), Connection())
+
+    assert asyncio.run(run()).unknown_tags is None

@@ -1,0 +1,119 @@
+"""Which forwarded calls took effect, and what they were answered, so that none is applied twice.
+
+A broker of ours numbers its calls. When an answer gets lost, or the controller changes, it sends the call again with
+the same number, and cannot know whether it was applied. The records of a numbered call end with one that says so: a
+NoOpRecord with the number and the answer in a tagged field, which other readers of the log pass over. It is the last,
+so that where it is everything is; a result that is cut into batches and breaks off may be decided again. Whoever
+replays the log knows the call from it, also a controller that becomes active later.
+
+An answer with secrets, or a very long one, is not kept: then it is only known that the call was applied. Calls are
+forgotten when brokers have long given up on them. What a snapshot stands for is forgotten too, by who starts from it.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from struct import Struct
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+
+from barnabas.controller.controller_result import ControllerResult
+from barnabas.metadata.image.record_writer import ApiMessageAndVersion
+from barnabas.protocol.envelope_tags import CALL_ID_SIZE, CALL_TAG
+from barnabas.protocol.records.no_op_record import NoOpRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from barnabas.common.clock import Clock
+    from barnabas.metadata.loader import CommittedBatch
+
+__all__ = ["AppliedCall", "AppliedCalls"]
+
+T = TypeVar("T")
+
+KEEP_MS: Final = 180_000
+"""Three times as long as a broker tries."""
+BODY_BYTES_MAX: Final = 8 * 1024
+_TOTAL_BYTES_MAX: Final = 16 * 1024 * 1024
+_ENTRY_BYTES: Final = 200
+
+_HEAD = Struct(">16sh")
+
+
+class AppliedCall(NamedTuple):
+    """``body`` is the answer without its header, in that version of the API; None where it was not kept."""
+
+    api_version: int
+    body: bytes | None
+
+
+class AppliedCalls:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._calls: OrderedDict[bytes, tuple[int, AppliedCall]] = OrderedDict()
+        self._bytes = 0
+        self._deciding: tuple[bytes, int] | None = None
+
+    def find(self, call_id: bytes) -> AppliedCall | None:
+        """What is known of a call that was committed."""
+        found = self._calls.get(call_id)
+        return None if found is None else found[1]
+
+    # --- deciding
+
+    def begin(self, call_id: bytes, api_version: int) -> None:
+        """What is decided until ``end`` comes from this call."""
+        self._deciding = (call_id, api_version)
+
+    def end(self) -> None:
+        self._deciding = None
+
+    def marked(self, result: ControllerResult[T], *, records_max: int) -> ControllerResult[T]:
+        """The same result, with the call in its last record. A result that fills a batch alone has no room for it."""
+        deciding = self._deciding
+        if deciding is None or not result.records or (result.is_atomic and len(result.records) >= records_max):
+            return result
+        call_id, api_version = deciding
+        mark = NoOpRecord(unknown_tags=[(CALL_TAG, _HEAD.pack(call_id, api_version) + _body(result, api_version))])
+        records = (*result.records, ApiMessageAndVersion(mark, 0))
+        return ControllerResult(records, result.response, is_atomic=result.is_atomic)
+
+    # --- following the log
+
+    def replay(self, batches: Iterable[CommittedBatch]) -> None:
+        for batch in batches:
+            for record in batch.records:
+                if type(record) is NoOpRecord and record.unknown_tags:
+                    self._replay(record.unknown_tags)
+
+    def _replay(self, tags: Iterable[tuple[int, bytes]]) -> None:
+        for tag, data in tags:
+            if tag == CALL_TAG and len(data) >= _HEAD.size:
+                call_id, api_version = _HEAD.unpack_from(data)
+                self._add(call_id, AppliedCall(api_version, data[_HEAD.size :] or None))
+
+    def _add(self, call_id: bytes, call: AppliedCall) -> None:
+        now_ms = self._clock.monotonic_ms()
+        if call_id not in self._calls:
+            self._bytes += _size(call)
+            self._calls[call_id] = (now_ms, call)
+        while self._calls:
+            oldest = next(iter(self._calls))
+            added_ms, known = self._calls[oldest]
+            if now_ms - added_ms < KEEP_MS and self._bytes <= _TOTAL_BYTES_MAX:
+                break
+            del self._calls[oldest]
+            self._bytes -= _size(known)
+
+
+def _size(call: AppliedCall) -> int:
+    return _ENTRY_BYTES + CALL_ID_SIZE + len(call.body or b"")
+
+
+def _body(result: ControllerResult[Any], api_version: int) -> bytes:
+    """Nothing for an answer that is not to be kept."""
+    fields = getattr(type(result.response), "FIELDS", None)
+    if fields is None or any(field.secret for field in fields):
+        return b""
+    body: bytes = result.response.encode(api_version)
+    return body if len(body) <= BODY_BYTES_MAX else b""
