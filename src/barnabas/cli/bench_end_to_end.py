@@ -68,6 +68,7 @@ class Trips:
     warmup: int
     sent_at: dict[int, float] = field(default_factory=dict)
     arrived: int = 0
+    acknowledged_early: int = 0
     again: int = 0
     """Records that came more than once."""
     last_at: float = 0.0
@@ -97,9 +98,10 @@ class Trips:
         self.came.set()
 
     def acknowledge(self, batch: ProducerBatch, now: float) -> None:
-        """The first ones are left out here as well, as far as batches tell."""
         for run in batch.runs:
-            if self.latencies.count or not self.warmup:
+            if self.acknowledged_early < self.warmup:
+                self.acknowledged_early += run.length
+            else:
                 self.acknowledged.record_run(now, run.first_s, run.interval_s, run.length)
 
 

@@ -25,12 +25,14 @@ __all__ = ["measure_api_versions", "measure_connections"]
 async def measure_connections(config: ClientConfig, count: int, at_once: int, stop: asyncio.Event) -> Answer:
     """Open and close: TCP, TLS if there is any, versions, and the login if there is one."""
 
-    async def open_one(_: int, index: int) -> int:
-        async with NetworkClient(config) as network:
-            await network.connect()
+    async def open_one(network: NetworkClient, index: int) -> int:
+        connection = await network.connect()
+        await connection.close()
         return 1
 
-    figures = await measure_requests("connections", count, range(at_once), open_one, stop)
+    async with AsyncExitStack() as stack:
+        networks = [await stack.enter_async_context(NetworkClient(config)) for _ in range(at_once)]
+        figures = await measure_requests("connections", count, networks, open_one, stop)
     return _answer(figures, "connections", {"security_protocol": config.security_protocol, "at_once": at_once})
 
 

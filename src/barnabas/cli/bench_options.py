@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import sys
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -34,6 +35,9 @@ Measurement = Callable[["ClientConfig", asyncio.Event], Awaitable[Answer]]
 @dataclass(kw_only=True)
 class BenchOptions(ClusterOptions):
     """Which cluster, and how to answer."""
+
+    timeout: float | None = None
+    """Seconds for each question about topics and each admin request; a measurement as a whole has no limit."""
 
     def measure(self, work: Measurement, *, right: str = "") -> int:
         """The exit status. ``right`` is what the cluster wants to see, as in "WRITE on Topic:{item}"."""
@@ -65,6 +69,8 @@ class BenchOptions(ClusterOptions):
 class RecordOptions(BenchOptions):
     """The same, for what writes and reads records."""
 
+    bootstrap_controller: Annotated[str | None, Parameter(show=False)] = None
+    """Refused: controllers take no records."""
     command_property: Annotated[
         list[str] | None,
         Parameter(name=["--command-property", "--producer-props", "--consumer-props"], consume_multiple=True),
@@ -127,6 +133,8 @@ def stop_at_signals() -> Iterator[asyncio.Event]:
 
     def stopped() -> None:
         stop.set()
+        if sys.stderr.isatty():
+            sys.stderr.write("\nstopping; Ctrl-C once more ends it at once\n")
         for each in signals:
             loop.remove_signal_handler(each)
 
