@@ -50,14 +50,12 @@ def parse_topics(texts: Iterable[str] | None) -> Topics:
     return found
 
 
-def parse_datetime(text: str) -> int:
+def parse_datetime(text: str, option: str = "--to-datetime") -> int:
     """Milliseconds since 1970. Without a zone it is UTC, as in Kafka's tool. Raises UsageError."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise UsageError(
-            f"--to-datetime {text}: write it as in 2026-01-31T12:30:00.000, with +01:00 for a zone"
-        ) from None
+        raise UsageError(f"{option} {text}: write it as in 2026-01-31T12:30:00.000, with +01:00 for a zone") from None
     return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
 
 

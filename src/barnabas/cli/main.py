@@ -53,6 +53,7 @@ _OF_KAFKA = {
     "delegation-tokens": "tokens",
     "delete-records": "topics delete-records",
     "features": "features",
+    "get-offsets": "topics offsets",
     "groups": "groups",
     "leader-election": "topics elect-leaders",
     "log-dirs": "log-dirs",

@@ -1,6 +1,6 @@
 """``barnabas topics list|describe|create|alter|add-partitions|delete``: the topics of a cluster.
 
-``elect-leaders`` and ``delete-records`` are in topic_partitions.
+``elect-leaders`` and ``delete-records`` are in topic_partitions, ``offsets`` in topic_offsets.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from barnabas.cli.topic_arguments import (
     select_topics,
     topic_problems,
 )
+from barnabas.cli.topic_offsets import offsets
 from barnabas.cli.topic_partitions import delete_records, elect_leaders
 from barnabas.common.error_code import ErrorCode
 
@@ -32,6 +33,7 @@ app = cluster_app("topics", "List, describe, create, alter and delete topics, el
 main = main_of(app)
 app.command(elect_leaders, name="elect-leaders")
 app.command(delete_records, name="delete-records")
+app.command(offsets)
 
 _TOPICS_PER_STEP = 100
 

@@ -85,6 +85,15 @@ def test_trying_a_deletion_tells_what_would_go(orders: FakeAdmin, capsys: pytest
     orders.delete_records.assert_not_called()
 
 
+def test_offsets_of_all_partitions_are_shown(orders: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["offsets", "orders", "--time", "earliest", "--partitions", "0,2"]) == 0
+    assert [line.split() for line in capsys.readouterr().out.splitlines()[1:]] == [
+        ["orders", "0", "10"], ["orders", "2", "10"],
+    ]  # fmt: skip
+    assert main(["offsets", "orders", "--time", "-1", "-o", "json"]) == 0
+    assert '"offset": 100' in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -93,6 +102,10 @@ def test_trying_a_deletion_tells_what_would_go(orders: FakeAdmin, capsys: pytest
         (["elect-leaders", "a", "b", "--partition", "1"], "--partition goes with a single topic"),
         (["elect-leaders", "a", "--election-type", "best"], "preferred"),
         (["elect-leaders", "a b"], "contains one or more characters"),
+        (["offsets", "--time", "soon"], "there are latest, earliest, max-timestamp"),
+        (["offsets", "--time", "2026-13-01"], "--time 2026-13-01: write it as in"),
+        (["offsets", "--time", "-7"], "milliseconds since 1970"),
+        (["offsets", "--partitions", "x"], "as in 0,2"),
         (["delete-records"], "which records?"),
         (["delete-records", "a"], "--before-offset goes with topics"),
         (["delete-records", "a", "--before-offset", "-2"], "or -1 for all records"),
