@@ -259,13 +259,6 @@ def test_records_are_deleted(run: Run, peer: Peer, tmp_path: Path) -> None:
     assert run(*before).out == "records of mv-e-0  deleted (before 4, 0 offsets)\n"
     first = run("topics", "offsets", "mv-e", "--time", "earliest").out
     assert first.split()[3:] == ["mv-e", "0", "4", "mv-e", "1", "0"]
-        "mv-e",
-        "0",
-        "4",
-        "mv-e",
-        "1",
-        "0",
-    ]
     (last,) = run("topics", "offsets", "mv-e", "--partitions", "1", "-o", "json").document["offsets"]
     assert last["offset"] == 10
     assert run("topics", "offsets", "mv-e", "--time", "2099-01-01T00:00:00.000").out.count("none") == 2
