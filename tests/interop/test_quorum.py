@@ -16,6 +16,7 @@ from barnabas.clients.client_config import client_config
 from barnabas.clients.errors import ClientError
 from barnabas.clients.network_client import NetworkClient
 from barnabas.common.errors import ErrorCode
+from barnabas.common.uuid import Uuid
 from barnabas.protocol.messages.describe_quorum import (
     DescribeQuorumRequest,
     DescribeQuorumRequestPartitionData,
@@ -204,7 +205,17 @@ def test_voters_may_stand_in_the_settings(tmp_path: Path) -> None:
     with running_quorum(tmp_path, OURS, is_static=True) as quorum:
         seen = quorum_seen_by(elected(quorum))
         assert seen is not None
-        assert sorted(each.replica_id for each in seen.current_voters) == [3000, 3001, 3002]
+        assert {each.replica_id: str(each.replica_directory_id) for each in seen.current_voters} == dict.fromkeys(
+            (3000, 3001, 3002), str(Uuid.ZERO)
+        )
+
+        def is_upgraded() -> bool:
+            """Refused until each voter has told its directory to the leader."""
+            upgrade = ("--bootstrap-controller", quorum.servers, "upgrade", "--feature", "kraft.version=1")
+            return run_class("features", *upgrade, check=False).returncode == 0
+
+        wait_until(is_upgraded, what="the upgrade of kraft.version")
+        assert voters(quorum) == {each.node_id: directory_id(each) for each in quorum.controllers}
 
 
 def test_combined_nodes_form_a_quorum_and_each_broker_finds_the_active_controller(tmp_path: Path) -> None:

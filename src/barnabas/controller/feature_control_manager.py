@@ -7,7 +7,7 @@ record; it can be read here but is changed by the quorum.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import IntEnum
 
 from barnabas.common.errors import ApiException, ErrorCode
@@ -34,6 +34,10 @@ __all__ = ["FeatureControlManager", "UpgradeType"]
 _MIN_ISR = "min.insync.replicas"
 
 
+def quorum_cannot_be_upgraded(level: int, validate_only: bool) -> None:
+    raise _invalid(KRAFT_VERSION, level, "This controller was built without a replica of the metadata log.")
+
+
 class UpgradeType(IntEnum):
     UNKNOWN = 0
     UPGRADE = 1
@@ -48,9 +52,15 @@ class UpgradeType(IntEnum):
 class FeatureControlManager:
     """``kraft_version`` is set by whoever follows the quorum's control records."""
 
-    def __init__(self, state: ControllerState, config: ControllerConfig) -> None:
+    def __init__(
+        self,
+        state: ControllerState,
+        config: ControllerConfig,
+        upgrade_quorum: Callable[[int, bool], None] = quorum_cannot_be_upgraded,
+    ) -> None:
         self._state = state
         self._config = config
+        self._upgrade_quorum = upgrade_quorum
         self.kraft_version = 0
 
     @property
@@ -76,6 +86,8 @@ class FeatureControlManager:
         records: list[ApiMessageAndVersion] = []
         for name, (level, upgrade_type) in updates.items():
             records.extend(self._update(name, level, upgrade_type, proposed))
+        if KRAFT_VERSION in updates and updates[KRAFT_VERSION][0] > self.kraft_version:
+            self._upgrade_quorum(updates[KRAFT_VERSION][0], validate_only)  # Last: it can't be taken back.
         result = ControllerResult[None](records, None)
         return result.without_records() if validate_only else result
 
@@ -118,8 +130,6 @@ class FeatureControlManager:
     def _update_kraft_version(self, level: int, current: int) -> list[ApiMessageAndVersion]:
         if level < current:
             raise _invalid(KRAFT_VERSION, level, "Can't downgrade the version of this feature.")
-        if level > current:
-            raise _invalid(KRAFT_VERSION, level, "The quorum is upgraded by its leader, not by a feature record.")
         return []
 
     def _validate_metadata_version(self, level: int, upgrade_type: UpgradeType) -> None:

@@ -34,7 +34,7 @@ from barnabas.controller.controller_config import ControllerConfig
 from barnabas.controller.controller_result import ControllerResult
 from barnabas.controller.controller_state import ControllerState
 from barnabas.controller.delegation_token_control_manager import DelegationTokenControlManager
-from barnabas.controller.feature_control_manager import FeatureControlManager
+from barnabas.controller.feature_control_manager import FeatureControlManager, quorum_cannot_be_upgraded
 from barnabas.controller.mutation_quotas import MutationQuotas
 from barnabas.controller.producer_ids_control_manager import ProducerIdsControlManager
 from barnabas.controller.replication_control_manager import ReplicationControlManager
@@ -81,10 +81,12 @@ class QuorumController:
         on_appends: Callable[[], None] = lambda: None,
         on_fault: Callable[[BaseException], None] = lambda fault: None,
         describe_quorum: Callable[[DescribeQuorumRequest, int], DescribeQuorumResponse] = _not_in_a_quorum,
+        upgrade_quorum: Callable[[int, bool], None] = quorum_cannot_be_upgraded,
     ) -> None:
         """``random_int(n)`` draws from 0..n-1. ``on_appends`` tells that ``take_appends`` has something now;
         ``on_fault`` hears of errors of ours that a caller only sees as UNKNOWN_SERVER_ERROR. ``describe_quorum`` asks
-        this node's replica of the metadata log, in a version of the API."""
+        this node's replica of the metadata log, in a version of the API; ``upgrade_quorum`` raises its kraft.version to
+        a level, or only says whether it could."""
         self.config = config
         self.state = ControllerState()
         self.leader_id = -1
@@ -100,7 +102,7 @@ class QuorumController:
         self._untaken = 0
         self._waiting: dict[int, Callable[[ApiException], None]] = {}
         self.calls = AppliedCalls(clock)
-        self.features = FeatureControlManager(self.state, config)
+        self.features = FeatureControlManager(self.state, config, upgrade_quorum)
         self.configs = ConfigurationControlManager(self.state, config)
         self.cluster = ClusterControlManager(self.state, config, self.features)
         self.replication = ReplicationControlManager(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from barnabas.common.errors import ApiException, ErrorCode
 
-__all__ = ["NotLeaderException", "RecordBatchTooLargeException"]
+__all__ = ["NotLeaderException", "QuorumNotUpgradable", "RecordBatchTooLargeException"]
 
 
 class NotLeaderException(ApiException):
@@ -19,3 +19,7 @@ class RecordBatchTooLargeException(ApiException):
 
     def __init__(self, message: str) -> None:
         super().__init__(ErrorCode.RECORD_LIST_TOO_LARGE, message)
+
+
+class QuorumNotUpgradable(Exception):
+    """kraft.version can't be raised yet; the message says what is missing."""

@@ -179,6 +179,13 @@ class RaftNode:
             self._replica.resign(now_ms)
         return self._advance(now_ms)
 
+    def upgrade_kraft_version(self, level: int, now_ms: int, *, validate_only: bool) -> Ready:
+        """From voters in the settings to voters in the log. Raises NotLeaderException or QuorumNotUpgradable."""
+        from barnabas.raft.voter_changes import upgrade_kraft_version  # Once in the life of a quorum, if ever.
+
+        upgrade_kraft_version(self._replica, level, now_ms, validate_only=validate_only)
+        return self._advance(now_ms)
+
     # --- messages of other replicas
 
     def receive(self, message: Inbound, now_ms: int) -> Ready:

@@ -20,17 +20,20 @@ from barnabas.protocol.messages.update_raft_voter import (
     UpdateRaftVoterRequest,
     UpdateRaftVoterResponse,
 )
+from barnabas.protocol.records.kraft_version_record import KRaftVersionRecord
 from barnabas.protocol.schema import Message
-from barnabas.raft.control_records import voters_record
+from barnabas.raft.control_records import QuorumRecord, voters_record
 from barnabas.raft.epochs import NOBODY, check_cluster_id, check_leader_request, listeners_of
+from barnabas.raft.errors import NotLeaderException, QuorumNotUpgradable
 from barnabas.raft.inbound import RaftRequest, RaftResponse
+from barnabas.raft.raft_config import KRAFT_VERSION_MAX, KRAFT_VERSION_MIN
 from barnabas.raft.replica import Replica
 from barnabas.raft.replica_key import ReplicaKey
 from barnabas.raft.states.epoch_state import FOREVER_MS
 from barnabas.raft.states.leader import LeaderState
 from barnabas.raft.voter_set import Endpoint, VoterNode, VoterSet
 
-__all__ = ["VoterChanges"]
+__all__ = ["VoterChanges", "upgrade_kraft_version"]
 
 KRAFT_VERSION = "kraft.version"
 OBSERVER_MAY_BE_SILENT_MS = 60 * 60 * 1000
@@ -275,3 +278,32 @@ def _shown(key: ReplicaKey) -> str:
 
 def _ids(replica: Replica) -> list[int]:
     return sorted(replica.quorum.voters.ids)
+
+
+def upgrade_kraft_version(replica: Replica, level: int, now_ms: int, *, validate_only: bool) -> None:
+    """Write the voters of the settings into the log, with the directories that they have told of.
+
+    Raises NotLeaderException, or QuorumNotUpgradable where a voter has told nothing or can't work with the level.
+    """
+    leader = replica.quorum.in_state(LeaderState)
+    if leader is None:
+        raise NotLeaderException("This replica does not lead the quorum.")
+    if level <= replica.control_records.last_kraft_version:
+        return
+    config, described = replica.config, dict(leader.described_voters)
+    described[config.node_id] = VoterNode(config.key, config.listeners, KRAFT_VERSION_MIN, KRAFT_VERSION_MAX)
+    voters = [described.get(voter_id) for voter_id in replica.quorum.voters.ids]
+    known = [voter for voter in voters if voter is not None and voter.key.has_directory]
+    if len(known) < len(voters):
+        missing = sorted(set(replica.quorum.voters.ids) - {voter.key.id for voter in known})
+        raise QuorumNotUpgradable(f"The voters {missing} have not told their directories to this leader yet.")
+    too_old = sorted(voter.key.id for voter in known if not _can_work_with(voter, level))
+    if too_old:
+        raise QuorumNotUpgradable(f"The voters {too_old} can't work with it.")
+    if not validate_only:
+        records: list[QuorumRecord] = [
+            KRaftVersionRecord(version=0, kraft_version=level),
+            voters_record(VoterSet(known)),
+        ]
+        leader.accumulator.append_control(records, now_ms)
+        replica.drain(leader, now_ms)

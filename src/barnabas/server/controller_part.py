@@ -59,6 +59,7 @@ class ControllerPart:
             on_appends=self._service.wake,
             on_fault=lambda fault: log.error("controller fault", exc_info=fault),
             describe_quorum=core.driver.describe_quorum,
+            upgrade_quorum=core.driver.upgrade_kraft_version,
         )
         self.channel = InProcessChannel(
             controller=self.controller,

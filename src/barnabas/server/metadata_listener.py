@@ -44,6 +44,7 @@ class MetadataListener:
     def handle_commit(self, batches: Sequence[CommittedBatch]) -> None:
         self._loader.handle_commit(batches)
         if self._controller is not None:
+            self._controller.features.kraft_version = self._kraft_version()
             self._controller.handle_commit(batches)
 
     def handle_load_snapshot(self, reader: SnapshotReader) -> None:

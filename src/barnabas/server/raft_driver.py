@@ -24,12 +24,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from barnabas.common.clock import Clock
-from barnabas.common.errors import InvariantViolated
+from barnabas.common.errors import ApiException, ErrorCode, InvariantViolated
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.schema import Message
 from barnabas.raft.control_record_state_machine import ControlRecordStateMachine
 from barnabas.raft.election_state import ElectionState
-from barnabas.raft.errors import NotLeaderException
+from barnabas.raft.errors import NotLeaderException, QuorumNotUpgradable
 from barnabas.raft.inbound import FetchedSnapshot, RaftResponse, RequestFailed
 from barnabas.raft.leader_epochs import LeaderEpochs
 from barnabas.raft.log_state import LogState
@@ -208,6 +208,17 @@ class RaftDriver:
         self.resign(self.node.epoch)
         with suppress(TimeoutError):
             await asyncio.wait_for(self._has_left.wait(), timeout_s)
+
+    def upgrade_kraft_version(self, level: int, validate_only: bool) -> None:
+        """Raises ApiException with the reason when the quorum can't be upgraded, or is not led from here."""
+        try:
+            ready = self.node.upgrade_kraft_version(level, self.clock.now_ms(), validate_only=validate_only)
+        except NotLeaderException as error:
+            raise ApiException(ErrorCode.NOT_CONTROLLER, str(error)) from error
+        except QuorumNotUpgradable as error:
+            text = f"Invalid update version {level} for feature kraft.version. {error}"
+            raise ApiException(ErrorCode.INVALID_UPDATE_VERSION, text) from error
+        self._enqueue(ready)
 
     # --- messages of other replicas, for a driver that has a way to send its own
 

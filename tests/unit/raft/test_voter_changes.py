@@ -16,6 +16,7 @@ from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, Fetch
 from barnabas.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest
 from barnabas.protocol.messages.update_raft_voter import UpdateRaftVoterRequest
 from barnabas.raft.control_record_state_machine import ControlRecordStateMachine
+from barnabas.raft.errors import NotLeaderException, QuorumNotUpgradable
 from barnabas.raft.inbound import RaftRequest, RaftResponse, RequestFailed
 from barnabas.raft.raft_node import RaftNode
 from barnabas.raft.ready import OutboundRequest, Ready
@@ -235,3 +236,40 @@ def test_voters_of_the_settings_only_describe_themselves() -> None:
     assert leader.ask(1, add()).error_code == ErrorCode.UNSUPPORTED_VERSION
     assert leader.ask(2, update(leader, 1)).error_code == ErrorCode.NONE
     assert leader.node.log_end_offset == end
+
+
+def of_settings(*node_ids: int) -> Leader:
+    """A quorum whose voters stand in the settings, which know no directories."""
+    known = [voter(node_id) for node_id in node_ids]
+    return Leader(
+        ControlRecordStateMachine(
+            VoterSet(replace(each, key=each.key._replace(directory_id=Uuid.ZERO)) for each in known)
+        )
+    )
+
+
+def test_an_upgrade_moves_the_voters_from_the_settings_into_the_log() -> None:
+    leader = of_settings(1)
+    leader.take(leader.node.upgrade_kraft_version(1, 0, validate_only=True))
+    assert leader.control_records.last_kraft_version == 0
+    leader.take(leader.node.upgrade_kraft_version(1, 0, validate_only=False))
+    assert leader.control_records.last_kraft_version == 1
+    assert leader.control_records.last_voter_set.keys == [CONFIG.key]
+    assert leader.ask(1, remove(2)).error_code == ErrorCode.VOTER_NOT_FOUND, "voters can be changed now"
+
+
+def test_an_upgrade_waits_for_what_every_voter_tells_of_itself() -> None:
+    leader = of_settings(1)
+    leader.control_records.replay_voters(0, VoterSet((*leader.control_records.last_voter_set, voter(2))))
+    with pytest.raises(QuorumNotUpgradable, match=r"The voters \[2\] have not told"):
+        leader.node.upgrade_kraft_version(1, 0, validate_only=True)
+    leader.ask(1, update(leader, 2, high=0))
+    with pytest.raises(QuorumNotUpgradable, match=r"The voters \[2\] can't work with it"):
+        leader.node.upgrade_kraft_version(1, 0, validate_only=True)
+
+
+def test_only_the_leader_upgrades_the_quorum() -> None:
+    node = only_voter(None, dynamic_quorum(1, 2), ONE)
+    node.start(None, 0)
+    with pytest.raises(NotLeaderException):
+        node.upgrade_kraft_version(1, 0, validate_only=False)
