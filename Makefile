@@ -94,7 +94,7 @@ older: dev ## the tests of our clients that also run on the last Kafka 3.x, all 
 	@BARNABAS_KAFKA_3=all $(PYTEST) -m interop -k "kafka-3" $(ARGS)
 
 slow: dev ## tests that `make test` runs with less, in full: a million keys compacted, a hundred kills
-	@BARNABAS_COMPACTION_KEYS=1000000 BARNABAS_KILLS=100 $(PYTEST) -m slow --timeout=3600 $(ARGS)
+	@BARNABAS_COMPACTION_KEYS=1000000 BARNABAS_KILLS=100 BARNABAS_CONTROLLER_KILLS=20 $(PYTEST) -m slow --timeout=3600 $(ARGS)
 
 spark: dev ## the pipelines on a local Spark session
 	@$(PYTEST) -m spark $(ARGS)

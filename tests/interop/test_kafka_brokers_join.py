@@ -25,7 +25,7 @@ from barnabas.common.scram_mechanism import ScramMechanism
 from barnabas.protocol.messages.describe_quorum import DescribeQuorumRequest
 from tests.peers import run_class
 from tests.peers.admin_requests import requests_for_broker
-from tests.peers.mixed import RealBroker, scram_client
+from tests.peers.mixed import OurBroker, RealBroker, scram_client
 from tests.peers.mutation_requests import mutations
 from tests.peers.quorums import OurController, Quorum, running_quorum, wait_until
 from tests.peers.record_admin_answers import Connection
@@ -141,6 +141,29 @@ def test_the_quorum_and_who_follows_it_are_described(broker: RealBroker, admin: 
     described = admin.describe_quorum()
     assert (described.leader_id, [each.replica_id for each in described.voters]) == (3000, [3000])
     assert [each.replica_id for each in described.observers] == [broker.node_id]
+
+
+def test_a_broker_of_ours_beside_it_and_what_it_forwarded_are_followed(
+    broker: RealBroker, quorum: Quorum, admin: SyncAdminClient, tmp_path: Path
+) -> None:
+    """What a call of ours leaves in the metadata log is read by Kafka's broker; its partitions stay apart."""
+    ours = OurBroker(
+        tmp_path, 7, controllers=quorum.servers, cluster_id=quorum.cluster_id, settings={**AUTHORIZER, **SOON}
+    )
+    ours.start()
+    try:
+        with SyncAdminClient(ours.bootstrap) as through_ours:
+            through_ours.create_topics([NewTopic("both", 4, 1)], wait=True).raise_for_errors()
+            refused = through_ours.create_topics([NewTopic("shared", 1, 2)]).errors["shared"]
+            assert "broker 7 of barnabas can't replicate yet" in str(refused)
+        seen = admin.describe_topics(["both"])["both"].partitions
+        assert {each.leader for each in seen} == {1, 7}
+        assert ours.stop() == 0
+    finally:
+        ours.kill()
+    with SyncAdminClient(broker.bootstrap) as once_more:
+        once_more.unregister_broker(7, wait=True)
+        once_more.delete_topics(["both"]).raise_for_errors()
 
 
 def test_it_leaves_in_an_orderly_way_and_comes_back(broker: RealBroker, admin: SyncAdminClient) -> None:

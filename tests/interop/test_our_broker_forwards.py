@@ -140,6 +140,20 @@ def test_configs_users_rules_and_tokens_reach_the_controller_and_come_back(
         wait_until(lambda: len(alice.describe_delegation_tokens()) == 1, what="the token")
 
 
+def test_who_was_told_of_a_change_finds_it_on_the_broker_that_told_it(broker: OurBroker, quorum: Quorum) -> None:
+    """Between nodes of ours the answer says how far the broker has to follow; Kafka's controllers don't tell."""
+    if not isinstance(quorum.controllers[0], OurController):
+        return
+    client = RawClient(broker.port)
+    for number in range(30):
+        name = f"at-once-{number}"
+        made = client.call(CreateTopicsRequest(topics=[new_topic(name)], timeout_ms=9000), 7)
+        assert made.topics[0].error_code == 0
+        found = client.call(MetadataRequest(topics=[MetadataRequestTopic(name=name)]), 12).topics[0]
+        assert (found.error_code, len(found.partitions)) == (0, 1)
+    client.close()
+
+
 def test_what_was_forwarded_is_counted_by_client(broker: OurBroker) -> None:
     with urlopen(f"http://127.0.0.1:{broker.metrics_port}/metrics", timeout=10) as answer:
         samples = {

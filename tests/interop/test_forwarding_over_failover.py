@@ -1,0 +1,85 @@
+"""The active controller of three is killed while clients of a broker create topics: each is created once, and told so.
+
+``BARNABAS_CONTROLLER_KILLS=20`` does it more often than the two times of every run.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from barnabas.clients.admin import SyncAdminClient
+from barnabas.common.errors import ErrorCode
+from barnabas.protocol.messages.create_topics import CreateTopicsRequest
+from tests.interop.raw_client import RawClient
+from tests.interop.test_quorum import leader_of
+from tests.peers.mixed import OurBroker
+from tests.peers.quorums import OurController, Quorum, running_quorum
+from tests.unit.controller.controller_harness import topic
+
+pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(600)]
+
+CLIENTS = 4
+KILLS = int(os.environ.get("BARNABAS_CONTROLLER_KILLS", "2"))
+
+
+@pytest.fixture
+def quorum(tmp_path: Path) -> Iterator[Quorum]:
+    with running_quorum(tmp_path / "controllers", [OurController] * 3) as running:
+        yield running
+
+
+@pytest.fixture
+def broker(quorum: Quorum, tmp_path: Path) -> Iterator[OurBroker]:
+    node = OurBroker(tmp_path / "broker", 1, controllers=quorum.servers, cluster_id=quorum.cluster_id)
+    node.start()
+    yield node
+    node.kill()
+
+
+class Creator(threading.Thread):
+    """Creates topics one after the other; ``codes`` has what each was answered."""
+
+    def __init__(self, broker: OurBroker, number: int, ends: threading.Event) -> None:
+        super().__init__()
+        self.codes: dict[str, ErrorCode] = {}
+        self._client = RawClient(broker.port, client_id=f"creator-{number}", timeout_s=60)
+        self._number = number
+        self._ends = ends
+
+    def run(self) -> None:
+        while not self._ends.is_set():
+            name = f"t-{self._number}-{len(self.codes)}"
+            made = self._client.call(CreateTopicsRequest(topics=[topic(name)], timeout_ms=50_000), 7)
+            self.codes[name] = ErrorCode(made.topics[0].error_code)
+        self._client.close()
+
+
+def test_no_call_is_lost_or_applied_twice(quorum: Quorum, broker: OurBroker) -> None:
+    ends = threading.Event()
+    creators = [Creator(broker, number, ends) for number in range(CLIENTS)]
+    for creator in creators:
+        creator.start()
+    for _ in range(KILLS):
+        time.sleep(0.7)
+        leader = leader_of(quorum)
+        assert leader is not None
+        leader.kill()
+        before = sum(len(creator.codes) for creator in creators)
+        deadline = time.monotonic() + 30
+        while sum(len(creator.codes) for creator in creators) < before + 2 * CLIENTS:
+            assert time.monotonic() < deadline, broker.printed()[-3000:]
+            time.sleep(0.05)
+        leader.launch()
+    ends.set()
+    for creator in creators:
+        creator.join()
+    answers = {name: code for creator in creators for name, code in creator.codes.items()}
+    assert {name: code for name, code in answers.items() if code} == {}, "in doubt a call is known from the log"
+    with SyncAdminClient(broker.bootstrap) as admin:
+        assert set(answers) <= {each.name for each in admin.list_topics()}
