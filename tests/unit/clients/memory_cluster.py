@@ -83,7 +83,8 @@ class MemoryCluster:
         batch = BatchView(data)
         batch.ensure_valid()
         if batch.producer_id >= 0:
-            expected = self._sequences[partition].get(batch.producer_id, 0)
+            # A producer that the partition does not know yet may begin anywhere, as with Kafka.
+            expected = self._sequences[partition].get(batch.producer_id, batch.base_sequence)
             if batch.base_sequence != expected:
                 is_there = any(
                     BatchView(kept).base_sequence == batch.base_sequence for kept in self.logs[partition][-5:]

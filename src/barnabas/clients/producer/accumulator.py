@@ -5,7 +5,8 @@ everything is to go. Records without keys stay with a partition for ``batch.size
 the least to send among the next few, as Kafka's producer does (KIP-480, KIP-794). ``batch.size`` is what a batch has
 after compression, by what earlier ones were compressed to.
 
-A batch that goes again goes alone, so that no later one of its partition overtakes it.
+A batch that goes again goes alone, so that no later one of its partition overtakes it. So does the first batch of a
+partition: a broker that does not know the producer yet takes any sequence number for its first.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _SEQUENCES = 1 << 31
 
 
 class _Queue:
-    __slots__ = ("batches", "in_flight", "next_sequence", "partition", "queued_bytes")
+    __slots__ = ("batches", "in_flight", "is_known", "next_sequence", "partition", "queued_bytes")
 
     def __init__(self, partition: int) -> None:
         self.partition = partition
@@ -37,6 +38,8 @@ class _Queue:
         self.queued_bytes = 0
         self.in_flight: list[ProducerBatch] = []
         self.next_sequence = 0
+        self.is_known = False
+        """Whether the leader has taken a batch."""
 
 
 class RecordAccumulator:
@@ -152,7 +155,9 @@ class RecordAccumulator:
 
     def finish(self, batch: ProducerBatch) -> None:
         """It is delivered or given up: its memory is free."""
-        self._queues[batch.partition].in_flight.remove(batch)
+        queue = self._queues[batch.partition]
+        queue.in_flight.remove(batch)
+        queue.is_known = True
         self._forget(batch)
 
     def is_first_in_flight(self, batch: ProducerBatch) -> bool:
@@ -195,7 +200,7 @@ class RecordAccumulator:
         batch = queue.batches[0]
         if batch.attempts:
             return not queue.in_flight and now >= batch.retry_at_s
-        if queue.in_flight and any(each.attempts > 1 for each in queue.in_flight):
+        if queue.in_flight and (not queue.is_known or any(each.attempts > 1 for each in queue.in_flight)):
             return False
         return (
             batch.is_full

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 
 from barnabas.clients.producer.accumulator import RecordAccumulator
 from barnabas.clients.producer.batch import ProducerBatch, Run
 from barnabas.clients.producer.config import ProducerConfig
+
+
+def known(partitions: Iterable[int], config: ProducerConfig) -> RecordAccumulator:
+    """One whose leaders have taken a batch before."""
+    accumulator = RecordAccumulator(partitions, config)
+    for queue in accumulator._queues.values():
+        queue.is_known = True
+    return accumulator
 
 
 def put(accumulator: RecordAccumulator, count: int, size: int = 100, now: float = 0.0) -> list[int]:
@@ -25,7 +35,7 @@ def drain(accumulator: RecordAccumulator, *partitions: int, now: float = 0.0) ->
 
 
 def test_a_batch_waits_for_its_linger_and_then_goes() -> None:
-    accumulator = RecordAccumulator([0], ProducerConfig(linger_s=0.005))
+    accumulator = known([0], ProducerConfig(linger_s=0.005))
     put(accumulator, 3, now=1.0)
     assert drain(accumulator, now=1.004) == []
     assert accumulator.ready_in_s([0], 1.004) == pytest.approx(0.001)
@@ -35,7 +45,7 @@ def test_a_batch_waits_for_its_linger_and_then_goes() -> None:
 
 
 def test_a_full_batch_goes_at_once_and_is_no_larger_than_wanted() -> None:
-    accumulator = RecordAccumulator([0], ProducerConfig(linger_s=60, batch_size=1024))
+    accumulator = known([0], ProducerConfig(linger_s=60, batch_size=1024))
     put(accumulator, 25)
     batches = [batch for _ in range(5) for batch in drain(accumulator)]
     assert [batch.sequence for batch in batches] == [0, 8, 16]
@@ -44,20 +54,20 @@ def test_a_full_batch_goes_at_once_and_is_no_larger_than_wanted() -> None:
 
 
 def test_a_record_larger_than_a_batch_goes_alone() -> None:
-    accumulator = RecordAccumulator([0], ProducerConfig(linger_s=60, batch_size=10))
+    accumulator = known([0], ProducerConfig(linger_s=60, batch_size=10))
     put(accumulator, 2, size=500)
     assert [batch.count for _ in range(2) for batch in drain(accumulator)] == [1, 1]
 
 
 def test_records_stay_with_a_partition_for_a_batch_and_then_go_where_least_is_queued() -> None:
-    accumulator = RecordAccumulator(range(3), ProducerConfig(batch_size=1024))
+    accumulator = known(range(3), ProducerConfig(batch_size=1024))
     assert sorted(put(accumulator, 24)) == [0, 1, 2]
     drain(accumulator, 1)  # The next batch has its partition already; the one after it has not.
     assert put(accumulator, 16)[-1] == 1
 
 
 def test_partitions_without_a_leader_get_nothing_while_there_are_others() -> None:
-    accumulator = RecordAccumulator(range(3), ProducerConfig(batch_size=1024))
+    accumulator = known(range(3), ProducerConfig(batch_size=1024))
     accumulator.set_available({2})
     assert set(put(accumulator, 30)) == {2}
     accumulator.set_available(set())
@@ -65,14 +75,14 @@ def test_partitions_without_a_leader_get_nothing_while_there_are_others() -> Non
 
 
 def test_a_request_holds_a_batch_of_each_partition_up_to_its_limit() -> None:
-    accumulator = RecordAccumulator(range(4), ProducerConfig(batch_size=1024, max_request_size=2100))
+    accumulator = known(range(4), ProducerConfig(batch_size=1024, max_request_size=2100))
     put(accumulator, 32)
     assert len(drain(accumulator, 0, 1, 2, 3)) == 2
     assert len(drain(accumulator, 0, 1, 2, 3)) == 2
 
 
 def test_memory_ends_and_comes_back() -> None:
-    accumulator = RecordAccumulator([0], ProducerConfig(batch_size=1024, buffer_memory=4096, linger_s=60))
+    accumulator = known([0], ProducerConfig(batch_size=1024, buffer_memory=4096, linger_s=60))
     put(accumulator, 32)
     assert accumulator.capacity(1000) == 0
     (batch,) = drain(accumulator)
@@ -82,20 +92,20 @@ def test_memory_ends_and_comes_back() -> None:
 
 
 def test_what_lingers_goes_when_memory_is_used_up() -> None:
-    accumulator = RecordAccumulator([0], ProducerConfig(batch_size=4096, buffer_memory=4096, linger_s=60))
+    accumulator = known([0], ProducerConfig(batch_size=4096, buffer_memory=4096, linger_s=60))
     put(accumulator, 3)
     assert drain(accumulator)
 
 
 def test_flushing_waits_for_nothing() -> None:
-    accumulator = RecordAccumulator([0], ProducerConfig(linger_s=60))
+    accumulator = known([0], ProducerConfig(linger_s=60))
     put(accumulator, 1)
     accumulator.is_flushing = True
     assert drain(accumulator)
 
 
 def test_batches_that_go_again_keep_their_order_and_go_one_by_one() -> None:
-    accumulator = RecordAccumulator([0], ProducerConfig(batch_size=1024))
+    accumulator = known([0], ProducerConfig(batch_size=1024))
     put(accumulator, 32)
     first, second, third = (drain(accumulator)[0] for _ in range(3))
     assert not accumulator.is_first_in_flight(second)
@@ -114,8 +124,20 @@ def test_batches_that_go_again_keep_their_order_and_go_one_by_one() -> None:
     assert sent == [0, 8, 16, 24]
 
 
+def test_the_first_batch_of_a_partition_goes_alone() -> None:
+    accumulator = RecordAccumulator([0, 1], ProducerConfig(batch_size=1024))
+    put(accumulator, 64)
+    first = drain(accumulator, 0, 1)
+    assert [batch.sequence for batch in first] == [0, 0]
+    assert drain(accumulator, 0, 1) == []
+    accumulator.requeue(first[0], 0.0)
+    accumulator.finish(first[1])
+    assert drain(accumulator, 0, 1)[0] is first[0]
+    assert [batch.partition for batch in drain(accumulator, 0, 1)] == [1]
+
+
 def test_sequences_begin_again_after_the_largest() -> None:
-    accumulator = RecordAccumulator([0], ProducerConfig(batch_size=1024))
+    accumulator = known([0], ProducerConfig(batch_size=1024))
     accumulator._queues[0].next_sequence = 2**31 - 8
     put(accumulator, 16)
     before, after = (drain(accumulator)[0] for _ in range(2))
@@ -126,7 +148,7 @@ def test_sequences_begin_again_after_the_largest() -> None:
 
 
 def test_compression_lets_more_into_a_batch() -> None:
-    accumulator = RecordAccumulator([0], ProducerConfig(batch_size=1024))
+    accumulator = known([0], ProducerConfig(batch_size=1024))
     put(accumulator, 8)
     (batch,) = drain(accumulator)
     for _ in range(50):
@@ -137,7 +159,7 @@ def test_compression_lets_more_into_a_batch() -> None:
 
 
 def test_what_was_not_sent_in_time_is_taken_out() -> None:
-    accumulator = RecordAccumulator([0], ProducerConfig(batch_size=1024))
+    accumulator = known([0], ProducerConfig(batch_size=1024))
     put(accumulator, 8, now=0.0)
     put(accumulator, 8, now=5.0)
     (old,) = accumulator.take_expired(1.0)
