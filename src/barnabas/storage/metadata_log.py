@@ -392,7 +392,16 @@ class MetadataLog:
             segment.time_index.clear()
             return 0
         start = segment.offset_index.lookup(check_from) if check_from > segment.base_offset else 0
-        return start if start < segment.size else 0
+        if not 0 < start < segment.size:
+            return 0
+        with segment.map() as data:
+            batch = _inspect(data, start)
+        if batch.problem is None and segment.base_offset < batch.base_offset <= batch.last_offset <= check_from:
+            return start
+        # An index that was not synced may be of a log that was cut since: what lies there is no batch, or another.
+        segment.offset_index.clear()
+        segment.time_index.clear()
+        return 0
 
     @staticmethod
     def _has_sound_indexes(segment: Segment) -> bool:

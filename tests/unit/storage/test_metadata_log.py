@@ -249,6 +249,23 @@ def test_an_index_that_is_missing_or_damaged_is_made_again(tmp_path: Path, name:
         assert path.read_bytes() == before
 
 
+def test_an_index_of_a_log_that_was_cut_since_loses_nothing(tmp_path: Path) -> None:
+    """It was never synced: after a power loss it may be the one from before, and lead into the middle of a batch."""
+    log = filled(tmp_path, 300)
+    log.close()
+    index = tmp_path / METADATA_LOG_DIRECTORY / "00000000000000000000.index"
+    before = index.read_bytes()
+    log = MetadataLog(str(tmp_path))
+    log.truncate_to(0)
+    for offset in range(0, 600, 3):
+        log.append(batch(offset, 3, epoch=2))
+    snapshot(log, 300, epoch=2)
+    log.close()
+    index.write_bytes(before)
+    again = MetadataLog(str(tmp_path))
+    assert (again.end_offset, again.recovered_from) == (600, None)
+
+
 def test_a_damaged_index_of_an_old_segment_is_made_again_too(tmp_path: Path) -> None:
     log = filled(tmp_path, 600, segment_bytes=20_000)
     snapshot(log, 1000)
