@@ -49,14 +49,14 @@ def deliver_raft_request(source: SimulatedNode, request: OutboundRequest) -> Non
         if source.owner is owner:
             source.act(lambda: _heard(action))
 
-    def failed() -> None:
-        failure = RequestFailed(request.correlation_id, request.destination_id)
+    def failed(*, is_refused: bool = False) -> None:
+        failure = RequestFailed(request.correlation_id, request.destination_id, is_refused=is_refused)
         to_source(lambda: source.driver.handle_outcome(failure))
 
     def arrive() -> None:
         target = world.nodes.get(target_id)
         if target is None or not target.is_up:
-            world.network.refuse(failed)
+            world.network.refuse(lambda: failed(is_refused=True))
             return
         target.act(lambda: _answer_raft(source, target, request, kind.decode(data, version), to_source, failed))
 

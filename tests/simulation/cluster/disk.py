@@ -17,10 +17,12 @@ from barnabas.raft.ready import AppendedBatch
 from barnabas.raft.replica_key import OffsetAndEpoch
 from barnabas.storage.errors import StorageError
 from barnabas.storage.metadata_log import METADATA_LOG_DIRECTORY, MetadataLog, PendingFlush
+from barnabas.storage.snapshot_file import DELETED_SUFFIX
 
 __all__ = ["Disk", "SimulatedLog"]
 
 SECTOR = 512
+INDEXES = (".index", ".timeindex")
 
 
 class Disk:
@@ -31,8 +33,11 @@ class Disk:
         self.fails_to_flush = False
         self.durable: dict[str, bytes] = {}
         """The files of the log that were ever flushed, as they are on the platter."""
+        self.indexes: dict[str, list[bytes]] = {}
+        """What the index files have held at each flush: nobody syncs them, so any of it may be what is left."""
         self.durable_end = 0
         """What the log held durably when it last said so, less what was cut off since."""
+        self.dies_at_next_write: Callable[[], None] | None = None
         self.on_write: Callable[[bytes], None] = lambda data: None
         self._draw = draw
 
@@ -56,6 +61,16 @@ class Disk:
         for path, data in taken.items():
             if os.path.exists(path):
                 self.durable[path] = data
+        for entry in os.scandir(self.log_folder):
+            if entry.name.endswith(INDEXES):
+                self._remember_index(entry.path)
+
+    def _remember_index(self, path: str) -> None:
+        with open(path, "rb") as file:
+            data = file.read()
+        versions = self.indexes.setdefault(path, [])
+        if not versions or versions[-1] != data:
+            versions.append(data)
 
     # --- what a crash does
 
@@ -72,8 +87,34 @@ class Disk:
                 told += self._lose_of(entry.path, garbage=garbage)
             elif is_power_loss and entry.name == "leader-epoch-checkpoint":
                 self._lose_of(entry.path, garbage=False)
+            elif is_power_loss and garbage and entry.name.endswith(INDEXES):
+                told += self._spoil(entry.path)
+            elif is_power_loss and entry.name.endswith(DELETED_SUFFIX) and self._draw.random() < 0.3:
+                # Its new name was not on the platter yet.
+                os.rename(entry.path, entry.path.removesuffix(DELETED_SUFFIX))
+                told.append(f"{entry.name} is back under its old name")
         self.durable = {path: data for path, data in self.durable.items() if os.path.exists(path)}
         return told
+
+    def _spoil(self, path: str) -> list[str]:
+        """Indexes are written without a sync: one may be old, or miss its end or a sector."""
+        kind = self._draw.random()
+        if kind < 0.3:
+            return []
+        with open(path, "rb") as file:
+            data = bytearray(file.read())
+        if kind < 0.7 and path in self.indexes:
+            data = bytearray(self._draw.choice(self.indexes[path]))
+        if not data:
+            return []
+        at = self._draw.randrange(len(data))
+        if kind > 0.85:
+            del data[at:]
+        elif kind > 0.7:
+            data[at : at + SECTOR] = bytes(len(data[at : at + SECTOR]))
+        with open(path, "wb") as file:
+            file.write(data)
+        return [f"{os.path.basename(path)} is old or spoilt"]
 
     def _lose_of(self, path: str, *, garbage: bool) -> list[str]:
         with open(path, "rb") as file:
@@ -147,6 +188,9 @@ class SimulatedLog(MetadataLog):
             raise StorageError("the simulated disk is full")
         self.disk.on_write(bytes(batch.data))
         super().append(batch)
+        dying, self.disk.dies_at_next_write = self.disk.dies_at_next_write, None
+        if dying is not None:
+            dying()
 
     def truncate_to(self, end_offset: int) -> None:
         super().truncate_to(end_offset)

@@ -43,6 +43,14 @@ def _crash(world: World, node_id: int, down_ms: int, is_power_loss: bool, garbag
     _kill(world, world.nodes[node_id], down_ms, is_power_loss, garbage)
 
 
+def _crash_writing(world: World, node_id: int, down_ms: int, garbage: bool) -> None:
+    """The power fails just when something was written, and not yet flushed."""
+    node = world.nodes[node_id]
+    node.disk.dies_at_next_write = lambda: world.loop.call_later(
+        0.0001, lambda: _kill(world, node, down_ms, True, garbage), context=world.nobody
+    )
+
+
 def _leader(world: World) -> SimulatedNode | None:
     leading = [node for node in world.controllers if node.is_leader]
     return max(leading, key=lambda node: node.driver.node.epoch, default=None)
@@ -118,7 +126,7 @@ def _pause(world: World, node_id: int, for_ms: int) -> None:
 def _slow_disk(world: World, node_id: int, flush_ms: float, for_ms: int) -> None:
     node = world.nodes[node_id]
     node.flush_ms = (flush_ms / 4, flush_ms)
-    _later(world, for_ms, lambda: setattr(node, "flush_ms", (0.2, 3.0)))
+    _later(world, for_ms, lambda: setattr(node, "flush_ms", world.shape.flush_ms))
 
 
 def _bad_disk(attribute: str) -> Callable[[World, int, int], None]:
@@ -166,6 +174,7 @@ _FAULTS: dict[str, Callable[..., None]] = {
     "crash": _crash,
     "crash_leader": _crash_leader,
     "crash_all": _crash_all,
+    "crash_writing": _crash_writing,
     "stop": _stop,
     "cut": _cut,
     "depose": _depose,

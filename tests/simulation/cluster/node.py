@@ -52,6 +52,7 @@ from barnabas.server.metadata_snapshots import MetadataSnapshots, SnapshotGenera
 from barnabas.server.network_channel import NetworkChannel
 from barnabas.server.node_authorizer import NodeAuthorizer
 from barnabas.server.raft_driver import MetadataLogConfig, RaftDriver
+from barnabas.storage import metadata_log
 from barnabas.storage.metadata_log import METADATA_LOG_DIRECTORY
 from barnabas.storage.snapshot_file import RawSnapshotWriter, SnapshotReader, SnapshotWriter
 from tests.simulation.cluster.channel import SimulatedClient, deliver_raft_request, peer_of
@@ -85,6 +86,7 @@ class ClusterShape:
     fetch_timeout_ms: int
     fetch_max_bytes: int
     max_idle_ms: int
+    flush_ms: tuple[float, float]
     session_ms: int
     heartbeat_ms: int
     bootstrap: tuple[ApiMessageAndVersion, ...]
@@ -199,7 +201,7 @@ class SimulatedNode:
         self.down_since_s = 0.0
         self.epochs: list[int] = []
         """The broker epochs that this broker was given, life after life."""
-        self.flush_ms = (0.2, 3.0)
+        self.flush_ms = world.shape.flush_ms
         seed = world.seed * 1000 + node_id
         self.draw = random.Random(f"node {seed}")
         self.disk = Disk(f"{world.folder}/n{node_id}", random.Random(f"disk {seed}"))
@@ -247,6 +249,7 @@ class SimulatedNode:
             log.release()
         self.world.checks.died(self)
         self.disk.is_full = self.disk.fails_to_flush = False
+        self.disk.dies_at_next_write = None
         return self.disk.lose(is_power_loss=is_power_loss, garbage=garbage)
 
     async def stop(self) -> None:
@@ -496,6 +499,7 @@ def _authorizer_settings() -> SimpleNamespace:
 def install_simulated_world(disks: Callable[[str], Disk]) -> Callable[[], None]:
     """Let drivers open their logs on simulated disks, and channels simulated connections; gives what undoes it."""
     real, client = raft_driver.MetadataLog, network_channel.NetworkClient
+    interval, metadata_log.INDEX_INTERVAL_BYTES = metadata_log.INDEX_INTERVAL_BYTES, 150
 
     def open_log(directory: str, *, segment_bytes: int, segment_ms: int, now_ms: int) -> SimulatedLog:
         return SimulatedLog(disks(directory), segment_bytes=segment_bytes, segment_ms=segment_ms, now_ms=now_ms)
@@ -506,5 +510,6 @@ def install_simulated_world(disks: Callable[[str], Disk]) -> Callable[[], None]:
     def undo() -> None:
         raft_driver.MetadataLog = real  # type: ignore[misc]
         network_channel.NetworkClient = client  # type: ignore[misc]
+        metadata_log.INDEX_INTERVAL_BYTES = interval
 
     return undo

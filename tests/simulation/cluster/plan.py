@@ -83,6 +83,7 @@ def _shape(draw: random.Random) -> ClusterShape:
         fetch_timeout_ms=fetch_timeout_ms,
         fetch_max_bytes=draw.choice((300, 3000, 1 << 20)),
         max_idle_ms=draw.choice((400, 1500, 0)),
+        flush_ms=draw.choice(((0.2, 3.0), (0.2, 3.0), (3.0, 40.0))),
         session_ms=draw.choice((1500, 3000)),
         heartbeat_ms=draw.choice((300, 500)),
         bootstrap=tuple(bootstrap_records(version)),
@@ -200,6 +201,7 @@ def _fault(draw: random.Random, shape: ClusterShape, at_ms: int) -> Step:
             ("crash", (node, down_ms, draw.random() < 0.7, draw.random() < 0.6)),
             ("crash_leader", (down_ms, draw.random() < 0.7, draw.random() < 0.6)),
             ("crash_all", (down_ms, draw.random() < 0.6)),
+            ("crash_writing", (node, down_ms, draw.random() < 0.7)),
             ("stop", (node, down_ms)),
             ("cut", (*_cut(draw, nodes), draw.choice((500, 1500, 4000)))),
             ("depose", (draw.choice((900, 2500)), down_ms)),
@@ -216,7 +218,7 @@ def _fault(draw: random.Random, shape: ClusterShape, at_ms: int) -> Step:
             ("snapshot", (node,)),
             ("clean", (node,)),
         ],
-        weights=[10, 8, 2, 4, 12, 8, 5, 4, 4, 3, 6, 4, 2, 2, 4, 6, 8, 6],
+        weights=[8, 8, 2, 10, 4, 12, 8, 5, 4, 4, 3, 6, 4, 2, 2, 4, 6, 8, 6],
     )[0]
     return Step(at_ms, kind, args, is_fault=True)
 

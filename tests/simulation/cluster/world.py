@@ -7,6 +7,7 @@ import random
 import shutil
 import tempfile
 from collections.abc import Callable
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -25,7 +26,7 @@ __all__ = ["Outcome", "World", "run_plan"]
 HEAL_MS = 25_000
 """So long all nodes may take to be one cluster again, when nothing goes wrong any more."""
 HEAL_STEP_MS = 250
-STEPS_MAX = 40_000
+STEPS_MAX = 30_000
 """Several times what a run takes: it has gone wild."""
 
 
@@ -48,6 +49,8 @@ class World:
         self.shape = plan.shape
         self.folder = folder
         self.loop = VirtualLoop()
+        self.nobody = copy_context()
+        """What happens by itself, in no process."""
         self.network = Network(self.loop, random.Random(f"network {plan.seed}"))
         self.checks = Checks(self)
         self.history: list[str] = []
@@ -164,7 +167,8 @@ class World:
         self.say("-- all is healed")
         self.network.heal()
         for node in self.nodes.values():
-            node.flush_ms = (0.2, 3.0)
+            node.flush_ms = self.shape.flush_ms
+            node.disk.dies_at_next_write = None
             if node.owner is not None:
                 node.owner.paused_until_s = 0.0
                 if node.disk.is_full or node.disk.fails_to_flush:

@@ -232,3 +232,8 @@ def _() -> None:
         return decided
 
     replace_in("server.controller_dispatcher", "ControllerDispatcher._decided", make)
+
+
+@defect("old-session-ends-the-start", "a broker gives up when the session of its last process is not over")
+def _() -> None:
+    replace_in("broker.lifecycle", "_FATAL", lambda original: original | {ErrorCode.DUPLICATE_BROKER_REGISTRATION})

@@ -28,11 +28,6 @@ def _() -> None:
     replace_in("storage.metadata_log", "crc_matches", lambda original: lambda data, crc: True)
 
 
-@defect("gap-not-noticed", "recovery takes batches that do not follow each other")
-def _() -> None:
-    replace_in("storage.metadata_log", "_misplaced", lambda original: lambda batch, next_offset, is_first: None)
-
-
 @defect("torn-batch-kept", "recovery leaves a torn batch at the end of the file")
 def _() -> None:
     def make(original: Any) -> Any:
@@ -137,3 +132,16 @@ def _() -> None:
         return delete_before
 
     replace_in("server.metadata_snapshots", "MetadataSnapshots._delete_before", make)
+
+
+@defect("closing-takes-messages-for-faults", "a driver that is closing fails when there is something to send")
+def _() -> None:
+    def make(original: Any) -> Any:
+        def carry_out(driver: Any, ready: Any) -> None:
+            if driver._is_closed and ready.requests:
+                raise RuntimeError("This replica exchanges no messages")
+            original(driver, ready)
+
+        return carry_out
+
+    replace_in("server.raft_driver", "RaftDriver._carry_out", make)

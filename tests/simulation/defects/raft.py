@@ -275,3 +275,19 @@ def _() -> None:
         return take
 
     replace_in("raft.replication", "_take_chunk", make)
+
+
+@defect("bootstrap-fetch-before-flush", "who looks for the leader tells of records that it has not flushed")
+def _() -> None:
+    def make(original: Any) -> Any:
+        def send(replica: Any, now_ms: int) -> None:
+            log = replica.log
+            durable, log.durable_end_offset = log.durable_end_offset, log.end_offset
+            try:
+                original(replica, now_ms)
+            finally:
+                log.durable_end_offset = durable
+
+        return send
+
+    replace_in("raft.replication", "send_fetch_to_bootstrap_server", make)
