@@ -17,7 +17,7 @@ app = cluster_app("cluster", "Describe the nodes of a cluster, and forget broker
 main = main_of(app)
 
 
-@app.command
+@app.command(name=["describe", "list-endpoints"])
 def describe(*, include_fenced_brokers: Flag = False, options: ClusterOptions | None = None) -> int:
     """Show the brokers, or with --bootstrap-controller the controllers.
 

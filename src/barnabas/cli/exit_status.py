@@ -19,6 +19,6 @@ TABLE = {
     USAGE_ERROR: "the command line makes no sense; nothing was asked for",
     DENIED: (
         "answered with no: `access explain` says denied, `plan` that something is to be done, `--forbid-new-access` "
-        "that access would open"
+        "that access would open, `reassign verify` that something is on its way"
     ),
 }
