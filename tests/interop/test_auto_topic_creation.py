@@ -31,6 +31,33 @@ def creating(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BarnabasNode]
 
 
 @pytest.fixture(scope="module")
+def failing_fast(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BarnabasNode]:
+    """A node that can't create what it is asked for, and says so."""
+    settings = {"barnabas.metadata.autocreate.fail.fast": "true", "default.replication.factor": "3"}
+    with running_barnabas(tmp_path_factory.mktemp("failing"), settings=settings) as node:
+        yield node
+        assert "Traceback" not in node.printed()
+
+
+@pytest.mark.parametrize(
+    ("version", "code"),
+    [
+        (13, ErrorCode.INVALID_REPLICATION_FACTOR),
+        (10, ErrorCode.INVALID_REPLICATION_FACTOR),
+        (9, ErrorCode.TOPIC_AUTHORIZATION_FAILED),
+    ],
+)
+def test_a_client_learns_why_its_topic_is_not_made(failing_fast: BarnabasNode, version: int, code: ErrorCode) -> None:
+    name = f"hopeless-{version}"
+    assert ask(failing_fast, name, version=version)[name].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    deadline = time.monotonic() + 3
+    found = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    while found == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and time.monotonic() < deadline:
+        found = ErrorCode(ask(failing_fast, name, version=version)[name].error_code)
+    assert found is code
+
+
+@pytest.fixture(scope="module")
 def refusing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BarnabasNode]:
     with running_barnabas(tmp_path_factory.mktemp("refusing"), settings={"auto.create.topics.enable": "false"}) as node:
         yield node

@@ -1,7 +1,8 @@
 """Creates topics that clients ask for, and the brokers' own internal topics, through the controller.
 
 A creation that is under way is not asked for again; what it ends with is not awaited: the client retries, as it
-does with Kafka.
+does with Kafka. Where clients shall fail fast (KIP-590), why a topic was refused is remembered for some seconds, in
+which it is not asked for again either.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ TRANSACTION_STATE_TOPIC = "__transaction_state"
 INTERNAL_TOPICS = INTERNAL_TOPIC_NAMES
 
 _CREATE_TIMEOUT_MS = 30000
+_REMEMBERED_S = 5.0
+_REMEMBERED_MAX = 1000
 
 
 class AutoTopicCreation:
@@ -43,6 +46,25 @@ class AutoTopicCreation:
         self._settings = settings
         self._controller = controller
         self._under_way: dict[str, asyncio.Task[None]] = {}
+        self._refused: dict[str, tuple[float, ErrorCode]] = {}
+
+    def refusal_of(self, name: str) -> ErrorCode | None:
+        """Why the topic could not be created a moment ago, where clients are to be told."""
+        known = self._refused.get(name)
+        if known is None:
+            return None
+        until, code = known
+        if asyncio.get_running_loop().time() < until:
+            return code
+        del self._refused[name]
+        return None
+
+    def _remember(self, name: str, code: ErrorCode) -> None:
+        if not self._settings.autocreate_fails_fast or ApiException(code).retriable:
+            return
+        if len(self._refused) >= _REMEMBERED_MAX:
+            self._refused.pop(next(iter(self._refused)))
+        self._refused[name] = (asyncio.get_running_loop().time() + _REMEMBERED_S, code)
 
     def create(self, names: Iterable[str], context: RequestContext | None) -> None:
         """Start creating the topics; ``context`` is the client's, None for the broker itself."""
@@ -70,6 +92,7 @@ class AutoTopicCreation:
             )
             for topic in cast("CreateTopicsResponse", answer).topics:
                 if topic.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
+                    self._remember(topic.name, ErrorCode(topic.error_code))
                     log.warning(
                         "auto creation of topic %s failed: %s %s",
                         topic.name,

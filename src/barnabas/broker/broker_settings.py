@@ -10,6 +10,7 @@ class BrokerSettings:
 
     __slots__ = (
         "auto_create_topics_enable",
+        "autocreate_fails_fast",
         "default_replication_factor",
         "fetch_max_bytes",
         "inter_broker_listener_name",
@@ -28,8 +29,9 @@ class BrokerSettings:
         self,
         *,
         auto_create_topics_enable: bool = True,
-        num_partitions: int = 1,
-        default_replication_factor: int = 1,
+        autocreate_fails_fast: bool = False,
+        num_partitions: int = -1,
+        default_replication_factor: int = -1,
         fetch_max_bytes: int = 57671680,
         inter_broker_listener_name: str = "PLAINTEXT",
         legacy_alter_merges: bool = False,
@@ -42,7 +44,9 @@ class BrokerSettings:
         request_timeout_ms: int = 30000,
     ) -> None:
         self.auto_create_topics_enable = auto_create_topics_enable
+        self.autocreate_fails_fast = autocreate_fails_fast
         self.num_partitions = num_partitions
+        """Of topics that are made on demand; -1 leaves it to the controller, as the next one does."""
         self.default_replication_factor = default_replication_factor
         self.fetch_max_bytes = fetch_max_bytes
         self.inter_broker_listener_name = inter_broker_listener_name

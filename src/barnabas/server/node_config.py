@@ -72,6 +72,7 @@ class PlainSettings:
     barnabas_authentication_timeout_ms: int
     barnabas_auto_format: bool
     barnabas_legacy_alter_mode: str
+    barnabas_metadata_autocreate_fail_fast: bool
     barnabas_log_format: str
     barnabas_log_level: str
     barnabas_max_open_files: int

@@ -87,8 +87,11 @@ def controller_config(
 def broker_settings(config: NodeConfig) -> BrokerSettings:
     return BrokerSettings(
         auto_create_topics_enable=config.auto_create_topics_enable,
-        num_partitions=config.num_partitions,
-        default_replication_factor=config.default_replication_factor,
+        autocreate_fails_fast=config.barnabas_metadata_autocreate_fail_fast,
+        num_partitions=config.num_partitions if "num.partitions" in config.static else -1,
+        default_replication_factor=(
+            config.default_replication_factor if "default.replication.factor" in config.static else -1
+        ),
         fetch_max_bytes=config.fetch_max_bytes,
         inter_broker_listener_name=config.inter_broker_listener_name,
         legacy_alter_merges=config.barnabas_legacy_alter_mode == "merge",

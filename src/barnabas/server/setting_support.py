@@ -180,6 +180,7 @@ _WORKING = (
     "barnabas.config.encryption.keys",
     "barnabas.config.encryption.keys.file",
     "barnabas.legacy.alter.mode",
+    "barnabas.metadata.autocreate.fail.fast",
     "barnabas.log.format",
     "barnabas.log.level",
     "barnabas.max.open.files",

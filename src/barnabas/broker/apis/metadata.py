@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 _FLEXIBLE_SINCE = 9
 _TOPIC_IDS_USED_SINCE = 12
+_CREATION_ERRORS_SINCE = 10
 
 
 class _JoinedResponse:
@@ -209,15 +210,22 @@ class _Topics:
                 if name not in allowed:
                     self._add_error(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name, Uuid.ZERO)
             names = [name for name in names if name in allowed]
+        creation = self._broker.topic_creation
+        refused = {name: code for name in names if (code := creation.refusal_of(name)) is not None}
+        for name, code in refused.items():
+            # Clients of older versions stop trying only when they lack a right (KIP-590).
+            is_old = self._version < _CREATION_ERRORS_SINCE
+            self._add_error(ErrorCode.TOPIC_AUTHORIZATION_FAILED if is_old else code, name, Uuid.ZERO)
+        names = [name for name in names if name not in refused]
         for name in names:
             # The client asks again, as it does with Kafka; by then the topic is there.
             self._add_error(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name, Uuid.ZERO, with_operations=True)
         own = [name for name in names if name in INTERNAL_TOPICS]
         others = [name for name in names if name not in INTERNAL_TOPICS]
         if own:
-            self._broker.topic_creation.create(own, None)
+            creation.create(own, None)
         if others:
-            self._broker.topic_creation.create(others, access.context)
+            creation.create(others, access.context)
 
     def _add_by_id(self, topic_id: Uuid) -> None:
         topic = self._broker.metadata.topic_by_id(topic_id)

@@ -1,0 +1,84 @@
+"""What becomes of a creation on demand that the controller refuses, and what is asked for."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from barnabas.broker.auto_topic_creation import AutoTopicCreation
+from barnabas.broker.broker_settings import BrokerSettings
+from barnabas.common.errors import ErrorCode
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.messages.create_topics import CreatableTopicResult, CreateTopicsRequest, CreateTopicsResponse
+from barnabas.security.request_context import RequestContext
+
+CLIENT = RequestContext(api_key=ApiKey.METADATA, api_version=12, client_id="terminal")
+
+
+class Controller:
+    def __init__(self, code: ErrorCode) -> None:
+        self.code = code
+        self.asked: list[CreateTopicsRequest] = []
+
+    async def forward(self, request: Any, context: RequestContext) -> CreateTopicsResponse:
+        self.asked.append(request)
+        results = [CreatableTopicResult(name=topic.name, error_code=int(self.code)) for topic in request.topics]
+        return CreateTopicsResponse(topics=results)
+
+    send = forward
+
+
+async def created(controller: Controller, **settings: Any) -> AutoTopicCreation:
+    made: Any = controller
+    creation = AutoTopicCreation(settings=BrokerSettings(**settings), controller=made)
+    await creation.create_and_wait(["orders"], CLIENT)
+    return creation
+
+
+def test_counts_are_the_controllers_unless_this_broker_was_given_some() -> None:
+    async def run() -> list[tuple[int, int]]:
+        controller = Controller(ErrorCode.NONE)
+        await created(controller)
+        await created(controller, num_partitions=3, default_replication_factor=2)
+        topics = [request.topics[0] for request in controller.asked]
+        return [(topic.num_partitions, topic.replication_factor) for topic in topics]
+
+    assert asyncio.run(run()) == [(-1, -1), (3, 2)]
+
+
+@pytest.mark.parametrize(
+    ("fails_fast", "code", "told"),
+    [
+        (True, ErrorCode.POLICY_VIOLATION, ErrorCode.POLICY_VIOLATION),
+        (True, ErrorCode.INVALID_REPLICATION_FACTOR, ErrorCode.INVALID_REPLICATION_FACTOR),
+        (True, ErrorCode.THROTTLING_QUOTA_EXCEEDED, None),
+        (True, ErrorCode.NOT_CONTROLLER, None),
+        (True, ErrorCode.TOPIC_ALREADY_EXISTS, None),
+        (True, ErrorCode.NONE, None),
+        (False, ErrorCode.POLICY_VIOLATION, None),
+    ],
+)
+def test_why_a_topic_was_refused_is_remembered_where_clients_shall_fail_fast(
+    fails_fast: bool, code: ErrorCode, told: ErrorCode | None
+) -> None:
+    async def run() -> tuple[ErrorCode | None, ErrorCode | None]:
+        creation = await created(Controller(code), autocreate_fails_fast=fails_fast)
+        return creation.refusal_of("orders"), creation.refusal_of("another")
+
+    assert asyncio.run(run()) == (told, None)
+
+
+def test_after_some_seconds_it_is_tried_again() -> None:
+    async def run() -> ErrorCode | None:
+        creation = await created(Controller(ErrorCode.POLICY_VIOLATION), autocreate_fails_fast=True)
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        loop.time = lambda: now + 6  # type: ignore[method-assign]
+        try:
+            return creation.refusal_of("orders")
+        finally:
+            del loop.time
+
+    assert asyncio.run(run()) is None
