@@ -25,7 +25,9 @@ def test_a_setting_says_what_it_is_and_whether_it_is_supported() -> None:
     described = dict(describe_setting("ssl.client.auth") or [])
     assert described["allowed"] == "[required, requested, none]"
     assert described["support"] == "works"
-    assert described["dynamic"] == "per-broker, for a listener"
+    assert described["dynamic"] == "per-broker"
+    stored = dict(describe_setting("ssl.keystore.location") or [])
+    assert stored["dynamic"] == "per-broker, for a listener"
     assert dict(describe_setting("listeners") or [])["dynamic"] == "needs a restart here"
     assert dict(describe_setting("log.retention.ms") or [])["dynamic"] == "cluster-wide"
     assert dict(describe_setting("node.id") or [])["dynamic"] == "read-only"
