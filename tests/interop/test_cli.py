@@ -142,6 +142,35 @@ def test_rules_are_added_and_removed_and_denials_name_the_right(run: Run, alice:
     assert "this needs DESCRIBE on Cluster" in run("acls", "list", *with_login, server="SASL_SSL").err
 
 
+def test_who_lacks_a_right_is_told_which(run: Run, alice: str, tmp_path: Path) -> None:
+    assert run("topics", "create", "cli-rights", "--wait").status == 0
+    rules = ("--allow-principal", "User:alice", "--operation", "Describe", "--topic", "cli-rights")
+    assert run("acls", "add", *rules, "--wait").status == 0
+    plan = tmp_path / "plan.json"
+    plan.write_text('{"partitions": [{"topic": "cli-rights", "partition": 0, "replicas": [1]}]}')
+    needed = {
+        "DESCRIBE on Cluster": [
+            ["reassign", "list"],
+            ["reassign", "generate", "--topic", "cli-rights"],
+            ["reassign", "verify", "--reassignment-json-file", str(plan)],
+            ["quorum", "describe"],
+        ],
+        "ALTER on Cluster": [
+            ["topics", "elect-leaders", "cli-rights"],
+            ["reassign", "execute", "--reassignment-json-file", str(plan)],
+            ["reassign", "cancel", "--all"],
+            ["features", "upgrade", "--feature", "metadata.version=30"],
+        ],
+        "DELETE on Topic:cli-rights": [["topics", "delete-records", "cli-rights", "--before-offset", "0"]],
+    }
+    for right, commands in needed.items():
+        for words in commands:
+            refused = run(*words, "--command-config", alice, server="SASL_SSL")
+            assert (refused.status, refused.out) == (1, ""), words
+            assert f"this needs {right}" in refused.err, (words, refused.err)
+    assert run("acls", "remove", *rules, "--wait").status == 0
+
+
 def test_a_group_is_described_and_reset(run: Run, peer: SecureNode) -> None:
     assert run("topics", "create", "cli-groups", "--partitions", "1", "--wait").status == 0
     servers = {"bootstrap.servers": peer.bootstrap("PLAINTEXT")}
