@@ -158,7 +158,7 @@ def consume(
     topic
         The topic to read.
     num_records
-        How many records. Without it, all that are there when it begins.
+        How many records; the answer that brings the last one is counted in full. Without it, all that are there.
     from_latest
         Only records that come from now on.
     fetch_size
