@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Group, Parameter
 
+from barnabas.cli.advice import nearest, problem_of
+from barnabas.cli.answer import Problem
 from barnabas.cli.cluster_options import Flag, UsageError
+from barnabas.common.error_code import ErrorCode
 
 if TYPE_CHECKING:
-    from barnabas.clients.admin import AdminClient, ConfigResource
+    from barnabas.clients.admin import AdminClient, AdminError, ConfigResource
 
-__all__ = ["ENTITY_TYPES", "Entities", "noun", "right_to"]
+__all__ = ["ENTITY_TYPES", "Entities", "noun", "resource_problems", "right_to"]
 
 EntityType = Literal["topics", "brokers", "broker-loggers", "groups", "client-metrics", "users", "clients", "ips"]
 
@@ -107,6 +111,26 @@ WHOSE = "whose settings? Give --topic, --broker, --broker-defaults, --broker-log
 
 def noun(resource: ConfigResource) -> str:
     return _NOUNS.get(int(resource.type), "resource")
+
+
+async def resource_problems(
+    admin: AdminClient,
+    errors: Mapping[ConfigResource, AdminError],
+    operation: str,
+    *,
+    advice: Mapping[ErrorCode, str] | Callable[[ConfigResource], Mapping[ErrorCode, str]] | None = None,
+) -> list[Problem]:
+    """What was refused, with the right that is missing or the topic that may have been meant."""
+    is_unknown = any(error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION for error in errors.values())
+    topics = [each.name async for each in admin.list_topics(include_internal=True)] if is_unknown else []
+    problems = []
+    for resource, error in errors.items():
+        known = advice(resource) if callable(advice) else advice
+        problem = problem_of(error, right=right_to(operation, resource), advice=known)
+        if error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and (near := nearest(resource.name, topics)):
+            problem = replace(problem, advice=f"did you mean {near}?")
+        problems.append(replace(problem, item=f"{noun(resource)} {resource.name or '(default)'}"))
+    return problems
 
 
 def right_to(operation: str, resource: ConfigResource) -> str:

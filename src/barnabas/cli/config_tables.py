@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from barnabas.cli.advice import problem_of
-from barnabas.cli.answer import Answer
-from barnabas.cli.config_entities import noun, right_to
+from barnabas.cli.answer import Answer, Problem
+from barnabas.cli.config_entities import noun, resource_problems
 from barnabas.cli.config_names import unknown_setting_advice
 from barnabas.cli.progress import in_steps
 from barnabas.cli.sheet import Sheet
@@ -32,17 +31,13 @@ async def described_answer(
 ) -> Answer:
     wanted = None if names is None else list(names)
     found: list[Config] = []
-    problems = []
+    problems: list[Problem] = []
     for part in in_steps(resources, _RESOURCES_PER_STEP, "describing settings"):
         results = await admin.describe_configs(
             part, keys=wanted, include_synonyms=synonyms or documentation, include_documentation=documentation
         )
         found += results.values.values()
-        topics = [each.name async for each in admin.list_topics(include_internal=True)] if results.errors else []
-        problems += [
-            problem_of(error, right=right_to("DESCRIBE_CONFIGS", resource), names=_meant(resource, topics))
-            for resource, error in results.errors.items()
-        ]
+        problems += await resource_problems(admin, results.errors, "DESCRIBE_CONFIGS")
     rows = [(config, _entries(config, with_defaults)) for config in found]
     notes = [
         f"{noun(config.resource)} {config.resource.name or '(default)'} has no setting {name}; "
@@ -55,11 +50,6 @@ async def described_answer(
         notes.append("nothing is set (--all shows the defaults)")
     document = {"configs": [_document(config, entries, synonyms, documentation) for config, entries in rows]}
     return Answer(document, _sheets(rows, synonyms, documentation), notes, problems)
-
-
-def _meant(resource: ConfigResource, topics: Sequence[str]) -> Sequence[str]:
-    """An error names the resource as ``TOPIC orders``."""
-    return [f"TOPIC {name}" for name in topics] if noun(resource) == "topic" else ()
 
 
 def _entries(config: Config, with_defaults: bool) -> list[ConfigEntry]:

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from barnabas.cli.advice import problem_of
 from barnabas.cli.answer import Answer, Change, change_answer
 from barnabas.cli.cluster_command import cluster_app, main_of
 from barnabas.cli.cluster_options import ChangeOptions, ClusterOptions, Flag, UsageError
-from barnabas.cli.config_entities import WHOSE, Entities, noun, right_to
+from barnabas.cli.config_entities import WHOSE, Entities, noun, resource_problems
 from barnabas.cli.exit_status import FAILED
 from barnabas.cli.settings_arguments import parse_delete_config, parse_settings, read_settings_file
 from barnabas.common.error_code import ErrorCode
@@ -202,14 +201,12 @@ def alter(
         ]
         wanted = await asked.resources(admin)
         results = await admin.incremental_alter_configs(dict.fromkeys(wanted, ops), validate_only=dry_run, wait=wait)
-        problems = [
-            problem_of(
-                error,
-                right=right_to("ALTER_CONFIGS", resource),
-                advice={ErrorCode.INVALID_CONFIG: unknown_setting_advice(noun(resource), names)},
-            )
-            for resource, error in results.errors.items()
-        ]
+        problems = await resource_problems(
+            admin,
+            results.errors,
+            "ALTER_CONFIGS",
+            advice=lambda resource: {ErrorCode.INVALID_CONFIG: unknown_setting_advice(noun(resource), names)},
+        )
         changes = [
             Change(noun(each), each.name or "(default)", "altered", ", ".join(names), {"configs": names})
             for each in results.values

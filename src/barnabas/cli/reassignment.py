@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from barnabas.cli.advice import problems_of
 from barnabas.cli.answer import Change, Problem
+from barnabas.cli.config_entities import resource_problems
 from barnabas.cli.partition_files import Move
 from barnabas.cli.topic_arguments import topic_names
 from barnabas.common.error_code import ErrorCode
@@ -43,8 +44,6 @@ _DIRECTORY_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
 _LEADERS = "leader.replication.throttled.replicas"
 _FOLLOWERS = "follower.replication.throttled.replicas"
 _RATES = (_LEADER_RATE, _FOLLOWER_RATE, _DIRECTORY_RATE)
-_ALTER_CONFIGS = "ALTER_CONFIGS on Topic:{item}, or ALTER_CONFIGS on Cluster for a broker"
-_DESCRIBE_CONFIGS = "DESCRIBE_CONFIGS on Topic:{item}, or DESCRIBE_CONFIGS on Cluster for a broker"
 _DIRECTORIES_BEGIN_S = 10.0
 _DIRECTORIES_PAUSE_S = 0.1
 
@@ -195,7 +194,7 @@ async def throttle(
         ErrorCode.INVALID_CONFIG: "this cluster holds no moves back: leave out --throttle and "
         "--replica-alter-log-dirs-throttle"
     }
-    return made, problems_of(results.errors, right=_ALTER_CONFIGS, advice=advice)
+    return made, await resource_problems(admin, results.errors, "ALTER_CONFIGS", advice=advice)
 
 
 async def unthrottle(admin: AdminClient, topics: Iterable[str], *, dry_run: bool) -> tuple[list[Change], list[Problem]]:
@@ -212,7 +211,7 @@ async def unthrottle(admin: AdminClient, topics: Iterable[str], *, dry_run: bool
         if settings:
             wanted[resource] = settings
     made, problems = await throttle(admin, wanted, dry_run=dry_run)
-    return made, [*problems_of(found.errors, right=_DESCRIBE_CONFIGS), *problems]
+    return made, [*await resource_problems(admin, found.errors, "DESCRIBE_CONFIGS"), *problems]
 
 
 def _throttled(resource: ConfigResource, settings: Mapping[str, str | None]) -> Change:

@@ -54,3 +54,35 @@ def test_every_verb_has_an_example(command: str) -> None:
     without = [name for name, verb in verbs(APPS[command]) if "For example:" not in (verb.help or "")]
     doc = [name for name in without if "For example:" not in (APPS[command][name].default_command.__doc__ or "")]
     assert doc == []
+
+
+ONLY_LOOKS = {
+    "access": {"explain", "who", "of"},
+    "acls": {"list"},
+    "bench": set(),
+    "cluster": {"describe", "list-endpoints", "cluster-id"},
+    "completion": set(),
+    "configs": {"list", "describe", "explain", "show", "check"},
+    "export": set(),
+    "features": {"describe", "version-mapping", "feature-dependencies"},
+    "groups": {"list", "describe"},
+    "log-dirs": {"describe"},
+    "plan": set(),
+    "quorum": {"describe"},
+    "quotas": {"list", "describe"},
+    "reassign": {"generate", "list"},
+    "tokens": {"list", "describe"},
+    "topics": {"list", "describe", "offsets"},
+    "transactions": {"list", "describe", "describe-producers", "find-hanging"},
+    "users": {"list", "describe"},
+}
+
+
+@pytest.mark.parametrize("command", [name for name in APPS if name != "bench"])
+def test_whatever_changes_something_can_be_tried(command: str) -> None:
+    can_be_tried = {
+        name
+        for name, verb in verbs(APPS[command])
+        if any("--dry-run" in argument.names for argument in verb.assemble_argument_collection(parse_docstring=True))
+    }
+    assert {name for name, _ in verbs(APPS[command])} - can_be_tried == ONLY_LOOKS.get(command, set())
