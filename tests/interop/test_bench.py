@@ -134,6 +134,9 @@ def test_a_rate_is_kept_and_fewer_records_than_wanted_are_a_failure(run: Run) ->
 
 def test_a_record_comes_as_soon_as_it_is_there(run: Run) -> None:
     load = ("--topic", "load-trips", "--num-records", "60", "--create-topic", "--partitions", "2")
+    tried = run("bench", "end-to-end", *load, "--dry-run")
+    assert (tried.status, tried.out) == (0, "")
+    assert run("topics", "describe", "load-trips").status == 1
     measured = run("bench", "end-to-end", *load, "-o", "json")
     assert measured.status == 0, measured.err
     assert (measured.document["records"], measured.document["missing"]) == (60, 0)

@@ -6,6 +6,8 @@ import asyncio
 import os
 from typing import TYPE_CHECKING, Literal
 
+from barnabas.cli.bench_advice import READER_ADVICE
+from barnabas.cli.bench_checks import at_least, check_record_size, check_throughput
 from barnabas.cli.bench_options import BenchOptions, RecordOptions, put, usage_error
 from barnabas.cli.bench_topic import NewTopicOptions, check_topic
 from barnabas.cli.cluster_command import cluster_app, main_of
@@ -113,14 +115,15 @@ def produce(
     check_record_size(payloads.largest, settings.max_request_size)
 
     async def work(config: ClientConfig, stop: asyncio.Event) -> Answer:
-        from barnabas.cli.bench_produce import ProduceLoad, measure_produce, would_produce
+        from barnabas.cli.bench_produce import ProduceLoad, measure_produce, would_write
 
         load = ProduceLoad(
             topic, num_records + warmup_records, payloads, None if throughput < 0 else throughput, warmup_records
         )
         notes = await new_topic.made(config, topic, dry_run=dry_run)
         if dry_run:
-            answer = await would_produce(config, settings, load, is_new=bool(notes))
+            rate = "as fast as the cluster takes them" if load.rate is None else f"{load.rate:g} a second"
+            answer = await would_write(config, topic, load.count, rate, is_new=bool(notes))
         else:
             answer = await measure_produce(config, settings, load, stop)
         answer.notes = [*notes, *answer.notes]
@@ -194,7 +197,7 @@ def consume(
         load = ConsumeLoad(topic, num_records, from_latest, timeout_ms / 1000)
         return await measure_consume(config, settings, load, stop)
 
-    return options.measure(work, right=f"READ on Topic:{topic}")
+    return options.measure(work, right=f"READ on Topic:{topic}", advice=READER_ADVICE)
 
 
 @app.command
@@ -207,6 +210,7 @@ def end_to_end(
     acks: Literal["all", "-1", "0", "1"] | None = None,
     warmup_records: int = 10,
     timeout_ms: int = 10_000,
+    dry_run: Flag = False,
     new_topic: NewTopicOptions | None = None,
     options: RecordOptions | None = None,
 ) -> int:
@@ -237,6 +241,8 @@ def end_to_end(
         So many records come before, and are not counted.
     timeout_ms
         How long a record may be on its way. Then it ends, with exit status 1.
+    dry_run
+        Look whether the topic is there and say what would be done, and write nothing.
     """
     options, new_topic = options or RecordOptions(), new_topic or NewTopicOptions()
     check_topic(topic)
@@ -262,8 +268,14 @@ def end_to_end(
         from barnabas.cli.bench_end_to_end import EndToEndLoad, measure_end_to_end
 
         load = EndToEndLoad(topic, num_records, record_size, rate, warmup_records, timeout_ms / 1000)
-        notes = await new_topic.made(config, topic)
-        answer = await measure_end_to_end(config, produced, consumed, load, stop)
+        notes = await new_topic.made(config, topic, dry_run=dry_run)
+        if dry_run:
+            from barnabas.cli.bench_produce import would_write
+
+            total = num_records + warmup_records
+            answer = await would_write(config, topic, total, "and read back", is_new=bool(notes))
+        else:
+            answer = await measure_end_to_end(config, produced, consumed, load, stop)
         answer.notes = [*notes, *answer.notes]
         return answer
 
@@ -398,28 +410,3 @@ def api_versions(*, num_requests: int = 10_000, connections: int = 4, options: B
         return await measure_api_versions(config, num_requests, min(connections, num_requests), stop)
 
     return (options or BenchOptions()).measure(work)
-
-
-def check_throughput(throughput: float, otherwise: str) -> None:
-    """Raises UsageError."""
-    if throughput == 0 or throughput < -1 or not throughput < float("inf"):
-        raise UsageError(f"--throughput {throughput:g}: records a second, or -1 for {otherwise}")
-
-
-def check_record_size(size: int, limit: int) -> None:
-    """Raises UsageError for a record that no request can hold."""
-    from barnabas.clients.producer.batch import record_size_max
-    from barnabas.protocol.record_batch import BATCH_HEADER_SIZE
-
-    if record_size_max(size) + BATCH_HEADER_SIZE > limit:
-        raise UsageError(
-            f"a record of {size} bytes does not fit into a request of at most {limit}: give a smaller one, or "
-            "--command-property max.request.size=... (and the topic needs max.message.bytes)"
-        )
-
-
-def at_least(least: int, **values: int) -> None:
-    """Raises UsageError for options that are smaller."""
-    for name, value in values.items():
-        if value < least:
-            raise UsageError(f"--{name.replace('_', '-')} {value}: it must be at least {least}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from barnabas.common.error_code import ErrorCode
 
-__all__ = ["ADVICE"]
+__all__ = ["ADVICE", "READER_ADVICE"]
 
 ADVICE = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: (
@@ -38,4 +38,8 @@ ADVICE = {
     ),
     ErrorCode.INVALID_TOPIC_EXCEPTION: "nobody may write to this topic, or no topic may have this name: give another",
     ErrorCode.KAFKA_STORAGE_ERROR: "a disk of the leader failed: see its log, and 'barnabas log-dirs'",
+}
+
+READER_ADVICE = ADVICE | {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "'barnabas topics list' shows the topics that you may see",
 }

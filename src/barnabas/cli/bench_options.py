@@ -25,6 +25,7 @@ from barnabas.cli.exit_status import INTERRUPTED
 if TYPE_CHECKING:
     from barnabas.clients.client_config import ClientConfig
     from barnabas.clients.errors import InvalidClientConfig
+    from barnabas.common.error_code import ErrorCode
 
 __all__ = ["BenchOptions", "Measurement", "RecordOptions", "put", "stop_at_signals", "until_stopped", "usage_error"]
 
@@ -39,7 +40,7 @@ class BenchOptions(ClusterOptions):
     timeout: float | None = None
     """Seconds for each question about topics and each admin request; a measurement as a whole has no limit."""
 
-    def measure(self, work: Measurement, *, right: str = "") -> int:
+    def measure(self, work: Measurement, *, right: str = "", advice: Mapping[ErrorCode, str] = ADVICE) -> int:
         """The exit status. ``right`` is what the cluster wants to see, as in "WRITE on Topic:{item}"."""
         from barnabas.clients.admin.errors import AdminError
         from barnabas.clients.errors import ClientError
@@ -53,7 +54,7 @@ class BenchOptions(ClusterOptions):
                 try:
                     return await work(config, stop)
                 except (AdminError, ClientError, UnknownName, ValueError) as error:
-                    return Answer({}, problems=[problem_of(error, right=right, advice=ADVICE)])
+                    return Answer({}, problems=[problem_of(error, right=right, advice=advice)])
                 finally:
                     interrupted = stop.is_set()
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from barnabas.clients.producer.batch import ProducerBatch
     from barnabas.clients.producer.config import ProducerConfig
 
-__all__ = ["Delivered", "ProduceLoad", "make_records", "measure_produce", "would_produce"]
+__all__ = ["Delivered", "ProduceLoad", "make_records", "measure_produce", "would_write"]
 
 _TURN_BYTES = 64 * 1024
 """After so much the event loop is given to others, who send it."""
@@ -132,16 +132,14 @@ async def measure_produce(
         return _answer(load, settings, delivered, producer)
 
 
-async def would_produce(config: ClientConfig, settings: ProducerConfig, load: ProduceLoad, *, is_new: bool) -> Answer:
+async def would_write(config: ClientConfig, topic: str, count: int, what: str, *, is_new: bool) -> Answer:
     """The same questions that a run begins with; a topic that is to be made can't be asked for."""
-    rate = "as fast as the cluster takes them" if load.rate is None else f"{load.rate:g} a second"
-    text = f"{load.count:,} records would be written to {load.topic}, {rate}"
+    text = f"{count:,} records would be written to {topic}, {what}"
     if not is_new:
         async with NetworkClient(config) as network:
-            metadata = await TopicMetadataSource(network, load.topic).load()
+            metadata = await TopicMetadataSource(network, topic).load()
         text += f" (partitions {len(metadata.partitions)})"
-    document = {"dry_run": True, "topic": load.topic, "records": load.count}
-    return Answer(document, notes=[text, "nothing was written"])
+    return Answer({"dry_run": True, "topic": topic, "records": count}, notes=[text, "nothing was written"])
 
 
 def _answer(load: ProduceLoad, settings: ProducerConfig, delivered: Delivered, producer: TopicProducer) -> Answer:
