@@ -294,3 +294,55 @@ def test_a_session_is_renewed_once_before_the_requests_that_come_too_late_for_it
         await asyncio.gather(*tasks)
 
     run(test)
+
+
+def test_requests_that_are_started_go_out_in_the_order_of_the_calls() -> None:
+    async def story() -> None:
+        peer = Peer()
+        await peer.connection.ready()
+        first, second = (peer.connection.start(DescribeClusterRequest(), version=1) for _ in range(2))
+        assert len(peer.transport.sent) == 2  # Without a turn of the loop between.
+        assert peer.connection.in_flight == 2
+        for header, cluster in zip(peer.headers, ("a", "b"), strict=True):
+            peer.answer(header.correlation_id, cluster)
+        assert ((await first).cluster_id, (await second).cluster_id) == ("a", "b")
+
+    run(story)
+
+
+def test_a_started_request_has_a_time_out_too() -> None:
+    async def story() -> None:
+        peer = Peer()
+        future = peer.connection.start(DescribeClusterRequest(), version=1, timeout_s=0.001)
+        with pytest.raises(RequestTimedOut):
+            await future
+        assert not peer.connection.is_open
+        with pytest.raises(Disconnected):
+            peer.connection.start(DescribeClusterRequest(), version=1)
+
+    run(story)
+
+
+def test_what_is_told_has_no_answer_and_is_not_waited_for() -> None:
+    async def story() -> None:
+        peer = Peer()
+        peer.connection.tell(DescribeClusterRequest(), version=1)
+        future = peer.connection.start(DescribeClusterRequest(), version=1)
+        assert peer.connection.in_flight == 1
+        peer.answer(peer.headers[1].correlation_id, "answered")
+        assert (await future).cluster_id == "answered"
+
+    run(story)
+
+
+def test_who_is_not_ready_waits_for_the_socket() -> None:
+    async def story() -> None:
+        peer = Peer()
+        peer.connection.pause_writing()
+        waiting = asyncio.ensure_future(peer.connection.ready())
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        peer.connection.resume_writing()
+        await waiting
+
+    run(story)
