@@ -21,6 +21,7 @@ from tests.peers.quorums import (
     OurController,
     Quorum,
     RealController,
+    barnabas,
     running_quorum,
     wait_until,
 )
@@ -28,6 +29,8 @@ from tests.peers.quorums import (
 pytestmark = pytest.mark.interop
 
 SNAPSHOTS = {"metadata.log.max.record.bytes.between.snapshots": "6000", "metadata.max.idle.interval.ms": "100"}
+
+TOPICS = 30
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +112,7 @@ def fill(quorum: Quorum, folder: Path) -> None:
     broker.start()
     try:
         with SyncAdminClient(broker.bootstrap) as admin:
-            names = [f"topic-{i}" for i in range(30)]
+            names = [f"topic-{i}" for i in range(TOPICS)]
             admin.create_topics([NewTopic(name, partitions=3, replication_factor=1) for name in names])
             assert {topic.name for topic in admin.list_topics()} >= set(names)
         assert broker.stop() == 0
@@ -121,6 +124,9 @@ def fill(quorum: Quorum, folder: Path) -> None:
 def test_leadership_snapshots_and_logs_are_exchanged_both_ways(quorum: Quorum, tmp_path: Path) -> None:
     ours, *real = quorum.controllers
     fill(quorum, tmp_path / "broker")
+    for controller in quorum.controllers:
+        shown = barnabas("shell", "--bootstrap-controller", controller.address, "ls", "/image/topics/byName")
+        assert len(shown.split()) == TOPICS
     leader = elected(quorum)
     if leader is ours:
         leader = hand_over(quorum, leader)

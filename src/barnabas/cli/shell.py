@@ -1,4 +1,4 @@
-"""``barnabas shell``: walk through a node's metadata like through files, offline and read-only.
+"""``barnabas shell``: walk through metadata like through files, read-only: a node's files, or running controllers.
 
 Commands and messages are those of Kafka's metadata shell. Paths may have patterns (``ls /image/t*``).
 With ``--at-offset`` or ``--at-time`` the metadata is shown as it was then.
@@ -15,10 +15,10 @@ from typing import TextIO
 
 from barnabas import __version__
 from barnabas.cli.metadata_tree import Directory, File, Node, metadata_tree
-from barnabas.cli.shell_arguments import parse_arguments
+from barnabas.cli.shell_arguments import ShellArguments, parse_arguments
 from barnabas.common.printable import printable
 from barnabas.storage.errors import StorageError
-from barnabas.storage.metadata_reader import MetadataOnDisk, read_metadata
+from barnabas.storage.metadata_reader import read_metadata
 
 __all__ = ["Shell", "main"]
 
@@ -29,6 +29,8 @@ WELCOME = "[ barnabas metadata shell ]  help tells the commands"
 def main(arguments: Sequence[str]) -> int:
     """Give 0 when every command succeeded, 1 when one did not or nothing can be read, 2 for wrong arguments."""
     parsed = parse_arguments(arguments)
+    if parsed.controllers:
+        return _look_at_controllers(parsed)
     try:
         found = read_metadata(parsed.path, parsed.moment)
     except (StorageError, OSError) as error:
@@ -37,9 +39,35 @@ def main(arguments: Sequence[str]) -> int:
     if found.incomplete is not None:
         sys.stderr.write(f"barnabas shell: what follows is not shown: {found.incomplete}\n")
     shell = Shell(metadata_tree(found.image, version=__version__, show_secrets=parsed.show_secrets), sys.stdout)
-    if parsed.words:
-        return 0 if shell.run(parsed.words) else 1
-    return _interact(shell, found) if sys.stdin.isatty() else _run_lines(shell, sys.stdin)
+    return _serve(shell, parsed.words, found.source, found.image.offset)
+
+
+def _look_at_controllers(parsed: ShellArguments) -> int:
+    from barnabas.cli.shell_source import LiveMetadata
+    from barnabas.clients.errors import ClientError
+
+    try:
+        with LiveMetadata(parsed.controllers, parsed.command_config) as live:
+            for warning in live.warnings:
+                sys.stderr.write(f"barnabas shell: {warning}\n")
+
+            def read() -> Directory:
+                try:
+                    return metadata_tree(live.read(), version=__version__, show_secrets=parsed.show_secrets)
+                except ClientError as error:
+                    raise Unreadable(str(error)) from error
+
+            shell = Shell(read(), sys.stdout, read)
+            return _serve(shell, parsed.words, live.source, live.offset)
+    except (ClientError, Unreadable) as error:
+        sys.stderr.write(f"barnabas shell: {error}\n")
+        return 1
+
+
+def _serve(shell: Shell, words: Sequence[str], source: str, offset: int) -> int:
+    if words:
+        return 0 if shell.run(words) else 1
+    return _interact(shell, source, offset) if sys.stdin.isatty() else _run_lines(shell, sys.stdin)
 
 
 def _run_lines(shell: Shell, lines: Iterable[str]) -> int:
@@ -51,7 +79,7 @@ def _run_lines(shell: Shell, lines: Iterable[str]) -> int:
     return 0 if all_good else 1
 
 
-def _interact(shell: Shell, found: MetadataOnDisk) -> int:
+def _interact(shell: Shell, source: str, offset: int) -> int:
     try:
         import readline
     except ImportError:  # Python can be built without it.
@@ -60,7 +88,7 @@ def _interact(shell: Shell, found: MetadataOnDisk) -> int:
         readline.set_completer_delims(" \t\n/")
         readline.set_completer(lambda text, state: shell.complete(readline.get_line_buffer(), text, state))
         readline.parse_and_bind("tab: complete")
-    sys.stdout.write(f"{WELCOME}\n{found.source}, up to offset {found.image.offset}\n")
+    sys.stdout.write(f"{WELCOME}\n{source}, up to offset {offset}\n")
     while not shell.is_done:
         try:
             line = input(PROMPT)
@@ -78,11 +106,17 @@ class _CommandError(Exception):
     """What the user did wrong; the message is printed."""
 
 
+class Unreadable(Exception):
+    """The metadata can't be read now; the message is for the user."""
+
+
 class Shell:
     """A current directory, and the commands."""
 
-    def __init__(self, root: Directory, out: TextIO) -> None:
+    def __init__(self, root: Directory, out: TextIO, read_again: Callable[[], Directory] | None = None) -> None:
+        """``read_again`` gives what the next command line shows, or raises Unreadable; without it nothing changes."""
         self.is_done = False
+        self._read_again = read_again
         self._root = root
         self._out = out
         self._path: tuple[str, ...] = ()
@@ -97,6 +131,11 @@ class Shell:
         if not words:
             return True
         self._history.append(line.strip())
+        if self._read_again is not None:
+            try:
+                self._root = self._read_again()
+            except Unreadable as error:
+                return self._fail(str(error))
         return self.run(words)
 
     def run(self, words: Sequence[str]) -> bool:

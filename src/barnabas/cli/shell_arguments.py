@@ -18,15 +18,21 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 _USAGE = """\
 usage: barnabas shell [options] (PATH | --directory DIR | --snapshot FILE) [command ...]
+       barnabas shell [options] --bootstrap-controller HOST:PORT [command ...]
 """
 
 HELP = f"""\
 {_USAGE}
 Look at the metadata of a node: a snapshot file, a metadata log directory, or a log directory
-with one in it. Nothing is written, and the node may run.
+with one in it; or at that of running controllers. Nothing is written, and the node may run.
 
   -d, --directory DIR  the (metadata) log directory of a node
   -s, --snapshot FILE  a snapshot of the metadata, or bootstrap.checkpoint
+  --bootstrap-controller HOST:PORT
+                       controllers, with commas between: each command shows what is committed
+                       when it runs. The user needs CLUSTER_ACTION on the cluster.
+  --command-config FILE
+                       Kafka's client properties for that: TLS, SASL, time-outs
   --at-offset N        the state after the record at offset N, in place of the newest
   --at-time TIME       the state at this time of the log: 2026-01-31T12:30:00.000 (UTC, or with
                        +01:00 for a zone), or milliseconds since 1970
@@ -48,25 +54,28 @@ Paths are those of Kafka's metadata shell, and /acl/id/<uuid>, /acl/principal/<p
   echo 'ls /image' | barnabas shell /var/lib/kafka
 
 An earlier moment is shown from the newest snapshot before it and the log up to it, as far back as
-the directory keeps both; the error for another one says how far that is. A controller can't be
-asked over the network yet: run this where its files are.
+the directory keeps both; the error for another one says how far that is. Controllers are only
+asked for the newest.
 
 Exit status: 0 done, 1 a command failed or nothing can be read, 2 the command line makes no sense.
 """
 
-_NO_CONTROLLER = (
-    "{option}: a running controller can't be asked for its metadata log over the network yet; run the command on its "
-    "host and give its log directory (metadata.log.dir, else the first of log.dirs): it may run meanwhile"
+_NO_BROKER = (
+    "--bootstrap-server: brokers don't serve the metadata log; give controllers with --bootstrap-controller, or the "
+    "log directory of a node on its host"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class ShellArguments:
     path: str
+    """Empty when controllers are asked."""
     moment: Moment | None
     show_secrets: bool
     words: Sequence[str]
     """One command; none when commands are to be read."""
+    controllers: str = ""
+    command_config: str | None = None
 
 
 class _Parser(argparse.ArgumentParser):
@@ -85,7 +94,7 @@ class _Refused(argparse.Action):
     def __call__(
         self, parser: argparse.ArgumentParser, namespace: object, values: object, option_string: str | None = None
     ) -> None:
-        parser.error(_NO_CONTROLLER.format(option=option_string))
+        parser.error(_NO_BROKER)
 
 
 def parse_arguments(arguments: Sequence[str]) -> ShellArguments:
@@ -94,6 +103,10 @@ def parse_arguments(arguments: Sequence[str]) -> ShellArguments:
     parsed = parser.parse_args(arguments)
     words: list[str] = parsed.words
     path = parsed.directory or parsed.snapshot
+    if parsed.bootstrap_controller:
+        return _of_controllers(parser, parsed)
+    if parsed.command_config:
+        parser.error("argument --command-config: is for --bootstrap-controller")
     if path is None:
         if not words:
             parser.error("which metadata? Give a log directory, a metadata log directory or a snapshot file")
@@ -110,6 +123,16 @@ def parse_arguments(arguments: Sequence[str]) -> ShellArguments:
     return ShellArguments(path, moment, parsed.show_secrets, words)
 
 
+def _of_controllers(parser: _Parser, parsed: argparse.Namespace) -> ShellArguments:
+    if parsed.directory or parsed.snapshot:
+        parser.error("--bootstrap-controller and --directory or --snapshot: only one can be looked at")
+    if parsed.at_offset is not None or parsed.at_time is not None:
+        parser.error("--at-offset and --at-time need the files of a node: controllers are only asked for the newest")
+    return ShellArguments(
+        "", None, parsed.show_secrets, parsed.words, parsed.bootstrap_controller, parsed.command_config
+    )
+
+
 def _parser() -> _Parser:
     parser = _Parser(prog="barnabas shell", allow_abbrev=False)
     source = parser.add_mutually_exclusive_group()
@@ -118,7 +141,9 @@ def _parser() -> _Parser:
     parser.add_argument("--at-offset", type=_offset)
     parser.add_argument("--at-time", type=_time)
     parser.add_argument("--show-secrets", action="store_true")
-    parser.add_argument("--bootstrap-controller", "--bootstrap-server", action=_Refused)
+    parser.add_argument("--bootstrap-controller")
+    parser.add_argument("--bootstrap-server", action=_Refused)
+    parser.add_argument("--command-config")
     parser.add_argument("words", nargs=argparse.REMAINDER)
     return parser
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.cli.metadata_tree import Directory, File, metadata_tree
-from barnabas.cli.shell import Shell, main
+from barnabas.cli.shell import Shell, Unreadable, main
 from barnabas.cli.shell_arguments import ShellArguments, _parser, parse_arguments
 from barnabas.common.acl import AclBinding
 from barnabas.common.uuid import Uuid
@@ -197,8 +197,10 @@ def test_a_default_quota_has_a_name_here() -> None:
         (["a", "--at-offset", "-1"], "--at-offset"),
         (["--at-offset", "x", "a"], "argument --at-offset: x is no offset: they are 0, 1, 2, ..."),
         (["--at-time", "noon", "a"], "argument --at-time: noon: write it as in 2026-01-31T12:30:00.000, with +01:00"),
-        (["--bootstrap-controller", "h:1"], "--bootstrap-controller: a running controller can't be asked"),
-        (["--bootstrap-server", "h:1", "ls"], "--bootstrap-server: a running controller can't be asked"),
+        (["--bootstrap-server", "h:1", "ls"], "--bootstrap-server: brokers don't serve the metadata log; give contro"),
+        (["--bootstrap-controller", "h:1", "--directory", "a"], "only one can be looked at"),
+        (["--bootstrap-controller", "h:1", "--at-offset", "1"], "controllers are only asked for the newest"),
+        (["--command-config", "a", "data"], "is for --bootstrap-controller"),
     ],
 )
 def test_a_wrong_command_line_ends_with_2(
@@ -263,15 +265,35 @@ def test_options_may_stand_before_and_behind_the_path() -> None:
     assert parse_arguments(["-d", "data", "ls"]) == ShellArguments("data", None, False, ["ls"])
 
 
+def test_controllers_take_the_place_of_a_path() -> None:
+    parsed = parse_arguments(["--bootstrap-controller", "h:1,h:2", "--command-config", "f", "ls", "-x"])
+    assert parsed == ShellArguments("", None, False, ["ls", "-x"], "h:1,h:2", "f")
+
+
+def test_a_controller_that_cannot_be_meant_is_said_and_ends_with_1(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--bootstrap-controller", "localhost:no", "ls"]) == 1
+    assert "barnabas shell: --bootstrap-controller: " in capsys.readouterr().err
+
+
+def test_each_line_shows_the_newest_and_nothing_where_that_cannot_be_read() -> None:
+    newest = [Directory.of({"file": File(lambda: "new")})]
+
+    def read() -> Directory:
+        if not newest:
+            raise Unreadable("nobody is there")
+        return newest.pop()
+
+    shell = Shell(Directory.of({"file": File(lambda: "old")}), io.StringIO(), read)
+    assert printed(shell, "cat file") == (True, "new\n")
+    assert printed(shell, "cat file") == (False, "")
+
+
 def test_the_help_tells_every_option_and_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
         main(["--help"])
     assert stopped.value.code == 0
     told = capsys.readouterr().out
     options = {option for action in _parser()._actions for option in action.option_strings}
-    assert options - {option for option in options if option in told} == {
-        "--bootstrap-controller",
-        "--bootstrap-server",
-    }
+    assert options - {option for option in options if option in told} == {"--bootstrap-server"}
     assert all(name in told for name in ("ls", "cat", "cd", "pwd", "find", "tree", "history", "help"))
     assert max(map(len, told.splitlines())) <= 105
