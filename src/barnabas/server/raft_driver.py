@@ -128,6 +128,7 @@ class RaftDriver:
         self._is_processing = False
         self._fault: BaseException | None = None
         self._is_closed = False
+        self._told = ""
         self._idle = asyncio.Event()
         self._has_left = asyncio.Event()
 
@@ -240,9 +241,16 @@ class RaftDriver:
         try:
             ready = self.node.receive(outcome, now_ms)
         except (DecodeError, InvariantViolated) as error:
-            log.warning("the answer of replica %d is against the protocol: %s", outcome.source_id, error)
+            self._tell_once("the answer of replica %d is against the protocol: %s", outcome.source_id, error)
             ready = self.node.receive(RequestFailed(outcome.correlation_id, outcome.source_id), now_ms)
         self._enqueue(ready)
+
+    def _tell_once(self, text: str, *arguments: object) -> None:
+        """Not again before something else is told: what is wrong is tried again many times in a second."""
+        told = text % arguments
+        if told != self._told:
+            self._told = told
+            log.warning("%s", told)
 
     def _exchange_or_raise(self) -> RaftExchange:
         if self._send is None or self._is_closed or self._fault is not None:
@@ -401,15 +409,10 @@ class RaftDriver:
     # --- opening
 
     def _why_not_alone(self) -> str:
-        voters = self.control_records.last_voter_set.keys
-        if not voters:
-            return (
-                f"{self.log.directory}: the metadata quorum has no voters. Joining a quorum is not there yet: "
-                "format the directory with --standalone instead of --no-initial-controllers"
-            )
+        voters = ", ".join(map(str, self.control_records.last_voter_set.keys)) or "unknown"
         return (
-            f"{self.log.directory}: the voters of the metadata quorum are {', '.join(map(str, voters))} and this node "
-            f"is {self.config.key}. A node can only run alone yet: as the quorum's only voter"
+            f"{self.log.directory}: the voters of the metadata quorum are {voters} and this node is {self.config.key}: "
+            "without a way to the others it can only be the only voter"
         )
 
     def _build_node(self, random_below: Callable[[int], int]) -> RaftNode:

@@ -244,9 +244,9 @@ def test_a_listener_that_raises_is_a_fault(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("voters", "reason"),
     [
-        (VoterSet(), "has no voters"),
+        (VoterSet(), "are unknown and this node is 1@"),
         (VoterSet([VoterNode(ReplicaKey(1), {}), VoterNode(ReplicaKey(2), {})]), "are 1, 2 and this node is 1@"),
-        (VoterSet([VoterNode(ReplicaKey(2), {})]), "A node can only run alone yet"),
+        (VoterSet([VoterNode(ReplicaKey(2), {})]), "without a way to the others it can only be the only voter"),
     ],
 )
 def test_a_log_of_a_quorum_with_other_voters_is_refused(tmp_path: Path, voters: VoterSet, reason: str) -> None:

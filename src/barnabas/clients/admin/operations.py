@@ -316,7 +316,8 @@ class Operations:
         return admin_error(code, getattr(response, "error_message", None)) if code else None
 
     def _moved(self, target: Target, error: AdminError) -> Target:
-        if error.code != ErrorCode.NOT_CONTROLLER:
+        leads_no_quorum = error.code == ErrorCode.NOT_LEADER_OR_FOLLOWER and target in (ANY, CONTROLLER)
+        if error.code != ErrorCode.NOT_CONTROLLER and not leads_no_quorum:
             return target
         self._router.is_stale()
         return CONTROLLER

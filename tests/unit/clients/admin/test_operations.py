@@ -22,6 +22,11 @@ from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.messages.create_delegation_token import CreateDelegationTokenResponse
 from barnabas.protocol.messages.create_topics import CreatableTopicResult, CreateTopicsResponse
 from barnabas.protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsResponse
+from barnabas.protocol.messages.describe_quorum import (
+    DescribeQuorumResponse,
+    DescribeQuorumResponsePartitionData,
+    DescribeQuorumResponseTopicData,
+)
 from barnabas.protocol.messages.find_coordinator import Coordinator, FindCoordinatorResponse
 from barnabas.protocol.messages.list_offsets import (
     ListOffsetsPartitionResponse,
@@ -125,6 +130,23 @@ def test_a_node_that_is_no_controller_sends_us_to_it() -> None:
         cluster[3].script[ApiKey.CREATE_TOPICS] = created()
         assert (await admin_of(cluster).create_topics([NewTopic("a")])).ok
         assert len(cluster[3].requests(ApiKey.CREATE_TOPICS)) == 1
+
+    run(test)
+
+
+def test_a_controller_that_does_not_lead_the_quorum_sends_us_to_the_one_that_does() -> None:
+    def described(**fields: Any) -> DescribeQuorumResponse:
+        partition = DescribeQuorumResponsePartitionData(**fields)
+        topic = DescribeQuorumResponseTopicData(topic_name="__cluster_metadata", partitions=[partition])
+        return DescribeQuorumResponse(topics=[topic])
+
+    async def test() -> None:
+        cluster = ScriptedCluster(3)
+        cluster.controller_id = 3
+        cluster[1].script[ApiKey.DESCRIBE_QUORUM] = described(error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        cluster[3].script[ApiKey.DESCRIBE_QUORUM] = described(leader_id=3)
+        admin = admin_of(cluster, {"bootstrap.servers": "", "bootstrap.controllers": "bootstrap:9093"})
+        assert (await admin.describe_quorum(timeout_s=5)).leader_id == 3
 
     run(test)
 
