@@ -107,7 +107,7 @@ def _refused(error: AdminError, item: str, right: str, names: Iterable[str], adv
 
 def _unanswered(error: Exception) -> str:
     from barnabas.clients.admin.errors import NotVisible, OperationTimedOut
-    from barnabas.clients.errors import AuthenticationFailed, ConnectFailed, Disconnected
+    from barnabas.clients.errors import AuthenticationFailed, ConnectFailed, Disconnected, RequestTimedOut
 
     match error:
         case NotVisible():
@@ -118,6 +118,8 @@ def _unanswered(error: Exception) -> str:
             )
         case OperationTimedOut():
             return "is a node there, and the listener one for this protocol? --timeout gives it longer"
+        case RequestTimedOut():
+            return "does it answer others? 'barnabas cluster describe' asks it; request.timeout.ms gives it longer"
         case Disconnected():
             return "is the listener one for TLS or SASL? Give --command-config with security.protocol and what it needs"
         case AuthenticationFailed():

@@ -127,7 +127,7 @@ async def measure_produce(
         async with live(f"produce to {load.topic}", load.count, look):
             await until_stopped(make_records(producer, load), stop)
             await until_stopped(producer.flush(), stop, grace_s=_GRACE_S)
-        if producer.waiting and producer.failure is None:
+        if producer.waiting:
             delivered.ended_at = loop.time()
         return _answer(load, settings, delivered, producer)
 
