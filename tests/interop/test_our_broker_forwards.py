@@ -21,6 +21,7 @@ from barnabas.clients.admin import (
     SyncAdminClient,
     TopicAuthorizationFailed,
 )
+from barnabas.clients.admin.quotas import ClientQuotaEntity
 from barnabas.clients.admin.users import ScramUpsertion
 from barnabas.common.acl import AclBinding
 from barnabas.common.scram_mechanism import ScramMechanism
@@ -28,9 +29,15 @@ from barnabas.protocol.api_keys import API_TABLE
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest
 from barnabas.protocol.messages.create_topics import CreateTopicsRequest
 from barnabas.protocol.messages.describe_quorum import DescribeQuorumRequest
+from barnabas.protocol.messages.envelope import EnvelopeRequest
+from barnabas.protocol.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.interop.raw_client import RawClient
 from tests.peers.admin_requests import requests_for_broker
+from tests.peers.envelope_requests import HOST, SUPER, inner
 from tests.peers.mixed import OurBroker, scram_client
 from tests.peers.mutation_requests import mutations
 from tests.peers.quorums import OurController, Quorum, RealController, running_quorum, wait_until
@@ -138,6 +145,23 @@ def test_configs_users_rules_and_tokens_reach_the_controller_and_come_back(
         token = alice.create_delegation_token()
         assert token.owner == "User:alice"
         wait_until(lambda: len(alice.describe_delegation_tokens()) == 1, what="the token")
+
+
+def test_a_controller_alone_counts_the_requests_of_its_brokers_clients(quorum: Quorum, admin: SyncAdminClient) -> None:
+    controller = quorum.controllers[0]
+    if not isinstance(controller, OurController):
+        return
+    quota = {ClientQuotaEntity.of({"client-id": "hasty"}): {"request_percentage": 0.001}}
+    admin.alter_client_quotas(quota, wait=True).raise_for_errors()
+    client = RawClient(controller.controller_port)
+    asked = ListPartitionReassignmentsRequest(timeout_ms=1000, topics=None)
+    waits = []
+    for _ in range(2):
+        data = inner(asked, 0, client_id="hasty")
+        answer = client.call(EnvelopeRequest(request_data=data, request_principal=SUPER, client_host_address=HOST), 0)
+        waits.append(ListPartitionReassignmentsResponse.decode(answer.response_data, 0, 5).throttle_time_ms)
+    client.close()
+    assert waits[-1] > 0, "the client is told to wait, and the broker's connection was not made to"
 
 
 def test_who_was_told_of_a_change_finds_it_on_the_broker_that_told_it(broker: OurBroker, quorum: Quorum) -> None:

@@ -10,7 +10,6 @@ from uuid import UUID
 from barnabas.broker.apis import SERVED_BY_BROKER
 from barnabas.broker.auto_topic_creation import AutoTopicCreation
 from barnabas.broker.broker import Broker
-from barnabas.broker.client_quotas import ClientQuotas
 from barnabas.broker.fetch_session import FetchSessionCache
 from barnabas.broker.group_service import GroupService
 from barnabas.broker.lifecycle import BrokerLifecycle, to_listener
@@ -30,7 +29,6 @@ from barnabas.storage.file_pool import FilePool
 from barnabas.storage.log_manager import LogManager
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
 
     from barnabas.broker.broker_settings import BrokerSettings
     from barnabas.broker.ports import ControllerChannel
@@ -48,8 +46,8 @@ _SHUTDOWN_TIMEOUT_S = 5.0
 class BrokerPart:
     """``publishers`` and ``last_publishers`` are those of the broker that follow the metadata."""
 
-    def __init__(self, core: NodeCore, channel: ControllerChannel, *, follow_quotas: Callable[[bool], None]) -> None:
-        """``channel`` leads to the active controller. ``follow_quotas`` hears whether any quota is set."""
+    def __init__(self, core: NodeCore, channel: ControllerChannel) -> None:
+        """``channel`` leads to the active controller."""
         config = core.config
         self._core = core
         self.channel = channel
@@ -77,18 +75,11 @@ class BrokerPart:
         core.dynamic_settings.add_effect(CleanerEffect(self.maintenance))
         core.dynamic_settings.add_effect(ProducerIdEffect(self.logs, settings))
         self.broker = self._broker(settings)
-        self.client_quotas = ClientQuotas(
-            clock=core.clock,
-            window_count=config.quota_window_num,
-            window_s=config.quota_window_size_seconds,
-            on_change=follow_quotas,
-        )
         self.connections = core.connection_quotas(config.broker_listeners, config.inter_broker_listener_name)
         defaults = TopicDefaultsPublisher(
             broker_id=config.node_id, static_configs=config.static, set_defaults=self.replicas.set_defaults
         )
         self.publishers = (defaults, self.replicas, self.groups)
-        self.last_publishers = (self.client_quotas,)
 
     def _lifecycle(self) -> BrokerLifecycle:
         core, config = self._core, self._core.config

@@ -17,6 +17,7 @@ import sys
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+from barnabas.broker.client_quotas import ClientQuotas
 from barnabas.broker.lifecycle import BrokerState
 from barnabas.common.errors import ApiException
 from barnabas.server.broker_part import BrokerPart
@@ -54,10 +55,13 @@ class Node:
         self.channel: CombinedChannel | NetworkChannel | None = None
         self.broker_part = self._build_broker()
         broker = self.broker_part
-        if broker is None:
-            self.core.follow_metadata()
-        else:
-            self.core.follow_metadata(first=broker.publishers, last=broker.last_publishers)
+        self.client_quotas = ClientQuotas(
+            clock=self.core.clock,
+            window_count=config.quota_window_num,
+            window_s=config.quota_window_size_seconds,
+            on_change=self._follow_quotas,
+        )
+        self.core.follow_metadata(first=() if broker is None else broker.publishers, last=(self.client_quotas,))
         self.metrics = MetricsEndpoint(self)
         self.audit = self._build_audit()
 
@@ -65,7 +69,7 @@ class Node:
         if not self.config.is_broker:
             return None
         self.channel = self._build_channel()
-        return BrokerPart(self.core, self.channel, follow_quotas=self._follow_quotas)
+        return BrokerPart(self.core, self.channel)
 
     def _build_channel(self) -> CombinedChannel | NetworkChannel:
         def make_remote() -> NetworkChannel:
@@ -89,10 +93,9 @@ class Node:
 
     def _follow_quotas(self, is_any_set: bool) -> None:
         """Where no quota is set, no request pays for counting."""
-        if self.broker_part is None:
-            return
-        quotas = self.broker_part.client_quotas if is_any_set else None
-        self.broker_part.broker.quotas = quotas
+        quotas = self.client_quotas if is_any_set else None
+        if self.broker_part is not None:
+            self.broker_part.broker.quotas = quotas
         for dispatcher in self.listeners.dispatchers:
             dispatcher.quotas = quotas
 

@@ -298,9 +298,8 @@ class NodeCollector(Collector):
     def _quotas(self) -> Iterator[Metric]:
         requests = _family("barnabas_quota_throttled_requests")
         seconds = _family("barnabas_quota_throttle_seconds")
-        broker, controller = self._node.broker_part, self._node.controller_part
-        throttled = {} if broker is None else broker.client_quotas.throttled()
-        for quota, (count, throttled_ms) in throttled.items():
+        controller = self._node.controller_part
+        for quota, (count, throttled_ms) in self._node.client_quotas.throttled().items():
             requests.add_metric((quota,), count)
             seconds.add_metric((quota,), throttled_ms / 1000)
         if controller is not None:
