@@ -9,6 +9,7 @@ from cyclopts import App, CycloptsError, MissingArgumentError, Parameter
 
 from barnabas.cli.cluster_options import UsageError, running_command
 from barnabas.cli.exit_status import DONE, USAGE_ERROR
+from barnabas.cli.standard_input import STANDARD_INPUT
 from barnabas.common.printable import printable
 
 __all__ = ["cluster_app", "main_of"]
@@ -59,7 +60,12 @@ def main_of(app: App) -> Callable[[Sequence[str]], int]:
             return USAGE_ERROR
         running_command.set(f"{name} {verb}" if verb in app else name)
         try:
-            status = app(list(arguments), exit_on_error=False, print_error=False, result_action="return_value")
+            status = app(
+                [STANDARD_INPUT if each == "-" else each for each in arguments],
+                exit_on_error=False,
+                print_error=False,
+                result_action="return_value",
+            )
         except SystemExit as stop:
             return int(stop.code or 0)
         except (CycloptsError, UsageError) as error:

@@ -6,6 +6,7 @@ from typing import Any
 
 from barnabas.access.desired_state import DesiredState, read_desired_state
 from barnabas.access.document import ListNode, MapNode, Node, ScalarNode
+from barnabas.cli.standard_input import read_file
 
 __all__ = ["UnreadableFile", "load_desired_state", "parse_document"]
 
@@ -19,14 +20,8 @@ class UnreadableFile(Exception):
 
 def load_desired_state(path: str) -> DesiredState:
     """``-`` is the standard input. Raises UnreadableFile, InvalidFile."""
-    import sys
-
     try:
-        if path == "-":
-            text = sys.stdin.read()
-        else:
-            with open(path, encoding="utf-8") as file:
-                text = file.read()
+        text = read_file(path)
     except OSError as error:
         raise UnreadableFile(f"can't read {path}: {error.strerror}") from error
     except UnicodeDecodeError as error:

@@ -84,7 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if command in ("--help", "-h", "help"):
         sys.stdout.write(_help())
         return 0
-    if command in ("--version", "-V"):
+    if command in ("--version", "-V", "version"):
         sys.stdout.write(f"barnabas {__version__}\n")
         return 0
     if command not in COMMANDS:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, TypeGuard
 
 from barnabas.cli.cluster_options import UsageError
+from barnabas.cli.standard_input import read_file
 from barnabas.common.topic_name import topic_name_problem
 from barnabas.common.topic_partition import TopicPartition
 
@@ -37,13 +38,8 @@ class Move:
 
 
 def read_text(path: str, option: str) -> str:
-    import sys
-
     try:
-        if path == "-":
-            return sys.stdin.read()
-        with open(path, encoding="utf-8") as file:
-            return file.read()
+        return read_file(path)
     except OSError as error:
         raise UsageError(f"{option}: can't read {path}: {error.strerror}") from error
     except UnicodeDecodeError as error:

@@ -25,8 +25,9 @@ def test_without_arguments_the_help_is_an_error(capsys: pytest.CaptureFixture[st
 
 
 def test_the_version_is_the_packages(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--version"]) == 0
-    assert capsys.readouterr().out == f"barnabas {__version__}\n"
+    for word in ("--version", "-V", "version"):
+        assert main([word]) == 0
+        assert capsys.readouterr().out == f"barnabas {__version__}\n"
 
 
 def test_an_unknown_command_is_answered_with_the_nearest_one(capsys: pytest.CaptureFixture[str]) -> None:

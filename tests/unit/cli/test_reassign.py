@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -78,6 +79,16 @@ def test_a_plan_is_a_file_for_execute(orders: FakeAdmin, tmp_path: Path, capsys:
     assert captured.out.splitlines()[1].split() == ["orders", "0", "1", "2", "2"]
     assert "0 of 2 partitions stay" in captured.err
     orders.alter_partition_reassignments.assert_not_called()
+
+
+def test_a_plan_comes_through_a_pipe(
+    orders: FakeAdmin, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = json.dumps({"partitions": [entry(0, 2)]})
+    for words in (["--reassignment-json-file", "-"], ["--reassignment-json-file=-"]):
+        monkeypatch.setattr("sys.stdin", io.StringIO(text))
+        assert main(["execute", *words, "--dry-run"]) == 0
+        assert "move of orders-0  would be begun" in capsys.readouterr().out
 
 
 def test_moves_of_a_file_are_begun(orders: FakeAdmin, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

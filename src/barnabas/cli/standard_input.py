@@ -1,0 +1,18 @@
+"""``-`` stands for the standard input wherever a command takes a file."""
+
+from __future__ import annotations
+
+import sys
+
+__all__ = ["STANDARD_INPUT", "read_file"]
+
+STANDARD_INPUT = "/dev/stdin"
+"""What ``-`` becomes on a command line, where it looks like an option."""
+
+
+def read_file(path: str) -> str:
+    """Raises OSError, UnicodeDecodeError."""
+    if path in ("-", STANDARD_INPUT):
+        return sys.stdin.read()
+    with open(path, encoding="utf-8") as file:
+        return file.read()
