@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from barnabas.clients.consumer.fetched import Fetched, count_records
 from barnabas.protocol.control_record import ControlRecordType, control_record_key
+from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.record_batch import BatchView, CorruptRecordError, Record
 from barnabas.protocol.record_batch_builder import build_batch
 
@@ -63,6 +68,36 @@ def test_a_wrong_checksum_is_found_unless_nobody_looks() -> None:
     with pytest.raises(CorruptRecordError):
         values(Fetched(0, 0, [BatchView(broken)]))
     assert len(values(Fetched(0, 0, [BatchView(broken)], is_checked=False))) == 1
+
+
+texts = st.none() | st.binary(max_size=300)
+
+
+@given(st.lists(st.tuples(texts, texts, st.integers(0, 10**6)), min_size=1, max_size=100), st.integers(0, 110))
+def test_counting_agrees_with_reading(fields: list[tuple[bytes | None, bytes | None, int]], from_offset: int) -> None:
+    headers = (("header", b"value"), ("none", None))
+    records = [
+        Record(offset * 3, 1_000 + later, key, value, headers if later % 3 == 0 else ())
+        for offset, (key, value, later) in enumerate(fields)
+    ]
+    fetched = Fetched(0, from_offset, [BatchView(build_batch(records))])
+    read = list(fetched.records())
+    assert count_records(fetched) == (len(read), sum(len(each.key or b"") + len(each.value or b"") for each in read))
+
+
+@given(st.binary(min_size=1, max_size=40), st.integers(0, 200))
+def test_bytes_that_are_no_records_raise_what_reading_raises(garbage: bytes, position: int) -> None:
+    data = bytearray(build_batch([Record(offset, 0, b"key", b"value" * 10) for offset in range(3)]))
+    start = 61 + position % (len(data) - 61)
+    data[start : start + len(garbage)] = garbage[: len(data) - start]
+    fetched = Fetched(0, 0, [BatchView(data)], is_checked=False)
+    try:
+        expected = sum(len(each.key or b"") + len(each.value or b"") for each in fetched.records())
+    except DecodeError:
+        with suppress(DecodeError):
+            count_records(fetched)
+    else:
+        assert count_records(fetched)[1] == expected
 
 
 def test_bytes_are_those_of_keys_and_values() -> None:
