@@ -18,6 +18,7 @@ from confluent_kafka import KafkaException, Producer
 
 from barnabas.cli.exit_status import DENIED
 from barnabas.cli.main import main
+from barnabas.common.error_code import ErrorCode
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from barnabas.protocol.record_batch import Record
@@ -129,7 +130,10 @@ def fill(peer: Peer, topic: str, count: int = 20, size: int = 10) -> None:
 def leave_hanging(peer: Peer, topic: str) -> int:
     """Begin a transaction in a partition of which no coordinator is told; returns the producer's id."""
     client = RawClient(peer.nodes[0].port)
-    made = client.call(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000), 4)
+    request_id = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
+    while (made := client.call(request_id, 4)).error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+        time.sleep(0.05)  # It fetches a block of ids.
+    assert made.error_code == 0, made
     records = [Record(0, int(time.time() * 1000), None, b"x", ())]
     batch = build_batch(records, producer_id=made.producer_id, producer_epoch=0, base_sequence=0, is_transactional=True)
     partition = PartitionProduceData(index=0, records=batch)
