@@ -84,12 +84,12 @@ def quorum(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Quorum]:
         yield running
 
 
-def test_kafkas_own_tool_finds_the_leader_and_its_followers_from_each_controller(quorum: Quorum) -> None:
+def test_kafkas_own_tool_finds_the_leader_and_its_followers_from_any_controller(quorum: Quorum) -> None:
     leader = elected(quorum)
-    for controller in quorum.controllers:
-        told = run_class("quorum", "--bootstrap-controller", controller.address, "describe", "--status").stdout
-        assert re.search(rf"LeaderId:\s+{leader.node_id}\n", told)
-        assert all(f'"id": {each.node_id}' in told for each in quorum.controllers)
+    follower = next(each for each in quorum.controllers if each is not leader)
+    told = run_class("quorum", "--bootstrap-controller", follower.address, "describe", "--status").stdout
+    assert re.search(rf"LeaderId:\s+{leader.node_id}\n", told)
+    assert all(f'"id": {each.node_id}' in told for each in quorum.controllers)
     rows = run_class("quorum", "--bootstrap-controller", leader.address, "describe", "--replication").stdout
     assert len(re.findall(r"\tFollower", rows)) == 2
     assert len(re.findall(r"\tLeader", rows)) == 1

@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from barnabas.clients.admin import NewTopic, SyncAdminClient
-from tests.interop.test_quorum import OURS
 from tests.peers import require_peer
 from tests.peers.certificates import Authority
-from tests.peers.quorums import ControllerNode, OurBroker, OurController, RealController, barnabas, running_quorum
+from tests.peers.quorums import OurBroker, OurController, RealController, barnabas, running_quorum
 
 pytestmark = pytest.mark.interop
 
@@ -50,12 +49,10 @@ def client_file(folder: Path, settings: Mapping[str, str], user: str) -> Path:
     return path
 
 
-@pytest.mark.parametrize("kinds", [OURS, (OurController, OurController, RealController)], ids=["ours", "mixed"])
-def test_controllers_and_brokers_prove_who_they_are(tmp_path: Path, kinds: tuple[type[ControllerNode], ...]) -> None:
-    if RealController in kinds:
-        require_peer()
+def test_controllers_and_brokers_prove_who_they_are(tmp_path: Path) -> None:
+    require_peer()
     settings = secure_settings(tmp_path)
-    with running_quorum(tmp_path, kinds, settings=settings) as quorum:
+    with running_quorum(tmp_path, (OurController, OurController, RealController), settings=settings) as quorum:
         broker = OurBroker(tmp_path / "broker", quorum, settings=settings)
         broker.start()
         try:
