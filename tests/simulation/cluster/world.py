@@ -70,7 +70,7 @@ class World:
     # --- telling
 
     def say(self, line: str) -> None:
-        text = f"{self.loop.now_s * 1000:9.1f} ms  {line}"
+        text = f"{self.loop.now_s * 1000:9.1f} ms  {self._without_folder(line)}"
         self._digest.update(text.encode())
         if self._keeps_history:
             self.history.append(text)
@@ -82,6 +82,10 @@ class World:
             violation.__cause__ = cause
             self.say(f"VIOLATION: {violation}")
         return violation
+
+    def _without_folder(self, text: str) -> str:
+        """The folder of a run has another name every time."""
+        return text.replace(f"{self.folder}/", "")
 
     # --- running
 
@@ -99,7 +103,7 @@ class World:
             undo()
         return Outcome(
             self.seed,
-            None if self.violation is None else str(self.violation),
+            None if self.violation is None else self._without_folder(str(self.violation)),
             self.history,
             self._digest.hexdigest(),
             int(self.loop.now_s * 1000),
