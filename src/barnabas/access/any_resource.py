@@ -22,11 +22,14 @@ from barnabas.common.acl import (
     AclPermissionType,
 )
 from barnabas.common.resource import PatternType, ResourceType
+from barnabas.security.principal import Principal
 
 __all__ = ["AnyResourceChange", "any_resource_changes"]
 
 _RIGHTS = ((ResourceType.TOPIC, AclOperation.WRITE), (ResourceType.TRANSACTIONAL_ID, AclOperation.WRITE))
 """What nodes ask: who may write to some topic may be an idempotent producer."""
+
+_Outcome = tuple[tuple[str, ...], tuple[str, ...], bool]
 
 _SAMPLE_NAME = "hardcode"
 _WITNESSES_MAX = 20
@@ -52,6 +55,7 @@ class _Right:
     def __init__(self, rules: RulesBeforeAndAfter, resource_type: int, operation: int) -> None:
         self._rules = rules
         self._type, self._operation = resource_type, operation
+        self._outcomes: dict[object, list[_Outcome]] = {}
         self._kept = rules.before.rules.bindings & rules.after.rules.bindings
         self._everybodys = self._about(rules.rules_for(resource_type, WILDCARD_PRINCIPAL))
         self._everybodys_denials = self._denials(self._everybodys)
@@ -90,10 +94,23 @@ class _Right:
             yield from self._changes_of(principal)
 
     def _changes_of(self, principal: str) -> Iterator[AnyResourceChange]:
-        own = self._about(self._rules.rules_for(self._type, principal))
+        own = self._about(self._rules.rules_for(self._type, principal)) if ":" in principal else []
+        asked = self._rules.asked(principal)
+        sides = self._rules.before, self._rules.after
+        key = (
+            tuple(side.is_super(asked) for side in sides),
+            frozenset((_of_nobody(each), *(each in side.rules.bindings for side in sides)) for each in own),
+        )
+        known = self._outcomes.get(key)
+        if known is None:
+            known = self._outcomes[key] = list(self._outcomes_of(asked, own))
+        for hosts, hosts_except, is_now in known:
+            yield AnyResourceChange(self._type, self._operation, principal, hosts, hosts_except, is_now)
+
+    def _outcomes_of(self, asked: Principal, own: Sequence[AclBinding]) -> Iterator[_Outcome]:
+        """The same for all whose own rules about the right are the same."""
         denials, witnesses = self._denials(own), self._witnesses(own)
         named = {binding.host for binding in chain(own, self._everybodys)} - {WILDCARD_HOST}
-        asked = self._rules.asked(principal)
         outcomes: dict[tuple[bool, bool], list[str]] = {}
         for host in (WILDCARD_HOST, *sorted(named)):
             if self._is_kept(host, denials, witnesses):
@@ -108,10 +125,7 @@ class _Right:
         for (was, is_now), hosts in outcomes.items():
             if was != is_now:
                 is_broad = hosts[0] == WILDCARD_HOST
-                yield AnyResourceChange(
-                    self._type,
-                    self._operation,
-                    principal,
+                yield (
                     (WILDCARD_HOST,) if is_broad else tuple(hosts),
                     tuple(sorted(named - set(hosts))) if is_broad else (),
                     is_now,
@@ -129,3 +143,7 @@ class _Right:
             if not denials.matches(binding.name) and not self._everybodys_denials.matches(binding.name):
                 return True
         return False
+
+
+def _of_nobody(binding: AclBinding) -> AclBinding:
+    return binding._replace(principal="")

@@ -57,6 +57,11 @@ class PatternTable:
                 self.literals.add(name)
         self._lengths = sorted(set(map(len, self.prefixes)), reverse=True)
 
+    def patterns(self) -> Iterator[Pattern]:
+        """Without the wildcard."""
+        yield from ((name, int(PatternType.PREFIXED)) for name in self.prefixes)
+        yield from ((name, int(PatternType.LITERAL)) for name in self.literals)
+
     @cached_property
     def sorted_literals(self) -> list[str]:
         return sorted(self.literals)
@@ -131,7 +136,10 @@ class NameSpace:
                 yield self._literal(literal)
         prefixes = {prefix for table in self._tables for prefix in _starting(table.sorted_prefixes, start)} | {start}
         for prefix in sorted(prefixes):
-            yield NameClass(self.resource_type, prefix, PatternType.PREFIXED, self._example(prefix))
+            yield self.class_of_prefix(prefix)
+
+    def class_of_prefix(self, prefix: str) -> NameClass:
+        return NameClass(self.resource_type, prefix, PatternType.PREFIXED, self._example(prefix))
 
     def _literal(self, name: str) -> NameClass:
         return NameClass(self.resource_type, name, PatternType.LITERAL, name)

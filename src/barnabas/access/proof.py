@@ -16,23 +16,26 @@ business.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from enum import Enum
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from typing import NamedTuple
 
 from barnabas.access.any_resource import AnyResourceChange, any_resource_changes
-from barnabas.access.class_decisions import ClassDecisions, Outcome, Place, RuleGroups
+from barnabas.access.class_buckets import ClassBuckets, ClassChanges, Segment
+from barnabas.access.class_decisions import ClassDecisions, Outcome, Place, RuleGroup, RuleGroups
 from barnabas.access.name_classes import NameClass, NameSpace, Pattern, PatternTable, outermost
 from barnabas.access.policy import Rule
 from barnabas.access.rule_comparison import EVERYBODY_ELSE, AccessRules, RulesBeforeAndAfter, Side
 from barnabas.access.rule_lookup import RuleLookup
-from barnabas.common.acl import WILDCARD_PRINCIPAL, AclBinding, AclOperation
+from barnabas.common.acl import WILDCARD_NAME, WILDCARD_PRINCIPAL, AclBinding, AclOperation
+from barnabas.common.resource import PatternType
 from barnabas.security.authorizer.authorized_operations import SUPPORTED_MASKS, supported_mask
 
 __all__ = ["AccessChange", "AccessRules", "AnyResourceChange", "Cause", "CauseKind", "ClassChange", "Proof", "prove"]
 
 _RULES_SHOWN_MAX = 20
+_EVERY_NAME: Pattern = (WILDCARD_NAME, int(PatternType.LITERAL))
 _Operations = tuple[int, ...]
 
 
@@ -76,7 +79,7 @@ class AccessChange(NamedTuple):
     after: _Operations
     opened: _Operations
     closed: _Operations
-    classes: tuple[ClassChange, ...]
+    classes: Sequence[ClassChange]
 
 
 class Proof(NamedTuple):
@@ -112,7 +115,8 @@ class _Comparison:
         self._open_spaces: dict[int, NameSpace] = {}
         self._sides: dict[int, tuple[PatternTable, PatternTable]] = {}
         self._decisions = ClassDecisions(self.rules, operations=cache(self._operations))
-        self._found: dict[tuple[int, str, int], tuple[Outcome, list[ClassChange]]] = {}
+        self._buckets_by_type: dict[int, ClassBuckets] = {}
+        self._found: dict[tuple[int, str, int], Segment] = {}
 
     @cached_property
     def types(self) -> list[int]:
@@ -123,56 +127,81 @@ class _Comparison:
 
     def look_at(self, resource_type: int) -> None:
         changed = self.rules.changed_by_type.get(resource_type, {})
+        everybodys = _patterns(changed.get(WILDCARD_PRINCIPAL, ()))
+        touched = PatternTable(everybodys) if everybodys else None
         for principal in sorted(
             {*self.rules.by_type.get(resource_type, ()), *self.rules.special} - {WILDCARD_PRINCIPAL}
         ):
-            for name_class in self._classes_of(resource_type, principal, changed):
-                self._look_at(name_class, principal)
-        for name_class in self._classes_of_everybody_else(resource_type, changed):
-            self._look_at(name_class, EVERYBODY_ELSE)
+            self._look_at_principal(resource_type, principal, _patterns(changed.get(principal, ())), touched)
+        if self.rules.is_default_changed:
+            self._look_everywhere(resource_type, EVERYBODY_ELSE)
+            return
+        everything = _patterns(binding for bindings in changed.values() for binding in bindings)
+        self._look_within(resource_type, EVERYBODY_ELSE, everything if self.rules.is_default_open else everybodys)
 
-    def _classes_of(
-        self, resource_type: int, principal: str, changed: Mapping[str, Sequence[AclBinding]]
-    ) -> Iterator[NameClass]:
-        """Where something may change for a principal because of its own rules or beside them."""
+    def _look_at_principal(
+        self, resource_type: int, principal: str, own: set[Pattern], touched: PatternTable | None
+    ) -> None:
+        """Where something may change because of its own changed rules, or of everybody's beside any of its own."""
         is_super = [principal in side.rules.super_users for side in (self.before, self.after)]
         if all(is_super):
             return
         if any(is_super):
-            yield from self._space(resource_type, principal).classes()
+            self._look_everywhere(resource_type, principal)
             return
-        own = _patterns(changed.get(principal, ()))
-        found: set[NameClass] = set()
-        if own:
-            found = set(self._classes_in(resource_type, principal, own))
-        if WILDCARD_PRINCIPAL in changed and principal in self.rules.by_type.get(resource_type, ()):
-            found |= self._classes_beside(resource_type, principal, changed[WILDCARD_PRINCIPAL])
-        yield from sorted(found)
-
-    def _classes_beside(self, resource_type: int, principal: str, everybodys: Sequence[AclBinding]) -> set[NameClass]:
-        """Where a changed rule for everybody meets rules of the principal."""
-        touched = PatternTable(_patterns(everybodys))
-        mine = [
-            pattern
-            for pattern in _patterns(self.rules.by_type[resource_type][principal])
-            if touched.may_touch(*pattern)
-        ]
-        return {
+        mine = _patterns(self.rules.rules_for(resource_type, principal)) if touched is not None else set()
+        beside = [pattern for pattern in mine if touched is not None and touched.may_touch(*pattern)]
+        if _EVERY_NAME in own or _EVERY_NAME in beside:
+            self._look_everywhere(resource_type, principal)
+            return
+        found = set(self._classes_in(resource_type, principal, own))
+        found.update(
             name_class
-            for name_class in self._classes_in(resource_type, principal, mine)
-            if touched.matches(name_class.example)
-        }
+            for name_class in self._classes_in(resource_type, principal, beside)
+            if touched is not None and touched.matches(name_class.example)
+        )
+        for name_class in sorted(found):
+            self._look_at(name_class, principal)
 
-    def _classes_of_everybody_else(
-        self, resource_type: int, changed: Mapping[str, Sequence[AclBinding]]
-    ) -> Iterable[NameClass]:
-        if self.rules.is_default_changed:
-            return self._space(resource_type, WILDCARD_PRINCIPAL).classes()
-        if self.rules.is_default_open:
-            touching = [binding for bindings in changed.values() for binding in bindings]
-        else:
-            touching = list(changed.get(WILDCARD_PRINCIPAL, ()))
-        return sorted(set(self._classes_in(resource_type, WILDCARD_PRINCIPAL, _patterns(touching))))
+    def _look_within(self, resource_type: int, principal: str, patterns: set[Pattern]) -> None:
+        if _EVERY_NAME in patterns:
+            self._look_everywhere(resource_type, principal)
+            return
+        for name_class in sorted(set(self._classes_in(resource_type, principal, patterns))):
+            self._look_at(name_class, principal)
+
+    def _look_everywhere(self, resource_type: int, principal: str) -> None:
+        """At each class within the principal's own patterns, and at the others by buckets."""
+        space = self._space(resource_type, principal)
+        table = self._table(resource_type, principal)
+        patterns = outermost(table.patterns())
+        for name_class in {found for pattern in patterns for found in space.within(*pattern)}:
+            self._look_at(name_class, principal)
+        buckets = self._buckets(resource_type)
+        gone = buckets.matched_by(patterns)
+        for name_class in gone:
+            # Divided by a pattern, and its example lies on the other side.
+            if name_class.pattern_type == PatternType.PREFIXED and table.longest_prefix(name_class.name) < 0:
+                self._look_at(space.class_of_prefix(name_class.name), principal)
+        for bucket in buckets.without(gone):
+            first = bucket.first()
+            if first is not None:
+                self.examined += len(bucket)
+                for segment in self._segments_of(first, principal):
+                    segment.buckets.append(bucket)
+
+    def _buckets(self, resource_type: int) -> ClassBuckets:
+        """The classes that are the same for all principals but for their own patterns."""
+        if resource_type not in self._buckets_by_type:
+            shared = self._groups(resource_type, WILDCARD_PRINCIPAL)
+
+            def alike(name_class: NameClass) -> Hashable:
+                name = name_class.example
+                return self._has_rules(resource_type, name), tuple(group.shape for group in shared.matching(name))
+
+            space = self._space(resource_type, WILDCARD_PRINCIPAL)
+            self._buckets_by_type[resource_type] = ClassBuckets(space.classes(), alike)
+        return self._buckets_by_type[resource_type]
 
     def _classes_in(self, resource_type: int, principal: str, patterns: Iterable[Pattern]) -> Iterator[NameClass]:
         space = self._space(resource_type, principal)
@@ -200,37 +229,51 @@ class _Comparison:
 
     def _look_at(self, name_class: NameClass, principal: str) -> None:
         self.examined += 1
+        for segment in self._segments_of(name_class, principal):
+            segment.classes.append(name_class)
+
+    def _segments_of(self, name_class: NameClass, principal: str) -> Iterator[Segment]:
+        """Those of the outcomes for the class."""
         resource_type, name = name_class.resource_type, name_class.example
-        matching = self._groups(resource_type, WILDCARD_PRINCIPAL).matching(name)
-        if ":" in principal:
-            matching = self._groups(resource_type, principal).matching(name) + matching
-        has_rules = (False, False)
-        if self.rules.is_default_open:
-            was, is_now = self._tables_of_sides(resource_type)
-            has_rules = was.matches(name), is_now.matches(name)
-        outcomes = self._decisions.outcomes(resource_type, principal, name, matching, has_rules)
-        if not outcomes:
-            return
-        bindings = [binding for group in matching for binding in group.bindings]
-        for outcome in outcomes:
+        matching = self._matching(resource_type, principal, name)
+        has_rules = self._has_rules(resource_type, name)
+        for outcome in self._decisions.outcomes(resource_type, principal, name, matching, has_rules):
             key = (resource_type, principal, id(outcome))
             if key not in self._found:
-                self._found[key] = (outcome, [])
-            self._found[key][1].append(
-                ClassChange(
-                    name_class,
-                    self._causes(outcome.opened_by, bindings, name_class, is_opening=True),
-                    self._causes(outcome.closed_by, bindings, name_class, is_opening=False),
-                )
-            )
+                self._found[key] = Segment(outcome, [], [])
+            yield self._found[key]
+
+    def _matching(self, resource_type: int, principal: str, name: str) -> list[RuleGroup]:
+        everybodys = self._groups(resource_type, WILDCARD_PRINCIPAL).matching(name)
+        if ":" not in principal:
+            return everybodys
+        return self._groups(resource_type, principal).matching(name) + everybodys
+
+    def _has_rules(self, resource_type: int, name: str) -> tuple[bool, bool]:
+        if not self.rules.is_default_open:
+            return False, False
+        was, is_now = self._tables_of_sides(resource_type)
+        return was.matches(name), is_now.matches(name)
 
     def found(self) -> tuple[AccessChange, ...]:
         """Changes that differ in their names only are one."""
-        merged: dict[AccessChange, list[ClassChange]] = {}
-        for (resource_type, principal, _), (outcome, classes) in self._found.items():
-            change = AccessChange(resource_type, principal, *outcome[:6], ())
-            merged.setdefault(change, []).extend(classes)
-        return tuple(change._replace(classes=tuple(classes)) for change, classes in merged.items())
+        merged: dict[AccessChange, list[Segment]] = {}
+        for (resource_type, principal, _), segment in self._found.items():
+            change = AccessChange(resource_type, principal, *segment.outcome[:6], ())
+            merged.setdefault(change, []).append(segment)
+        return tuple(
+            change._replace(classes=ClassChanges(partial(self._class_change, change.principal), segments))
+            for change, segments in merged.items()
+        )
+
+    def _class_change(self, principal: str, outcome: Outcome, name_class: NameClass) -> ClassChange:
+        groups = self._matching(name_class.resource_type, principal, name_class.example)
+        bindings = [binding for group in groups for binding in group.bindings]
+        return ClassChange(
+            name_class,
+            self._causes(outcome.opened_by, bindings, name_class, is_opening=True),
+            self._causes(outcome.closed_by, bindings, name_class, is_opening=False),
+        )
 
     def _groups(self, resource_type: int, principal: str) -> RuleGroups:
         key = (resource_type, principal)

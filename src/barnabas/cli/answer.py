@@ -6,7 +6,7 @@ What failed goes to the standard error in words, with what to do next, and into 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,6 +49,8 @@ class Answer:
     """Printed as it is instead of ``sheets``, for people and files alike."""
     status: int = DONE
     """The exit status unless something failed."""
+    late: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
+    """Parts of the document that take long: made when it is printed, in the place of what stands there."""
 
     def give(self, command: str, output: str) -> int:
         """Print it, and return the exit status."""
@@ -59,7 +61,8 @@ class Answer:
                     sys.stdout.write("\n")
                 show(sheet)
         else:
-            document = self.document | {"errors": [each.document() for each in self.problems]}
+            document = self.document | {name: make() for name, make in self.late.items()}
+            document |= {"errors": [each.document() for each in self.problems]}
             sys.stdout.write(as_json(document) if output == "json" else as_yaml(document))
         sys.stdout.flush()
         for note in self.notes:

@@ -102,7 +102,7 @@ def plan(
 
 
 def plan_answer(made: Plan, notes: Sequence[str], *, forbid_new_access: bool) -> Answer:
-    from barnabas.access.plan_json import plan_json
+    from barnabas.access.plan_json import plan_json, proof_json
     from barnabas.cli.plan_tables import plan_sheets
 
     document = plan_json(made, forbid_new_access=forbid_new_access)
@@ -112,7 +112,7 @@ def plan_answer(made: Plan, notes: Sequence[str], *, forbid_new_access: bool) ->
         said.insert(0, "nothing is to be done: all that the file owns is as it says")
     advice = "change the file, or do it by hand first"
     problems = [Problem(each.why, each.what, advice=advice) for each in made.impossible]
-    return Answer(document, plan_sheets(made), said, problems)
+    return Answer(document, plan_sheets(made), said, problems, late={"access": lambda: proof_json(made.proof)})
 
 
 def read_file(path: str) -> DesiredState:

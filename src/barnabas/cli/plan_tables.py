@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import islice
 
 from barnabas.access.any_resource import AnyResourceChange
 from barnabas.access.cluster_state import HIDDEN, TOPIC, ConfigTarget, entity_text, is_secret
@@ -31,6 +32,8 @@ __all__ = ["change_text", "plan_sheets"]
 
 _CLASSES_SHOWN = 3
 _CAUSES_SHOWN = 3
+_CLASSES_LOOKED_AT = 200
+"""For the causes: of a change of so many names a table shows no more than some of them anyway."""
 _ADDS, _CHANGES, _REMOVES = "+", "~", "-"
 _STYLES = {_ADDS: "bold green", _CHANGES: "bold yellow", _REMOVES: "bold red"}
 _CAUSES = {
@@ -146,15 +149,19 @@ def _proof_sheets(proof: Proof) -> list[Sheet]:
 
 def _access_cells(change: AccessChange, *, is_opening: bool) -> list[str]:
     codes = change.opened if is_opening else change.closed
-    causes = dict.fromkeys(
-        cause for each in change.classes for cause in (each.opened_by if is_opening else each.closed_by)
-    )
+    count = len(change.classes)
+    looked_at = list(islice(change.classes, _CLASSES_LOOKED_AT))
+    causes = dict.fromkeys(cause for each in looked_at for cause in (each.opened_by if is_opening else each.closed_by))
+    shown = [_cause(cause) for cause in islice(causes, _CAUSES_SHOWN)]
+    because = _some(shown, len(causes))
+    if count > len(looked_at) and len(causes) >= _CAUSES_SHOWN:
+        because = "; ".join(shown) + " and more"
     return [
         change.principal,
         _hosts(change.hosts, change.hosts_except),
         _operations(codes, change.resource_type),
-        _some([_names(each.names) for each in change.classes], _CLASSES_SHOWN),
-        _some([_cause(cause) for cause in causes], _CAUSES_SHOWN),
+        _some([_names(each.names) for each in looked_at[:_CLASSES_SHOWN]], count),
+        because,
     ]
 
 
@@ -195,9 +202,9 @@ def _cause(cause: Cause) -> str:
     return text if cause.binding is None else f"{text} {rule_text(Rule(cause.binding))}"
 
 
-def _some(texts: Sequence[str], count: int) -> str:
-    more = f" and {len(texts) - count} more" if len(texts) > count else ""
-    return "; ".join(texts[:count]) + more
+def _some(shown: Sequence[str], count: int) -> str:
+    more = f" and {count - len(shown)} more" if count > len(shown) else ""
+    return "; ".join(shown) + more
 
 
 def _gap_sheets(gaps: Sequence[NameClass]) -> list[Sheet]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from itertools import product
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from barnabas.access.name_classes import NameSpace, PatternTable
@@ -92,6 +92,12 @@ def class_of(name: str, patterns: set[tuple[str, int]]) -> tuple[str, int]:
 
 @settings(max_examples=400, deadline=None)
 @given(changes())
+@example(
+    (  # Two ways to the same change of the same principal.
+        AccessRules(frozenset([AclBinding(2, "*", 4, "User:*", "*", 2, 3)]), allow_everyone=True),
+        AccessRules(frozenset(), allow_everyone=False),
+    )
+)
 def test_exactly_the_accesses_that_change_are_listed(pair: tuple[AccessRules, AccessRules]) -> None:
     before, after = pair
     proof = prove(before, after)
@@ -100,6 +106,7 @@ def test_exactly_the_accesses_that_change_are_listed(pair: tuple[AccessRules, Ac
     default_open = before.allow_everyone or after.allow_everyone
     listed = {}
     for change in proof.changes:
+        assert len(change.classes) == len(list(change.classes))
         for name_class, opened_by, closed_by in change.classes:
             assert bool(opened_by) == bool(change.opened)
             assert bool(closed_by) == bool(change.closed)

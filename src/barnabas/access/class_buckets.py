@@ -1,0 +1,105 @@
+"""Classes of names in buckets: for whoever has no rule of his own for their names, those of one bucket are alike.
+
+A principal that has a rule for every name would have to be looked at in every class that others' rules make. But beside
+that rule only what is shared counts: the rules for ``User:*``, and with an open default whether there is any rule. So
+the classes of a bucket are decided by one of them, and only what lies within the principal's narrower rules is looked
+at one by one.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from heapq import merge
+from operator import itemgetter
+from typing import TYPE_CHECKING, NamedTuple
+
+from barnabas.access.class_decisions import Outcome
+from barnabas.access.name_classes import NameClass, Pattern
+from barnabas.common.resource import PatternType
+
+if TYPE_CHECKING:
+    from barnabas.access.proof import ClassChange
+
+__all__ = ["Bucket", "ClassBuckets", "ClassChanges", "Segment"]
+
+
+class Bucket(NamedTuple):
+    classes: Sequence[NameClass]
+    gone: frozenset[NameClass]
+    """Those of the classes that are looked at one by one."""
+
+    def kept(self) -> Iterator[NameClass]:
+        return (each for each in self.classes if each not in self.gone)
+
+    def first(self) -> NameClass | None:
+        return next(self.kept(), None)
+
+    def __len__(self) -> int:
+        return len(self.classes) - len(self.gone)
+
+
+class ClassBuckets:
+    def __init__(self, classes: Iterable[NameClass], alike: Callable[[NameClass], Hashable]) -> None:
+        self._buckets: dict[Hashable, list[NameClass]] = {}
+        self._key_of: dict[NameClass, Hashable] = {}
+        for each in classes:
+            key = self._key_of[each] = alike(each)
+            self._buckets.setdefault(key, []).append(each)
+        for bucket in self._buckets.values():
+            bucket.sort()
+        self._by_example = sorted(self._key_of, key=lambda each: each.example)
+        self._examples = [each.example for each in self._by_example]
+
+    def matched_by(self, patterns: Iterable[Pattern]) -> set[NameClass]:
+        """The classes whose examples match one of the patterns: all that lie within it, and some that it divides."""
+        found: set[NameClass] = set()
+        for name, pattern_type in patterns:
+            for at in range(bisect_left(self._examples, name), len(self._examples)):
+                example = self._examples[at]
+                if not (example.startswith(name) if pattern_type == PatternType.PREFIXED else example == name):
+                    break
+                found.add(self._by_example[at])
+        return found
+
+    def without(self, gone: Iterable[NameClass]) -> Iterator[Bucket]:
+        by_key: dict[Hashable, set[NameClass]] = {}
+        for each in gone:
+            by_key.setdefault(self._key_of[each], set()).add(each)
+        for key, classes in self._buckets.items():
+            yield Bucket(classes, frozenset(by_key.get(key, ())))
+
+
+class Segment(NamedTuple):
+    """Where an outcome holds: some classes, sorted, and buckets."""
+
+    outcome: Outcome
+    classes: list[NameClass]
+    buckets: list[Bucket]
+
+    def in_order(self) -> Iterator[tuple[NameClass, Outcome]]:
+        for name_class in merge(sorted(self.classes), *map(Bucket.kept, self.buckets)):
+            yield name_class, self.outcome
+
+    def __len__(self) -> int:
+        return len(self.classes) + sum(map(len, self.buckets))
+
+
+class ClassChanges(Sequence["ClassChange"]):
+    """The classes of a change, in order. Made when they are looked at: there may be millions."""
+
+    __slots__ = ("_make", "_segments")
+
+    def __init__(self, make: Callable[[Outcome, NameClass], ClassChange], segments: Sequence[Segment]) -> None:
+        self._make = make
+        self._segments = segments
+
+    def __len__(self) -> int:
+        return sum(map(len, self._segments))
+
+    def __iter__(self) -> Iterator[ClassChange]:
+        for name_class, outcome in merge(*map(Segment.in_order, self._segments), key=itemgetter(0)):
+            yield self._make(outcome, name_class)
+
+    def __getitem__(self, index: int) -> ClassChange:  # type: ignore[override]
+        return list(self)[index]
