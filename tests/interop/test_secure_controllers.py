@@ -1,4 +1,7 @@
-"""Brokers have to say who they are at a controller of ours, and need a right there; the client's is another matter."""
+"""Brokers have to say who they are at a controller of ours, and need a right there; the client's is another matter.
+
+By SASL, and by TLS on both sides.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ import pytest
 
 from barnabas.clients.admin import NewTopic, SyncAdminClient
 from barnabas.common.acl import AclBinding
+from tests.peers.certificates import Authority
 from tests.peers.mixed import OurBroker, RealBroker
 from tests.peers.quorums import OurController, Quorum, running_quorum, wait_until
 
@@ -100,4 +104,56 @@ def test_a_file_without_a_login_is_refused_before_the_start(quorum: Quorum, tmp_
     broker = our_broker(quorum, tmp_path, 5, user="broker")
     broker.change_settings({"listener.name.controller.plain.sasl.jaas.config": f"{_PLAIN};"})
     with pytest.raises((AssertionError, subprocess.CalledProcessError)):
+        broker.start(timeout_s=20)
+
+
+def mutual_tls(authority: Authority, folder: Path, name: str) -> dict[str, str]:
+    """Of a node whose certificate says who it is, to others and at others."""
+    folder.mkdir(parents=True, exist_ok=True)
+    store = authority.issue(name).write_pem(folder / "node.pem")
+    trusted = authority.write_pem(folder / "ca.pem")
+    return {
+        "listener.security.protocol.map": "CONTROLLER:SSL,PLAINTEXT:PLAINTEXT,SASLP:SASL_PLAINTEXT",
+        "listener.name.controller.ssl.client.auth": "required",
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(store),
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(trusted),
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:CN=controller;User:CN=broker;User:ANONYMOUS",
+        "initial.broker.registration.timeout.ms": "1000",
+        "broker.session.timeout.ms": "3000",
+    }
+
+
+@pytest.fixture(scope="module")
+def authority() -> Authority:
+    return Authority()
+
+
+@pytest.fixture(scope="module")
+def tls_quorum(kafka_peer: Path, authority: Authority, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Quorum]:
+    folder = tmp_path_factory.mktemp("tls-controllers")
+    tls = mutual_tls(authority, folder, "controller")
+    with running_quorum(folder, [OurController], settings=tls) as running:
+        yield running
+        assert "Traceback" not in running.controllers[0].printed()
+
+
+def test_a_broker_shows_its_certificate_and_forwards(tls_quorum: Quorum, authority: Authority, tmp_path: Path) -> None:
+    tls = mutual_tls(authority, tmp_path, "broker")
+    broker = OurBroker(tmp_path, 1, controllers=tls_quorum.servers, cluster_id=tls_quorum.cluster_id, settings=tls)
+    try:
+        broker.start()
+        with SyncAdminClient(broker.bootstrap) as admin:
+            admin.create_topics([NewTopic("over-tls", 1, 1)], wait=True).raise_for_errors()
+        broker.stop()
+    finally:
+        broker.kill()
+
+
+def test_a_certificate_of_somebody_else_is_not_let_in(tls_quorum: Quorum, tmp_path: Path) -> None:
+    tls = mutual_tls(Authority("Another CA"), tmp_path, "broker")
+    broker = OurBroker(tmp_path, 2, controllers=tls_quorum.servers, cluster_id=tls_quorum.cluster_id, settings=tls)
+    with pytest.raises(AssertionError, match="is not trusted"):
         broker.start(timeout_s=20)
