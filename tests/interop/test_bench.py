@@ -123,7 +123,7 @@ def test_a_rate_is_kept_and_fewer_records_than_wanted_are_a_failure(run: Run) ->
     load = ("--topic", "load-paced", "--num-records", "400", "--throughput", "400", "--acks", "1")
     produced = run("bench", "produce", *load, "--create-topic", "-o", "json")
     assert produced.status == 0, produced.err
-    assert 0.9 < produced.document["elapsed_s"] < 3
+    assert 0.9 < produced.document["elapsed_s"] < 10
     assert produced.document["idempotence"] is False
     asked = run(
         "bench", "consume", "--topic", "load-paced", "--num-records", "401", "--timeout-ms", "500", "-o", "json"
@@ -241,8 +241,10 @@ def test_a_node_that_restarts_loses_and_doubles_nothing(tmp_path: Path, capsys: 
         program = [str(Path(sys.executable).parent / "barnabas"), "bench", "produce", *load, *server]
         assert main(["topics", "create", "load", "--partitions", "3", "--wait", *server]) == 0
         producing = subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        look = ["bench", "consume", "--topic", "load", "--num-records", "1", "--timeout-ms", "200", *server]
         try:
-            time.sleep(1.5)
+            while main(look) != 0 and producing.poll() is None:
+                time.sleep(0.05)
             node.stop()
             node.start()
             out, err = producing.communicate(timeout=60)
