@@ -9,7 +9,7 @@ import json
 import socket
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,7 +26,8 @@ from barnabas.protocol.record_batch_builder import build_batch
 from tests.interop.raw_client import RawClient
 from tests.peers import KafkaNode, run_class
 from tests.peers.barnabas_node import BarnabasNode
-from tests.peers.node_process import NodeProcess
+from tests.peers.node_process import NodeProcess, free_ports
+from tests.peers.quorums import OurController
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(180), pytest.mark.usefixtures("kafka_peer")]
 
@@ -60,19 +61,20 @@ class Peer(NamedTuple):
 Run = Callable[..., Said]
 
 
+def meta_of(directory: Path) -> dict[str, str]:
+    lines = (directory / "meta.properties").read_text().splitlines()
+    return dict(line.split("=", 1) for line in lines if "=" in line)
+
+
 def second_kafka(folder: Path, first: KafkaNode, settings: dict[str, str]) -> KafkaNode:
     """Another broker of the cluster, whose controller is an observer until somebody makes it a voter."""
     controllers = f"127.0.0.1:{first.controller_port}"
     more = {"node.id": "2", "controller.quorum.bootstrap.servers": controllers}
     node = KafkaNode(folder / "2", settings=settings | more, jvm=JVM)
     node.write_properties()
-    meta = dict(
-        line.split("=", 1)
-        for line in (folder / "1" / "one" / "meta.properties").read_text().splitlines()
-        if "=" in line
-    )
+    cluster_id = meta_of(folder / "1" / "one")["cluster.id"]
     run_class(
-        "storage", "format", "--no-initial-controllers", "-t", meta["cluster.id"], "-c", str(node.properties),
+        "storage", "format", "--no-initial-controllers", "-t", cluster_id, "-c", str(node.properties),
         timeout_s=120,
     )  # fmt: skip
     return node
@@ -394,24 +396,49 @@ def test_a_transaction_that_hangs_is_found_and_ended(run: Run, peer: Peer) -> No
     assert run(*find).document["hanging"] == []
 
 
-@ONLY_KAFKA
-def test_a_controller_becomes_a_voter_and_an_observer_again(run: Run, peer: Peer) -> None:
-    config = ("--controller-config", str(peer.folder / "2" / "server.properties"))
-    assert "controller 2  would be added" in run("quorum", "add-controller", *config, "--dry-run").out
-    added = run("quorum", "add-controller", *config)
-    assert (added.status, added.out.startswith("controller 2  added (directory ")) == (0, True), added.err
-    voters = run("quorum", "describe", "-o", "json").document["voters"]
-    assert sorted(each["id"] for each in voters) == [1, 2]
-    again = run("quorum", "add-controller", *config)
-    assert (again.status, "a voter already" in again.err) == (1, True)
-    assert "the voters that stay are 1" in run("quorum", "remove-controller", "2", "--dry-run").err
-    assert run("quorum", "remove-controller", "--controller-id", "2").status == 0
-    assert [each["id"] for each in run("quorum", "describe", "-o", "json").document["voters"]] == [1]
-    unknown = run("quorum", "remove-controller", "2")
-    assert (unknown.status, "no voter has this id; voters: 1" in unknown.err) == (1, True)
-    endpoint = f"CONTROLLER://127.0.0.1:{peer.nodes[1].controller_port}"
-    by_hand = ("quorum", "add-controller", "--controller-id", "2", "--endpoint", endpoint)
-    assert "controller 2  would be added" in run(*by_hand, "--dry-run").out
+@contextmanager
+def second_controller(peer: Peer, folder: Path) -> Iterator[Path]:
+    """The settings of a controller with the id 2 that follows as an observer."""
+    if peer.kind == KAFKA:
+        yield peer.folder / "2" / "server.properties"
+        return
+    first = f"127.0.0.1:{peer.nodes[0].controller_port}"
+    joining = OurController(folder, 2, free_ports(1)[0], {"controller.quorum.bootstrap.servers": first})
+    joining.format(meta_of(peer.folder / "1" / "data")["cluster.id"], "--no-initial-controllers")
+    joining.start()
+    try:
+        yield joining.properties
+    finally:
+        joining.kill()
+
+
+def test_a_controller_becomes_a_voter_and_an_observer_again(
+    peer: Peer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    controllers = f"127.0.0.1:{peer.nodes[0].controller_port}"
+
+    def run(*arguments: str) -> Said:
+        status = main(["quorum", *arguments, "--bootstrap-controller", controllers])
+        return Said(status, *capsys.readouterr())
+
+    with second_controller(peer, tmp_path / "2") as config:
+        add = ("add-controller", "--controller-config", str(config))
+        until = time.monotonic() + 30
+        while (tried := run(*add, "--dry-run")).status and time.monotonic() < until:
+            assert "no observer has this id" in tried.err, tried.err
+        assert "controller 2  would be added" in tried.out
+        added = run(*add)
+        assert (added.status, added.out.startswith("controller 2  added (directory ")) == (0, True), added.err
+        assert sorted(each["id"] for each in run("describe", "-o", "json").document["voters"]) == [1, 2]
+        again = run(*add)
+        assert (again.status, "a voter already" in again.err) == (1, True)
+        assert "the voters that stay are 1" in run("remove-controller", "2", "--dry-run").err
+        assert run("remove-controller", "--controller-id", "2").status == 0
+        assert [each["id"] for each in run("describe", "-o", "json").document["voters"]] == [1]
+        unknown = run("remove-controller", "2")
+        assert (unknown.status, "no voter has this id; voters: 1" in unknown.err) == (1, True)
+        by_hand = ("add-controller", "--controller-id", "2", "--endpoint", "CONTROLLER://127.0.0.1:9")
+        assert "controller 2  would be added" in run(*by_hand, "--dry-run").out
 
 
 @ONLY_KAFKA

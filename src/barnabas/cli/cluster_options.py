@@ -155,6 +155,8 @@ def _where_to_ask(text: str, config: ClientConfig) -> str:
         return "give its address as --bootstrap-server, or that of a controller as --bootstrap-controller"
     if config.asks_controllers and "does not offer" in text:
         return "controllers serve less than brokers: --bootstrap-server asks a broker"
+    if "RaftVoter" in text:
+        return "this broker does not pass it on: --bootstrap-controller asks the controllers"
     return "this cluster can't do that, and nothing was changed"
 
 
