@@ -1,4 +1,4 @@
-"""``barnabas cluster describe|cluster-id|unregister``: the nodes of a cluster."""
+"""``barnabas cluster describe|cluster-id|unregister|up``: the nodes of a cluster."""
 
 from __future__ import annotations
 
@@ -7,14 +7,18 @@ from typing import TYPE_CHECKING, Any
 from barnabas.cli.answer import Answer, Change, Problem, change_answer
 from barnabas.cli.cluster_command import cluster_app, main_of
 from barnabas.cli.cluster_options import ChangeOptions, ClusterOptions, Flag, NodeId
+from barnabas.cli.cluster_up import up
 
 if TYPE_CHECKING:
     from barnabas.clients.admin import AdminClient, ClusterDescription, Node
 
 __all__ = ["app", "main"]
 
-app = cluster_app("cluster", "Describe the nodes of a cluster, and forget brokers that are gone.")
+app = cluster_app(
+    "cluster", "Describe the nodes of a cluster, forget brokers that are gone, and start one for development."
+)
 main = main_of(app)
+app.command(up)
 
 
 @app.command(name=["describe", "list-endpoints"])

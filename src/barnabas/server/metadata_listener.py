@@ -5,6 +5,7 @@ The broker's image goes first: when the controller answers a caller, the broker 
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from barnabas.metadata.image.metadata_image import MetadataProvenance
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from barnabas.storage.snapshot_file import SnapshotReader
 
 __all__ = ["MetadataListener"]
+
+log = logging.getLogger(__name__)
 
 
 class MetadataListener:
@@ -70,6 +73,7 @@ class MetadataListener:
             controller.deactivate()
             controller.features.kraft_version = self._kraft_version()
             controller.activate(leader.epoch, self._next_offset())
+            log.info("this node is the active controller, in epoch %d", leader.epoch)
         else:
             controller.deactivate()
             controller.handle_leader_change(-1 if leader.leader_id is None else leader.leader_id)

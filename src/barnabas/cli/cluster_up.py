@@ -1,0 +1,222 @@
+"""``barnabas cluster up``: controllers and brokers on this machine, for development."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from barnabas.cli.answer import Answer, Problem
+from barnabas.cli.cluster_options import AnswerOptions, Flag, UsageError, running_command
+from barnabas.cli.exit_status import DONE, FAILED
+from barnabas.cli.local_cluster import NODES_MAX, LocalCluster, LocalNode, NoPorts, choose_ports, new_cluster
+from barnabas.cli.local_cluster_nodes import NodeFailed, Supervisor
+from barnabas.cli.sheet import Sheet
+from barnabas.common.printable import printable
+
+__all__ = ["up"]
+
+_READY_TIMEOUT_S = 60.0
+_NODES = 3
+_PR_SET_PDEATHSIG = 1
+_NODE = (sys.executable, "-c", "import sys; from barnabas.cli.main import main; sys.exit(main())", "node")
+
+
+def up(
+    *,
+    controllers: int | None = None,
+    brokers: int | None = None,
+    data: str = "barnabas-cluster",
+    port_base: int | None = None,
+    dry_run: Flag = False,
+    options: AnswerOptions | None = None,
+) -> int:
+    """Start controllers and brokers on this machine, each in a process, until Ctrl-C. For development.
+
+    The first start formats the folder; a later one goes on with the same nodes, ports and data. Nodes listen on
+    127.0.0.1, in clear, and let everybody in.
+
+    For example:
+
+        barnabas cluster up --controllers 3 --brokers 3
+        barnabas cluster up --controllers 1 --brokers 2 --data /tmp/two-brokers --port-base 19092
+
+    Parameters
+    ----------
+    controllers
+        How many vote, 1 to 9; an odd number. 3, or as many as the folder has.
+    brokers
+        How many serve clients, 1 to 9. 3, or as many as the folder has.
+    data
+        The folder of the cluster.
+    port_base
+        The first of neighbouring ports, brokers before controllers. Without it 9092, or the next place that is free.
+    dry_run
+        Check and say what would be started, and write nothing.
+    """
+    options = options or AnswerOptions()
+    _check("--controllers", controllers)
+    _check("--brokers", brokers)
+    from barnabas.cli.local_cluster_folder import FolderProblem
+    from barnabas.server.setting_problem import InvalidSettings
+    from barnabas.server.storage_formatter import FormatError
+
+    try:
+        return _up(controllers, brokers, Path(data).absolute(), port_base, dry_run=dry_run, options=options)
+    except (FolderProblem, NoPorts) as error:
+        raise UsageError(str(error)) from error
+    except (FormatError, InvalidSettings) as error:
+        problem = Problem(str(error), advice=f"mend that, or begin anew with another folder than {data} (--data)")
+        return options.give(Answer({}, problems=[problem]))
+    except OSError as error:
+        return options.give(Answer({}, problems=[Problem(error.strerror or str(error), error.filename or data)]))
+
+
+def _check(option: str, count: int | None) -> None:
+    if count is not None and not 1 <= count <= NODES_MAX:
+        raise UsageError(f"{option} {count}: there can be 1 to {NODES_MAX} of them on a machine for development")
+
+
+def _up(
+    controllers: int | None, brokers: int | None, folder: Path, port_base: int | None, *, dry_run: bool,
+    options: AnswerOptions,
+) -> int:  # fmt: skip
+    from barnabas.cli.local_cluster_folder import format_nodes, locked
+
+    if dry_run:
+        cluster = _cluster(folder, controllers, brokers, port_base)
+        return options.give(_answer(cluster, folder, None, ["nothing was started or written"]))
+    with locked(folder):
+        cluster = format_nodes(folder, _cluster(folder, controllers, brokers, port_base))
+        with _counted_signals() as wants_end:
+            supervisor = Supervisor(cluster, folder, launch=_launch, say=_say, wants_end=wants_end)
+            try:
+                return _run(supervisor, cluster, folder, options)
+            finally:
+                supervisor.kill()
+
+
+def _run(supervisor: Supervisor, cluster: LocalCluster, folder: Path, options: AnswerOptions) -> int:
+    _say(f"starting {len(cluster.nodes)} nodes in {folder}")
+    status = DONE
+    try:
+        if supervisor.start(_READY_TIMEOUT_S):
+            options.give(_answer(cluster, folder, supervisor, ["Ctrl-C stops all of them"]))
+            if not supervisor.watch():
+                _say("no node is left")
+                status = FAILED
+    except NodeFailed as failure:
+        ends = [f"its log, {supervisor.log_of(failure.node)}, ends:", *failure.lines]
+        options.give(Answer({"log": list(failure.lines)}, problems=[Problem(str(failure))]))
+        sys.stderr.writelines(f"{printable(line)}\n" for line in ends)
+        status = FAILED
+    _say("stopping brokers, then controllers")
+    return status if supervisor.stop() else FAILED
+
+
+def _cluster(folder: Path, controllers: int | None, brokers: int | None, port_base: int | None) -> LocalCluster:
+    """The folder's, or a new one. Raises FolderProblem, NoPorts."""
+    from barnabas.cli.local_cluster_folder import FolderProblem, is_free, read_cluster, taken_ports
+    from barnabas.cli.storage import random_uuid
+
+    found = read_cluster(folder)
+    if found is None:
+        counts = (controllers or _NODES, brokers or _NODES)
+        if counts[0] % 2 == 0:
+            _say(
+                f"--controllers {counts[0]}: no more of them may fail than of {counts[0] - 1}: an odd number is better"
+            )
+        return new_cluster(*counts, choose_ports(sum(counts), port_base, is_free), random_uuid)
+    has = (len(found.of("controller")), len(found.of("broker")))
+    if (controllers or has[0], brokers or has[1]) != has:
+        raise FolderProblem(
+            f"--data {folder}: it has {has[0]} controllers and {has[1]} brokers: leave the numbers away, or choose"
+            " another folder"
+        )
+    first = min(node.port for node in found.nodes)
+    if port_base not in (None, first):
+        raise FolderProblem(
+            f"--port-base {port_base}: the nodes in {folder} keep their ports, from {first} on: leave it away, or"
+            " choose another folder with --data"
+        )
+    if taken := taken_ports(found):
+        names = ", ".join(f"{node.port} of {node.name}" for node in taken)
+        raise FolderProblem(f"another process has {names}: the nodes in {folder} keep their ports, so stop that one")
+    return found
+
+
+def _answer(cluster: LocalCluster, folder: Path, supervisor: Supervisor | None, notes: list[str]) -> Answer:
+    """``supervisor`` is None when nothing was started."""
+    sheet = Sheet(f"cluster {cluster.cluster_id}", ("node", "address", "pid", "log"))
+    nodes: list[dict[str, Any]] = []
+    for node in cluster.nodes:
+        pid = None if supervisor is None else supervisor.pid_of(node)
+        log = str(folder / node.name / "node.log")
+        sheet.add(node.name, node.address, str(pid or ""), log)
+        nodes.append({"role": node.role, "id": node.node_id, "address": node.address, "pid": pid, "log": log})
+    where = Sheet()
+    where.add("--bootstrap-server", cluster.bootstrap_server)
+    where.add("--bootstrap-controller", cluster.bootstrap_controller)
+    document = {
+        "cluster_id": cluster.cluster_id,
+        "bootstrap_server": cluster.bootstrap_server,
+        "bootstrap_controller": cluster.bootstrap_controller,
+        "nodes": nodes,
+    }
+    return Answer(document, [sheet, where], notes)
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"{running_command.get()}: {printable(text)}\n")
+    sys.stderr.flush()
+
+
+def _launch(node: LocalNode, log: Path) -> subprocess.Popen[bytes]:
+    with log.open("ab") as file:
+        return subprocess.Popen(
+            [*_NODE, "server.properties"],
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=file,
+            cwd=log.parent,
+            start_new_session=True,
+            preexec_fn=_end_with_parent(),
+        )
+
+
+def _end_with_parent() -> Callable[[], None] | None:
+    """Run in the child; the library is loaded here, because between fork and exec little is safe."""
+    if sys.platform != "linux":
+        return None
+    libc, parent = ctypes.CDLL(None), os.getpid()
+
+    def end_with_parent() -> None:
+        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+        if os.getppid() != parent:  # It was gone before we asked.
+            os._exit(1)
+
+    return end_with_parent
+
+
+@contextmanager
+def _counted_signals() -> Iterator[Callable[[], int]]:
+    """How often SIGINT and SIGTERM came; SIGHUP, of a terminal that was closed, is one of them."""
+    count = 0
+
+    def counted(number: int, frame: object) -> None:
+        nonlocal count
+        count += 1
+
+    watched = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {each: signal.signal(each, counted) for each in watched}
+    try:
+        yield lambda: count
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)

@@ -1,0 +1,150 @@
+"""A cluster for development on one machine, as values: its nodes, their ports, their settings.
+
+Controllers are 1, 2, ..., brokers 101, 102, ...; each is a process with a folder of its own. Ports stay what they were
+when the cluster was made, because the voters in the metadata log name them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from barnabas.common.uuid import Uuid
+
+__all__ = ["HOST", "NODES_MAX", "LocalCluster", "LocalNode", "NoPorts", "choose_ports", "new_cluster"]
+
+HOST = "127.0.0.1"
+NODES_MAX = 9
+"""Of each role: a development machine has no use for more, and at 50 MiB each they would be felt."""
+FIRST_PORT = 9092
+FIRST_BROKER_ID = 101
+_FIRST_OUTGOING_PORT = 32_768
+"""Linux gives higher ones to outgoing connections: any client might take the port of a node that is restarted."""
+_BETWEEN_CLUSTERS = 100
+PORT_MAX = 65_535
+
+Role = Literal["controller", "broker"]
+
+
+class NoPorts(ValueError):
+    """No ports for all nodes; the message says which are taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalNode:
+    role: Role
+    node_id: int
+    port: int
+    directory_id: str = ""
+    """A voter's, which all controllers are formatted with; a broker makes its own."""
+
+    @property
+    def name(self) -> str:
+        """Of the node to people, and of its folder."""
+        return f"{self.role}-{self.node_id}"
+
+    @property
+    def address(self) -> str:
+        return f"{HOST}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class LocalCluster:
+    cluster_id: str
+    nodes: tuple[LocalNode, ...]
+    """In the order in which they are started: controllers first."""
+    is_formatted: bool = False
+    """From then on an empty folder is a lost disk. A voter may not be formatted again as if it had never voted."""
+
+    def of(self, role: Role) -> tuple[LocalNode, ...]:
+        return tuple(node for node in self.nodes if node.role == role)
+
+    @property
+    def bootstrap_server(self) -> str:
+        return ",".join(node.address for node in self.of("broker"))
+
+    @property
+    def bootstrap_controller(self) -> str:
+        return ",".join(node.address for node in self.of("controller"))
+
+    @property
+    def initial_controllers(self) -> str:
+        return ",".join(f"{node.node_id}@{node.address}:{node.directory_id}" for node in self.of("controller"))
+
+    def stages_of_stop(self) -> list[tuple[LocalNode, ...]]:
+        """Who may be stopped together, in order: brokers take leave of a controller that is still there."""
+        return [self.of("broker"), self.of("controller")]
+
+    def settings(self, node: LocalNode) -> dict[str, str]:
+        """Its server.properties; ``log.dirs`` is within the node's folder, where it is started."""
+        listener = "CONTROLLER" if node.role == "controller" else "PLAINTEXT"
+        settings = {
+            "process.roles": node.role,
+            "node.id": str(node.node_id),
+            "listeners": f"{listener}://{node.address}",
+            "controller.listener.names": "CONTROLLER",
+            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+            "controller.quorum.bootstrap.servers": self.bootstrap_controller,
+            "log.dirs": "data",
+        }
+        if node.role == "broker":
+            settings |= {"offsets.topic.replication.factor": "1", "group.initial.rebalance.delay.ms": "0"}
+        return settings
+
+    def document(self) -> dict[str, Any]:
+        """What the folder keeps, and ``from_document`` reads."""
+        nodes = [
+            {"role": node.role, "id": node.node_id, "port": node.port, "directory_id": node.directory_id}
+            for node in self.nodes
+        ]
+        return {"version": 1, "cluster_id": self.cluster_id, "is_formatted": self.is_formatted, "nodes": nodes}
+
+    @classmethod
+    def from_document(cls, document: Any) -> LocalCluster:
+        """Raises ValueError, TypeError or KeyError when it is none."""
+        if document["version"] != 1:
+            raise ValueError(f"version {document['version']} is not 1")
+        nodes = tuple(
+            LocalNode(_role(each["role"]), int(each["id"]), int(each["port"]), str(each["directory_id"]))
+            for each in document["nodes"]
+        )
+        return cls(str(document["cluster_id"]), nodes, bool(document["is_formatted"]))
+
+
+def new_cluster(controllers: int, brokers: int, ports: list[int], new_uuid: Callable[[], Uuid]) -> LocalCluster:
+    """``ports`` has one for each broker, then one for each controller."""
+    nodes = [
+        LocalNode("controller", 1 + index, ports[brokers + index], str(new_uuid())) for index in range(controllers)
+    ]
+    nodes += [LocalNode("broker", FIRST_BROKER_ID + index, ports[index]) for index in range(brokers)]
+    return LocalCluster(str(new_uuid()), tuple(nodes))
+
+
+def choose_ports(count: int, base: int | None, is_free: Callable[[int], bool]) -> list[int]:
+    """Neighbours from ``base`` on; without it from the first place where all are free, 9092 if it can be.
+
+    Raises NoPorts.
+    """
+    if base is None:
+        for first in range(FIRST_PORT, _FIRST_OUTGOING_PORT - count, _BETWEEN_CLUSTERS):
+            if all(map(is_free, _neighbours(first, count))):
+                return list(_neighbours(first, count))
+        raise NoPorts(f"no {count} neighbouring ports are free: choose where to look with --port-base")
+    if not 1 <= base <= PORT_MAX + 1 - count:
+        raise NoPorts(f"--port-base {base}: with {count} nodes it can be 1 to {PORT_MAX + 1 - count}")
+    if taken := [str(port) for port in _neighbours(base, count) if not is_free(port)]:
+        raise NoPorts(f"--port-base {base}: {', '.join(taken)} can't be had: choose another, or leave it away")
+    return list(_neighbours(base, count))
+
+
+def _neighbours(first: int, count: int) -> Iterator[int]:
+    return iter(range(first, first + count))
+
+
+def _role(text: Any) -> Role:
+    if text == "controller":
+        return "controller"
+    if text == "broker":
+        return "broker"
+    raise ValueError(f"{text!r} is no role")

@@ -1,0 +1,271 @@
+"""``barnabas cluster up`` without sockets and processes: nodes, ports, settings, the folder, the order of a stop."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from barnabas.cli.cluster import main
+from barnabas.cli.local_cluster import LocalCluster, LocalNode, NoPorts, choose_ports, new_cluster
+from barnabas.cli.local_cluster_folder import FolderProblem, format_nodes, locked, read_cluster
+from barnabas.cli.local_cluster_nodes import NodeFailed, Supervisor
+from barnabas.common.uuid import Uuid
+from barnabas.server.initial_controllers import parse_initial_controllers
+from barnabas.server.node_config import load_node_config
+from barnabas.storage.meta_properties import MetaProperties
+
+
+def cluster(controllers: int = 3, brokers: int = 2) -> LocalCluster:
+    ids = iter(range(1000, 2000))
+    ports = list(range(19_092, 19_092 + controllers + brokers))
+    return new_cluster(controllers, brokers, ports, lambda: Uuid.from_int(next(ids)))
+
+
+def everything_is_free(port: int) -> bool:
+    return True
+
+
+def test_brokers_have_the_first_ports_and_controllers_are_started_first() -> None:
+    made = cluster()
+    assert [(node.name, node.port) for node in made.nodes] == [
+        ("controller-1", 19_094),
+        ("controller-2", 19_095),
+        ("controller-3", 19_096),
+        ("broker-101", 19_092),
+        ("broker-102", 19_093),
+    ]
+    assert made.bootstrap_server == "127.0.0.1:19092,127.0.0.1:19093"
+    assert [[node.role for node in stage] for stage in made.stages_of_stop()] == [["broker"] * 2, ["controller"] * 3]
+
+
+def test_every_voter_has_a_directory_of_its_own() -> None:
+    voters = parse_initial_controllers(cluster().initial_controllers)
+    assert [voter.port for voter in voters] == [19_094, 19_095, 19_096]
+    assert len({voter.directory_id for voter in voters}) == 3
+
+
+def test_the_settings_are_those_of_a_node_that_starts(tmp_path: Path) -> None:
+    made = cluster()
+    for node in made.nodes:
+        path = tmp_path / f"{node.name}.properties"
+        path.write_text("".join(f"{key}={value}\n" for key, value in made.settings(node).items()))
+        config = load_node_config(str(path))
+        assert config.node_id == node.node_id
+        assert (config.is_controller, config.is_broker) == (node.role == "controller", node.role == "broker")
+
+
+def test_ports_are_looked_for_where_all_are_free() -> None:
+    assert choose_ports(4, None, everything_is_free) == [9092, 9093, 9094, 9095]
+    assert choose_ports(4, None, lambda port: port != 9094) == [9192, 9193, 9194, 9195]
+    assert choose_ports(2, 65_534, everything_is_free) == [65_534, 65_535]
+
+
+@pytest.mark.parametrize(
+    ("base", "is_free", "said"),
+    [
+        (None, lambda port: False, "--port-base"),
+        (65_535, everything_is_free, "1 to 65534"),
+        (0, everything_is_free, "1 to 65534"),
+        (9000, lambda port: port != 9001, "9001 can't be had"),
+    ],
+)
+def test_ports_that_cannot_be_had_are_named(base: int | None, is_free: Callable[[int], bool], said: str) -> None:
+    with pytest.raises(NoPorts, match=said):
+        choose_ports(2, base, is_free)
+
+
+@pytest.mark.parametrize("option", ["--controllers", "--brokers"])
+@pytest.mark.parametrize("count", ["0", "-1", "10"])
+def test_numbers_that_cannot_be_meant_are_refused(
+    option: str, count: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "cluster"
+    assert main(["up", f"{option}={count}", "--data", str(folder)]) == 2
+    assert f"{option} {count}: there can be 1 to 9" in capsys.readouterr().err
+    assert not folder.exists()
+
+
+def test_formatting_is_done_once_and_goes_on_where_it_was_interrupted(tmp_path: Path) -> None:
+    made = cluster(1, 1)
+    done = format_nodes(tmp_path, made)
+    assert (done.is_formatted, read_cluster(tmp_path)) == (True, done)
+    found = [MetaProperties.read(str(tmp_path / node.name / "data")) for node in made.nodes]
+    assert [each and each.cluster_id for each in found] == [made.cluster_id] * 2
+    assert str(found[0] and found[0].directory_id) == made.nodes[0].directory_id
+    (tmp_path / "controller-1" / "server.properties").write_text("# changed by hand\n")
+    (tmp_path / "broker-101" / "data" / "meta.properties").unlink()
+    assert format_nodes(tmp_path, done) == done, "a lost disk is not formatted by the way"
+    assert MetaProperties.read(str(tmp_path / "broker-101" / "data")) is None
+    assert (tmp_path / "controller-1" / "server.properties").read_text() == "# changed by hand\n"
+
+
+def test_a_half_formatted_folder_is_formatted_to_the_end(tmp_path: Path) -> None:
+    made = cluster(1, 1)
+    format_nodes(tmp_path, made)
+    (tmp_path / "cluster.json").write_text(json.dumps(made.document()))
+    (tmp_path / "broker-101" / "data" / "meta.properties").unlink()
+    again = read_cluster(tmp_path)
+    assert again is not None
+    assert format_nodes(tmp_path, again).is_formatted
+    assert MetaProperties.read(str(tmp_path / "broker-101" / "data")) is not None
+
+
+def test_a_folder_of_something_else_and_a_broken_file_are_refused(tmp_path: Path) -> None:
+    assert read_cluster(tmp_path / "new") is None
+    (tmp_path / "letter.txt").write_text("hello")
+    with pytest.raises(FolderProblem, match="holds something else"):
+        read_cluster(tmp_path)
+    (tmp_path / "cluster.json").write_text('{"version": 2}')
+    with pytest.raises(FolderProblem, match="version 2 is not 1"):
+        read_cluster(tmp_path)
+
+
+def test_a_folder_is_used_by_one_at_a_time(tmp_path: Path) -> None:
+    with locked(tmp_path), pytest.raises(FolderProblem, match="up already"), locked(tmp_path):
+        pass
+    with locked(tmp_path):
+        pass
+
+
+def test_other_numbers_than_the_folder_has_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    format_nodes(tmp_path, cluster(1, 2))
+    assert main(["up", "--data", str(tmp_path), "--brokers", "3", "--dry-run"]) == 2
+    assert "it has 1 controllers and 2 brokers" in capsys.readouterr().err
+    assert main(["up", "--data", str(tmp_path), "--port-base", "20000", "--dry-run"]) == 2
+    assert "keep their ports, from 19092 on" in capsys.readouterr().err
+
+
+class FakeProcess:
+    """A process that prints what it is told to, and ends when it is asked, or never."""
+
+    def __init__(self, node: LocalNode, log: Path, ended: list[str], *, prints: str, status: int | None, ends: bool):
+        self.pid = node.node_id
+        self.status = status
+        self._node, self._ended, self._ends = node, ended, ends
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("a") as file:
+            file.write(prints)
+
+    def poll(self) -> int | None:
+        return self.status
+
+    def terminate(self) -> None:
+        if self._ends and self.status is None:
+            self._ended.append(self._node.name)
+            self.status = 0
+
+    def kill(self) -> None:
+        self.status = -9
+
+    def wait(self) -> int:
+        return self.status or 0
+
+
+class Stage:
+    """A supervisor of fake processes; time passes when it sleeps."""
+
+    def __init__(self, folder: Path, *, controllers: int = 3, brokers: int = 2) -> None:
+        self.ended: list[str] = []
+        self.said: list[str] = []
+        self.processes: dict[str, FakeProcess] = {}
+        self.prints: dict[str, str] = {}
+        self.status: dict[str, int] = {}
+        self.never_end: set[str] = set()
+        self.signals = 0
+        self.now = 0.0
+        self.on_sleep: Callable[[], None] = lambda: None
+        self.cluster = cluster(controllers, brokers)
+        self.supervisor = Supervisor(
+            self.cluster, folder, launch=self._launch, say=self.said.append, wants_end=lambda: self.signals,
+            sleep=self._sleep, monotonic=lambda: self.now,
+        )  # fmt: skip
+
+    def _launch(self, node: LocalNode, log: Path) -> FakeProcess:
+        prints = self.prints.get(node.name, "barnabas node 1 is ready in 0.1 s\n")
+        self.processes[node.name] = FakeProcess(
+            node,
+            log,
+            self.ended,
+            prints=prints,
+            status=self.status.get(node.name),
+            ends=node.name not in self.never_end,
+        )
+        return self.processes[node.name]
+
+    def _sleep(self, seconds: float) -> None:
+        self.now += seconds
+        self.on_sleep()
+
+
+def test_brokers_are_stopped_before_controllers(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+    assert stage.supervisor.start(60)
+    assert stage.supervisor.stop()
+    assert stage.ended == ["broker-101", "broker-102", "controller-1", "controller-2", "controller-3"]
+
+
+def test_who_becomes_active_and_who_dies_is_said(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+    active = "01 INFO node: this node is the active controller, in epoch 7\n"
+    stage.prints["controller-2"] = active + "barnabas node 2 is ready in 0.1 s\n"
+    assert stage.supervisor.start(60)
+
+    def die_and_then_end() -> None:
+        stage.processes["broker-101"].status = -9
+        stage.signals += stage.now > 1
+
+    stage.on_sleep = die_and_then_end
+    assert stage.supervisor.watch()
+    assert stage.said[0] == "controller-2 is the active controller, in epoch 7"
+    assert stage.said[1].startswith("broker-101 was killed by signal 9; its log: ")
+    assert stage.supervisor.stop(), "who was gone before does not count"
+
+
+def test_when_all_are_gone_the_watch_ends(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, controllers=1, brokers=1)
+    assert stage.supervisor.start(60)
+    for process in stage.processes.values():
+        process.status = 1
+    assert not stage.supervisor.watch()
+
+
+def test_a_node_that_does_not_start_is_named_with_the_end_of_its_log(tmp_path: Path) -> None:
+    log = tmp_path / "broker-102" / "node.log"
+    log.parent.mkdir()
+    log.write_text("of a former start\n")
+    stage = Stage(tmp_path)
+    stage.prints["broker-102"] = "".join(f"line {number}\n" for number in range(20))
+    stage.status["broker-102"] = 1
+    with pytest.raises(NodeFailed, match="broker-102 did not start: it ended with status 1") as failure:
+        stage.supervisor.start(60)
+    assert failure.value.lines == [f"line {number}" for number in range(12, 20)]
+
+
+def test_a_node_that_is_never_ready_is_named(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+    stage.prints["controller-3"] = "waiting\n"
+    with pytest.raises(NodeFailed, match="controller-3 was not ready after 5 s"):
+        stage.supervisor.start(5)
+
+
+def test_ctrl_c_during_the_start_ends_it_and_a_second_one_kills(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+    stage.prints["controller-3"] = "waiting\n"
+    stage.never_end = {"controller-3"}
+    stage.on_sleep = lambda: setattr(stage, "signals", 1 + (stage.now > 1))
+    assert not stage.supervisor.start(60)
+    assert not stage.supervisor.stop()
+    assert stage.said == ["controller-3 is killed: it has not ended by itself"]
+    assert stage.now < 3
+
+
+def test_a_node_that_does_not_end_is_killed_in_the_end(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+    stage.never_end = {"broker-101"}
+    assert stage.supervisor.start(60)
+    assert not stage.supervisor.stop()
+    assert stage.processes["broker-101"].status == -9
+    assert stage.ended[-1] == "controller-3", "the others are stopped all the same"
