@@ -1,7 +1,11 @@
-"""``python -m bench.admin_plan RULES tenant|mixed [everyone]``: plans a change of 300 rules, in a process by itself.
+"""``python -m bench.admin_plan RULES tenant|mixed|broad [everyone]``: plans a change of rules, in a process by itself.
 
 - ``tenant``: the rules of a cluster of teams, as the authorizers are compared on.
 - ``mixed``: names and prefixes of other teams that lie within each other, rules for everybody, and hosts.
+- ``broad``: 3,000 principals on 50,000 topics, and new are rules for everybody: on every topic, and on 300 prefixes. So
+  nearly every rule that is there has to be looked at.
+
+In the first two 300 rules change.
 
 With ``everyone`` the cluster allows what no rule is about (``allow.everyone.if.no.acl.found``). Peak memory is that of
 the process, with the interpreter and both sets of rules.
@@ -30,7 +34,7 @@ PLANNED_RULES = 100_000
 CHANGED_RULES = 300
 """Half of them go, half are new."""
 
-_CASES = (("tenant",), ("tenant", "everyone"), ("mixed",), ("mixed", "everyone"))
+_CASES = tuple((kind, *option) for kind in ("tenant", "mixed", "broad") for option in ((), ("everyone",)))
 _EVERYTHING = Scope(acls=(AclScope(None, None, NamePattern("", is_prefix=True)),))
 _SEED = 5
 _PEAK = re.compile(r"VmHWM:\s+(\d+) kB")
@@ -52,10 +56,7 @@ def measure_plans(rules: int = PLANNED_RULES) -> dict[str, dict[str, float]]:
 
 
 def _plan(rules: int, kind: str, *, is_open: bool) -> dict[str, float]:
-    half = CHANGED_RULES // 2
-    acls = make_shape(f"tenant {rules + half}").acls if kind == "tenant" else _mixed_rules(rules + half)
-    random.Random(_SEED).shuffle(acls)
-    kept, gone, added = acls[: rules - half], acls[rules - half : rules], acls[rules:]
+    kept, gone, added = _broad_change(rules) if kind == "broad" else _narrow_change(rules, kind)
     desired = DesiredState(_EVERYTHING, ClusterState(acls=frozenset([*kept, *added])), {}, ())
     current = ClusterState(acls=frozenset([*kept, *gone]))
     began, cpu = time.perf_counter(), time.process_time()
@@ -67,6 +68,41 @@ def _plan(rules: int, kind: str, *, is_open: bool) -> dict[str, float]:
         "changes": plan.change_count,
         "access_changes": len(plan.proof.changes),
     }
+
+
+_Rules = list[AclBinding]
+
+
+def _narrow_change(rules: int, kind: str) -> tuple[_Rules, _Rules, _Rules]:
+    """What stays, what goes and what is new."""
+    half = CHANGED_RULES // 2
+    acls = make_shape(f"tenant {rules + half}").acls if kind == "tenant" else _mixed_rules(rules + half)
+    random.Random(_SEED).shuffle(acls)
+    return acls[: rules - half], acls[rules - half : rules], acls[rules:]
+
+
+def _broad_change(rules: int) -> tuple[_Rules, _Rules, _Rules]:
+    draw = random.Random(_SEED)
+    kept: dict[AclBinding, None] = {}
+    while len(kept) < rules:
+        rule = AclBinding(
+            ResourceType.TOPIC,
+            f"topic{draw.randrange(50_000)}",
+            PatternType.LITERAL,
+            f"User:app{draw.randrange(3_000)}",
+            "*",
+            draw.choice((AclOperation.ALL, AclOperation.READ, AclOperation.WRITE, AclOperation.DESCRIBE)),
+            AclPermissionType.DENY if draw.random() < 0.05 else AclPermissionType.ALLOW,
+        )
+        kept[rule] = None
+    everybodys = AclBinding(
+        ResourceType.TOPIC, "*", PatternType.LITERAL, "User:*", "*", AclOperation.READ, AclPermissionType.ALLOW
+    )
+    prefixes = [
+        everybodys._replace(name=f"topic{number}", pattern_type=PatternType.PREFIXED, operation=AclOperation.ALL)
+        for number in range(CHANGED_RULES)
+    ]
+    return list(kept), [], [everybodys, *prefixes]
 
 
 def _mixed_rules(count: int) -> list[AclBinding]:
