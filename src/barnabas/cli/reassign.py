@@ -298,7 +298,7 @@ def cancel(
 async def _begin(
     admin: AdminClient, stage: Stage, moves: Mapping[TopicPartition, Move], rates: Rates, *, dry_run: bool, keeps: bool
 ) -> Answer:
-    """Throttles first, then where new replicas go, then the moves. What fails ends it there."""
+    """Throttles first, then where new replicas go, then the moves. If none can be begun, throttles don't stay."""
     needed = {
         each: move.replicas
         for each, move in moves.items()
@@ -324,6 +324,10 @@ async def _begin(
     results = await admin.alter_partition_reassignments(needed, allow_replication_factor_change=not keeps)
     changes += [_reassigned(stage, each, needed[each]) for each in sorted(results.values)]
     problems = problems_of(results.errors, right=ALTER)
+    if needed and not results.values and not stage.under_way:
+        undone = {each: dict.fromkeys(given) for each, given in settings.items()}
+        _, failed = await throttle(admin, undone, dry_run=False)
+        return change_answer([], [*problems, *failed], dry_run=False, notes=notes)
     begun = {each: move for each, move in moves.items() if each not in results.errors}
     sent, failed = await move_directories(admin, begun)
     return change_answer([*changes, *sent], [*problems, *failed], dry_run=False, notes=notes)

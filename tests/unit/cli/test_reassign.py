@@ -13,6 +13,7 @@ from barnabas.cli.partition_files import Move, read_moves, read_offsets, read_pa
 from barnabas.cli.reassign import main
 from barnabas.cli.reassignment import Rates, Stage, throttles
 from barnabas.clients.admin import (
+    AlterConfigOpType,
     ClusterDescription,
     ConfigResource,
     LogDirDescription,
@@ -123,6 +124,21 @@ def test_a_throttle_that_the_cluster_refuses_ends_it_before_it_begins(
     assert "leave out --throttle" in captured.err
     assert orders.incremental_alter_configs.call_args.kwargs == {"validate_only": True}
     orders.alter_partition_reassignments.assert_not_called()
+
+
+def test_throttles_do_not_stay_when_nothing_could_be_begun(
+    orders: FakeAdmin, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    refused = admin_error(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "broker 2 can't replicate", ZERO)
+    orders.alter_partition_reassignments.side_effect = None
+    orders.alter_partition_reassignments.return_value = Results({}, {ZERO: refused})
+    plan = file(tmp_path, entry(0, 2))
+    assert main(["execute", "--reassignment-json-file", plan, "--throttle", "5000"]) == 1
+    captured = capsys.readouterr()
+    assert (captured.out, "broker 2 can't replicate" in captured.err) == ("", True)
+    last = orders.incremental_alter_configs.call_args.args[0]
+    assert ConfigResource.topic("orders") in last
+    assert {op.op for ops in last.values() for op in ops} == {AlterConfigOpType.DELETE}
 
 
 def test_throttles_hold_for_who_sends_and_for_who_gets() -> None:
