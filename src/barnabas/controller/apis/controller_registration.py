@@ -35,7 +35,7 @@ def handle(
     def decide() -> ControllerResult[ControllerRegistrationResponse]:
         require_cluster_action(authorizer, context)
         result = controller.cluster.register_controller(request)
-        return result.with_response(ControllerRegistrationResponse(error_message=None))
+        return result.with_response(ControllerRegistrationResponse(error_message=""))
 
     def answer_error(error: ApiException) -> ControllerRegistrationResponse:
         return ControllerRegistrationResponse(error_code=int(error.code), error_message=error.message)
