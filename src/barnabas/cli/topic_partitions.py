@@ -97,7 +97,10 @@ def elect_leaders(
         elected = [each for each, is_new in results.values.items() if is_new]
         problems = problems_of(results.errors, right=_ELECTING, advice=_ELECTION_ADVICE)
         changes = [_elected(each, election_type.value) for each in sorted(elected)]
-        return change_answer(changes, problems, dry_run=False, notes=_needless(len(results.values) - len(elected)))
+        notes = _needless(len(results.values) - len(elected))
+        if not changes and not problems and not notes:
+            notes = ["no partition needs an election"]
+        return change_answer(changes, problems, dry_run=False, notes=notes)
 
     return options.run(work, right=_ELECTING)
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from barnabas.clients.admin.errors import AdminError, admin_error
 from barnabas.clients.admin.group_member import MemberDescription, classic_member, consumer_member
 from barnabas.clients.admin.operations import Operations, Request, refuse_unless
-from barnabas.clients.admin.results import Results
+from barnabas.clients.admin.results import Listings, Results
 from barnabas.clients.admin.retry import COORDINATOR_MOVED, RETRIED, Deadline
 from barnabas.clients.admin.routing import Target
 from barnabas.clients.admin.words import authorized_operations
@@ -44,16 +44,14 @@ class GroupListing:
     type: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class GroupListings:
-    """The groups by id, and the brokers that could not be asked for theirs."""
+class GroupListings(Listings[GroupListing]):
+    """The groups by id."""
 
-    groups: tuple[GroupListing, ...]
-    errors: Mapping[int, AdminError]
+    __slots__ = ()
 
-    def raise_for_errors(self) -> tuple[GroupListing, ...]:
-        Results({}, self.errors).raise_for_errors()
-        return self.groups
+    @property
+    def groups(self) -> tuple[GroupListing, ...]:
+        return self.items
 
 
 @dataclass(frozen=True, slots=True)

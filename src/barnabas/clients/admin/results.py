@@ -1,13 +1,14 @@
-"""What a request about several items gives: for each item a value, or why not."""
+"""What a request about several items, or to several brokers, gives: a value for each, or why not."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from barnabas.clients.admin.errors import AdminError
 
-__all__ = ["Results"]
+__all__ = ["Listings", "Results"]
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -59,3 +60,15 @@ class Results(Generic[K, V]):
 
     def __repr__(self) -> str:
         return f"Results({len(self.values)} done, {len(self.errors)} failed)"
+
+
+@dataclass(frozen=True, slots=True)
+class Listings(Generic[V]):
+    """What all brokers list together, and those that could not be asked for theirs."""
+
+    items: tuple[V, ...]
+    errors: Mapping[int, AdminError]
+
+    def raise_for_errors(self) -> tuple[V, ...]:
+        Results({}, self.errors).raise_for_errors()
+        return self.items

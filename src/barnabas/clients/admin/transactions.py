@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from barnabas.clients.admin.errors import AdminError, admin_error
 from barnabas.clients.admin.operations import Request, refuse_unless
 from barnabas.clients.admin.partitions import PartitionOperations, by_topic
-from barnabas.clients.admin.results import Results
+from barnabas.clients.admin.results import Listings, Results
 from barnabas.clients.admin.retry import COORDINATOR_MOVED, LEADER_MOVED, RETRIED
 from barnabas.clients.admin.routing import Target, broker
 from barnabas.common.error_code import ErrorCode
@@ -59,16 +59,14 @@ class TransactionListing:
     coordinator_id: int = -1
 
 
-@dataclass(frozen=True, slots=True)
-class TransactionListings:
-    """The transactions by id, and the brokers that could not be asked for theirs."""
+class TransactionListings(Listings[TransactionListing]):
+    """The transactions by id."""
 
-    transactions: tuple[TransactionListing, ...]
-    errors: Mapping[int, AdminError]
+    __slots__ = ()
 
-    def raise_for_errors(self) -> tuple[TransactionListing, ...]:
-        Results({}, self.errors).raise_for_errors()
-        return self.transactions
+    @property
+    def transactions(self) -> tuple[TransactionListing, ...]:
+        return self.items
 
 
 @dataclass(frozen=True, slots=True)
