@@ -52,6 +52,17 @@ _POOLS = frozenset(
         "remote.log.manager.follower.thread.pool.size",
     )
 )
+_RETENTION = frozenset(
+    (
+        "log.local.retention.bytes",
+        "log.local.retention.ms",
+        "log.retention.bytes",
+        "log.retention.hours",
+        "log.retention.minutes",
+        "log.retention.ms",
+    )
+)
+_FOR_EVER, _AS_RETENTION = -1, -2
 _OF_FILE, _OF_ALL, _KEPT = "the node's file", "set for all brokers", "in force before"
 
 
@@ -126,7 +137,7 @@ class DynamicSettings:
         problems = list(_name_problems(new, for_all=resource == DEFAULT_BROKER)) or list(self._pool_problems(new))
         problems += self._reference_problems(new)
         if not problems:
-            problems = await self._combined_problems(resource, after)
+            problems = await self._combined_problems(resource, after, are_retained=not _RETENTION.isdisjoint(changed))
         if problems:
             raise ApiException(ErrorCode.INVALID_REQUEST, "; ".join(problems))
 
@@ -157,19 +168,23 @@ class DynamicSettings:
             elif isinstance(now, int) and wanted > now * 2:
                 yield f"{name}={wanted} is more than double the current value {now}"
 
-    async def _combined_problems(self, resource: ConfigResource, after: Mapping[str, str]) -> list[str]:
+    async def _combined_problems(
+        self, resource: ConfigResource, after: Mapping[str, str], *, are_retained: bool
+    ) -> list[str]:
         configs = self._configs()
         cluster, own = configs.of(DEFAULT_BROKER), configs.of(self._own)
         given = self._usable(
             after if resource == DEFAULT_BROKER else cluster, own if resource == DEFAULT_BROKER else after
         )
-        return await asyncio.get_running_loop().run_in_executor(None, self._problems_of, given)
+        return await asyncio.get_running_loop().run_in_executor(None, self._problems_of, given, are_retained)
 
-    def _problems_of(self, given: Mapping[str, Given]) -> list[str]:
+    def _problems_of(self, given: Mapping[str, Given], are_retained: bool) -> list[str]:
         try:
             change = SettingsChange(self.in_force, node_config_of(given, source=self._static.source), rereads=False)
             for effect in self._effects:
                 effect.prepare(change)
+            if are_retained:
+                return list(_retention_problems(change.new))
         except InvalidSettings as error:
             return [str(problem) for problem in error.problems]
         except ValueError as error:
@@ -271,6 +286,21 @@ class DynamicSettings:
                 if says:
                     log.error("a stored setting is ignored: %s", problem)
         return given
+
+
+def _retention_problems(config: NodeConfig) -> Iterable[str]:
+    """Kafka's limits; without effect here, but a Kafka that joins would not have them."""
+    defaults = config.topic_defaults
+    for name, whole, local in (
+        ("ms", defaults.retention_ms, defaults.local_retention_ms),
+        ("bytes", defaults.retention_bytes, defaults.local_retention_bytes),
+    ):
+        if whole == _FOR_EVER or local == _AS_RETENTION:
+            continue
+        if local == _FOR_EVER:
+            yield f"log.local.retention.{name} must not be -1: log.retention.{name} is {whole}"
+        elif local > whole:
+            yield f"log.local.retention.{name}={local} must not be more than log.retention.{name}, which is {whole}"
 
 
 def _name_problems(new: Mapping[str, str], *, for_all: bool) -> Iterable[str]:

@@ -191,6 +191,24 @@ def test_pools_grow_and_shrink_by_half_at_most(threads: int, is_refused: bool) -
     assert bool(Node().refusal(OWN, num_io_threads=str(threads))) == is_refused
 
 
+@pytest.mark.parametrize(
+    ("changed", "complaint"),
+    [
+        ({"log.local.retention.ms": "604800001"}, "must not be more than log.retention.ms, which is 604800000"),
+        ({"log.local.retention.ms": "604800000"}, ""),
+        ({"log.local.retention.ms": "-1"}, "must not be -1: log.retention.ms is 604800000"),
+        ({"log.local.retention.ms": "-1", "log.retention.ms": "-1"}, ""),
+        ({"log.local.retention.ms": "5000", "log.retention.ms": "4000"}, "which is 4000"),
+        ({"log.local.retention.bytes": "10"}, ""),
+        ({"log.local.retention.bytes": "10", "log.retention.bytes": "9"}, "log.retention.bytes, which is 9"),
+    ],
+)
+def test_what_is_kept_here_is_no_more_than_what_is_kept(changed: dict[str, str | None], complaint: str) -> None:
+    refusal = Node().refusal_of(DEFAULT_BROKER, changed)
+    assert complaint in refusal
+    assert bool(refusal) == bool(complaint)
+
+
 def test_what_would_keep_the_node_from_starting_is_refused() -> None:
     node = Node()
     assert "log.cleaner.dedupe.buffer.size" in node.refusal(OWN, log_cleaner_dedupe_buffer_size="1")
