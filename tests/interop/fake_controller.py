@@ -12,6 +12,7 @@ from barnabas.protocol.headers import RequestHeader, request_header_version
 from barnabas.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
 from barnabas.protocol.messages.create_topics import CreatableTopicResult, CreateTopicsRequest, CreateTopicsResponse
 from barnabas.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
+from barnabas.protocol.schema import Message
 from barnabas.raft.voter_set import Endpoint
 
 __all__ = ["Answer", "FakeController", "created"]
@@ -20,7 +21,10 @@ _SIZE = Struct(">i")
 Answer = Callable[[EnvelopeRequest], Awaitable[EnvelopeResponse | None]]
 """None closes the connection without an answer."""
 
-ALL = {int(key): (0, 9) for key in (ApiKey.API_VERSIONS, ApiKey.ENVELOPE, ApiKey.CREATE_TOPICS, ApiKey.SASL_HANDSHAKE)}
+ALL = {
+    int(key): (0, 9)
+    for key in (ApiKey.API_VERSIONS, ApiKey.ENVELOPE, ApiKey.CREATE_TOPICS, ApiKey.ALLOCATE_PRODUCER_IDS)
+}
 
 
 async def created(envelope: EnvelopeRequest, *, correlation_shift: int = 0) -> EnvelopeResponse:
@@ -40,6 +44,9 @@ class FakeController:
         self.answer = answer
         self.envelopes: list[EnvelopeRequest] = []
         self.connections = 0
+        self.own: list[bytes] = []
+        """What brokers asked for themselves, as frames."""
+        self.own_answer: Message | None = None
         self._versions = versions
         self._server: asyncio.Server | None = None
 
@@ -82,7 +89,8 @@ class FakeController:
             ]
             return correlation_id + ApiVersionsResponse(api_keys=keys).encode(version)
         if key is not ApiKey.ENVELOPE:
-            return None
+            self.own.append(frame)
+            return None if self.own_answer is None else correlation_id + b"\0" + self.own_answer.encode(version)
         envelope = EnvelopeRequest.decode(frame, 0, position)
         self.envelopes.append(envelope)
         response = await self.answer(envelope)

@@ -13,7 +13,7 @@ from barnabas.clients.client_config import client_config
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.network.connection import CloseConnection
 from barnabas.protocol.api_keys import ApiKey
-from barnabas.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
+from barnabas.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from barnabas.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from barnabas.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
@@ -232,6 +232,27 @@ def test_a_new_controller_is_asked_as_soon_as_it_is_known(how: str) -> None:
 
     answer, was_sent = run(scenario())
     assert (answer.topics[0].error_code, was_sent) == (0, True)
+
+
+def test_what_a_broker_asks_for_itself_goes_to_the_new_controller_too() -> None:
+    async def scenario() -> tuple[Any, int, int]:
+        async with FakeController() as old, FakeController() as new:
+            old.own_answer = AllocateProducerIdsResponse(error_code=int(ErrorCode.NOT_CONTROLLER))
+            new.own_answer = AllocateProducerIdsResponse(producer_id_start=4000, producer_id_len=1000)
+            leader = [old.endpoint]
+            channel = channel_to(lambda: leader[0])
+            try:
+                waiting = asyncio.ensure_future(channel.send(AllocateProducerIdsRequest(broker_id=1, broker_epoch=2)))
+                await asyncio.sleep(0.2)
+                leader[0] = new.endpoint
+                return await waiting, len(old.own), len(new.own)
+            finally:
+                await channel.close()
+
+    answer, old_count, new_count = run(scenario())
+    assert (answer.error_code, answer.producer_id_start) == (0, 4000)
+    assert old_count >= 2
+    assert new_count == 1
 
 
 def test_a_slow_request_holds_up_nobody_else() -> None:
