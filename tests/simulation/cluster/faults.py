@@ -104,6 +104,30 @@ def _depose(world: World, for_ms: int, down_ms: int) -> None:
     _later(world, for_ms, back)
 
 
+def _leave_behind(world: World, node_id: int, for_ms: int) -> None:
+    """A node that lives hears nothing, until the others have only a snapshot of what it has missed."""
+    _cut(world, (node_id,), "to", for_ms)
+    others = [node for node in world.nodes.values() if node.id != node_id]
+
+    def snapshots() -> None:
+        for other in others:
+            _snapshot(world, other.id)
+
+    def clean() -> None:
+        for other in others:
+            other.act(lambda other=other: _start_after_snapshot(other))  # type: ignore[misc]
+
+    _later(world, for_ms - 400, snapshots)
+    _later(world, for_ms - 100, clean)
+
+
+def _start_after_snapshot(node: SimulatedNode) -> None:
+    """What retention would let go if it were as small as it can be."""
+    latest = node.driver.log.latest_snapshot_id
+    if latest is not None and latest.offset > node.driver.log.start_offset:
+        node.snapshots._delete_before(latest)
+
+
 def _set(name: str, normal: Any) -> Callable[[World, Any, int], None]:
     def act(world: World, value: Any, for_ms: int) -> None:
         setattr(world.network, name, value)
@@ -178,6 +202,7 @@ _FAULTS: dict[str, Callable[..., None]] = {
     "stop": _stop,
     "cut": _cut,
     "depose": _depose,
+    "leave_behind": _leave_behind,
     "loss": _set("loss", 0.0),
     "doubles": _set("duplication", 0.0),
     "delay": _delay,

@@ -61,6 +61,8 @@ def draw_plan(seed: int, *, steps_max: int = 70) -> Plan:
     steps = [_call(draw, shape, number, draw.randrange(300, faults_end_ms)) for number in range(calls)]
     faults = draw.randrange(0, steps_max // 2)
     steps += [_fault(draw, shape, draw.randrange(500, faults_end_ms)) for _ in range(faults)]
+    if seed % 8 == 7:
+        steps += [_leave_behind(draw, shape, draw.randrange(1500, faults_end_ms - 3000)) for _ in range(2)]
     steps.sort(key=lambda step: step.at_ms)
     return Plan(seed, shape, tuple(steps), faults_end_ms)
 
@@ -221,6 +223,11 @@ def _fault(draw: random.Random, shape: ClusterShape, at_ms: int) -> Step:
         weights=[8, 8, 2, 10, 4, 12, 8, 5, 4, 4, 3, 6, 4, 2, 2, 4, 6, 8, 6],
     )[0]
     return Step(at_ms, kind, args, is_fault=True)
+
+
+def _leave_behind(draw: random.Random, shape: ClusterShape, at_ms: int) -> Step:
+    nodes = sorted({*shape.controller_ids, *shape.broker_ids})
+    return Step(at_ms, "leave_behind", (draw.choice(nodes), draw.choice((1500, 3000))), is_fault=True)
 
 
 def _cut(draw: random.Random, nodes: list[int]) -> tuple[tuple[int, ...], str]:

@@ -106,19 +106,6 @@ def _() -> None:
     replace_in("metadata.image.client_quotas", "ClientQuotasDelta.replay", make)
 
 
-@defect("transaction-not-held-back", "records of an open transaction take effect at once, and again at its end")
-def _() -> None:
-    def make(original: Any) -> Any:
-        def receive(self: Any, record: Any, offset: int) -> Any:
-            held = list(original(self, record, offset))
-            name = type(record).__name__
-            return [*held, *held] if name == "EndTransactionRecord" else held
-
-        return receive
-
-    replace_in("metadata.loader", "TransactionState.receive", make)
-
-
 @defect("transaction-dropped-at-its-end", "the end of a transaction drops what it held")
 def _() -> None:
     def make(original: Any) -> Any:
