@@ -134,6 +134,9 @@ def test_the_numbers_are_those_of_what_was_done(node: MeasuredNode) -> None:
     assert found[f"{controller}_fenced_broker_count",] == 0
     assert found[f"{controller}_global_topic_count",] == 1
     assert found[f"{controller}_global_partition_count",] == 3
+    raft = "kafka_server_raft_metrics"
+    assert [found[f"{raft}_{name}",] for name in ("current_leader", "current_epoch", "number_of_voters")] == [1, 1, 1]
+    assert found[f"{raft}_log_end_offset",] >= found[f"{raft}_high_watermark",]
     assert found["kafka_server_raft_metrics_high_watermark",] > found[f"{controller}_last_applied_record_offset",] - 2
     assert found["process_resident_memory_bytes",] > 0
 

@@ -167,6 +167,14 @@ METRICS: dict[str, MetricInfo] = {
             "gauge",
             "High watermark of the metadata log; -1 while it is not known.",
         ),
+        MetricInfo("kafka_server_raft_metrics_log_end_offset", "gauge", "End of this node's metadata log."),
+        MetricInfo("kafka_server_raft_metrics_current_epoch", "gauge", "Epoch of the metadata quorum."),
+        MetricInfo(
+            "kafka_server_raft_metrics_current_leader",
+            "gauge",
+            "Id of the controller that leads the metadata quorum; -1 while none is known.",
+        ),
+        MetricInfo("kafka_server_raft_metrics_number_of_voters", "gauge", "Voters of the metadata quorum."),
         MetricInfo(
             "kafka_server_num_requests_forwarding_to_controller",
             "counter",
@@ -431,3 +439,10 @@ class NodeCollector(Collector):
         yield _single("kafka_controller_kafka_controller_last_applied_record_offset", image.offset)
         high_watermark = core.driver.high_watermark
         yield _single("kafka_server_raft_metrics_high_watermark", -1 if high_watermark is None else high_watermark)
+        replica = core.driver.node
+        leader_id = replica.leader_id
+        yield _single("kafka_server_raft_metrics_log_end_offset", replica.log_end_offset)
+        yield _single("kafka_server_raft_metrics_current_epoch", replica.epoch)
+        yield _single("kafka_server_raft_metrics_current_leader", -1 if leader_id is None else leader_id)
+        voters = core.driver.control_records.last_voter_set
+        yield _single("kafka_server_raft_metrics_number_of_voters", len(voters))

@@ -56,8 +56,8 @@ def derive(config: NodeConfig) -> None:
     config.metrics_endpoint = _metrics_endpoint(settings)
     if config.is_broker and settings.number("offsets.topic.replication.factor") > 1:
         config.warnings.append(
-            "offsets.topic.replication.factor is above 1 and partitions are not replicated yet: consumer groups can't be "
-            "used; set it to 1"
+            "offsets.topic.replication.factor is above 1 and partitions are not replicated yet: consumer groups can't "
+            "be used; set it to 1"
         )
 
 
