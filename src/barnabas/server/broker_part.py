@@ -29,7 +29,6 @@ from barnabas.storage.file_pool import FilePool
 from barnabas.storage.log_manager import LogManager
 
 if TYPE_CHECKING:
-
     from barnabas.broker.broker_settings import BrokerSettings
     from barnabas.broker.ports import ControllerChannel
     from barnabas.network.api_stats import ApiStats
