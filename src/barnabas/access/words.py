@@ -7,6 +7,7 @@ dashes and underscores. Every mistake is a ``ValueError`` that says what is poss
 from __future__ import annotations
 
 from difflib import get_close_matches
+from functools import cache
 from typing import NamedTuple
 
 from barnabas.common.acl import WILDCARD_HOST, AclOperation, AclPermissionType
@@ -95,14 +96,17 @@ def parse_host(text: str) -> str:
         ) from None
 
 
+@cache
 def type_word(code: int) -> str:
     return _camel(ResourceType(code).name) if code in ResourceType._value2member_map_ else f"Type{code}"
 
 
+@cache
 def operation_word(code: int) -> str:
     return _camel(AclOperation(code).name) if code in AclOperation._value2member_map_ else f"Operation{code}"
 
 
+@cache
 def permission_word(code: int) -> str:
     return AclPermissionType(code).name if code in AclPermissionType._value2member_map_ else f"PERMISSION{code}"
 
