@@ -9,7 +9,15 @@ from barnabas.cli.advice import nearest, problem_of, problems_of
 from barnabas.cli.answer import Answer, Change, Problem, change_answer
 from barnabas.cli.cluster_options import ChangeOptions, Flag, Long, UsageError
 from barnabas.cli.group_offsets_file import Plan, read_plan, written_plan
-from barnabas.cli.group_reset import Way, meant_partitions, parse_datetime, parse_duration, parse_topics, wanted_offsets
+from barnabas.cli.group_reset import (
+    Topics,
+    Way,
+    meant_partitions,
+    parse_datetime,
+    parse_duration,
+    parse_topics,
+    wanted_offsets,
+)
 from barnabas.cli.group_tables import STOP, chosen_groups, group_names
 from barnabas.cli.reassignment_arguments import is_meant
 from barnabas.common.error_code import ErrorCode
@@ -98,43 +106,59 @@ def reset_offsets(
         raise UsageError("--from-file says which offsets: leave --topic and --all-topics out")
     flags = {"to-earliest": to_earliest, "to-latest": to_latest, "to-current": to_current}
     numbers = {"to-offset": to_offset, "shift-by": shift_by}
-    the_way = _way(flags, numbers, to_datetime, by_duration, from_file)
+    way = _way(flags, numbers, to_datetime, by_duration, from_file)
     plan = {} if from_file is None else read_plan(from_file, chosen)
+    reset = _Reset(way, topics, plan, all_topics=all_topics, execute=execute)
 
     async def work(admin: AdminClient) -> Answer:
-        names = list(plan) if plan else await group_names(admin) if chosen is None else chosen
-        changes: list[Change] = []
-        problems: list[Problem] = await _unknown_groups(admin, chosen) if all_topics else []
-        written: Plan = {}
-        for name in names:
-            held = await admin.list_group_offsets([name])
-            committed = held[name].values
-            if plan:
-                way, partitions = Way("from-file", offsets=plan[name]), sorted(plan[name])
-            else:
-                way, partitions = the_way, await meant_partitions(admin, topics, committed, all_topics=all_topics)
-            new, errors = await wanted_offsets(admin, way, partitions, committed)
-            problems += problems_of(errors, right="DESCRIBE on the topic")
-            problems += await _members_of(admin, name) if not execute else []
-            if execute and new:
-                results = await admin.alter_group_offsets(name, new)
-                problems += problems_of(results.errors, right=f"READ on Group:{name}", advice=_STOP_IT)
-                new = {each: new[each] for each in results.values}
-            written[name] = new
-            changes += [
-                _reset(name, each, committed[each].offset if each in committed else None, offset)
-                for each, offset in sorted(new.items())
-            ]
-        notes = [] if execute or not changes else ["--execute does it"]
-        if not changes and not problems:
-            notes = ["there is nothing to be reset: no group has offsets there"]
-        answer = change_answer(changes, problems, dry_run=not execute, notes=notes)
+        if all_topics:
+            reset.problems += await _unknown_groups(admin, chosen)
+        for name in list(plan) if plan else await group_names(admin) if chosen is None else chosen:
+            await reset.of_group(admin, name)
+        answer = reset.answer()
         if export:
             has_groups = chosen is None or len(chosen) != 1
-            answer.sheets, answer.text = [], written_plan(written, has_groups=has_groups)
+            answer.sheets, answer.text = [], written_plan(reset.offsets, has_groups=has_groups)
         return answer
 
     return options.run(work, right="READ on the group and DESCRIBE on the topics")
+
+
+class _Reset:
+    """What becomes of one group after the other; ``offsets`` are those that each gets."""
+
+    def __init__(self, way: Way, topics: Topics, plan: Plan, *, all_topics: bool, execute: bool) -> None:
+        self._way, self._topics, self._plan = way, topics, plan
+        self._all_topics, self._execute = all_topics, execute
+        self._changes: list[Change] = []
+        self.problems: list[Problem] = []
+        self.offsets: Plan = {}
+
+    async def of_group(self, admin: AdminClient, name: str) -> None:
+        committed = (await admin.list_group_offsets([name]))[name].values
+        if self._plan:
+            way, partitions = Way("from-file", offsets=self._plan[name]), sorted(self._plan[name])
+        else:
+            way = self._way
+            partitions = await meant_partitions(admin, self._topics, committed, all_topics=self._all_topics)
+        new, errors = await wanted_offsets(admin, way, partitions, committed)
+        self.problems += problems_of(errors, right="DESCRIBE on the topic")
+        self.problems += await _members_of(admin, name) if not self._execute else []
+        if self._execute and new:
+            results = await admin.alter_group_offsets(name, new)
+            self.problems += problems_of(results.errors, right=f"READ on Group:{name}", advice=_STOP_IT)
+            new = {each: new[each] for each in results.values}
+        self.offsets[name] = new
+        self._changes += [
+            _reset(name, each, committed[each].offset if each in committed else None, offset)
+            for each, offset in sorted(new.items())
+        ]
+
+    def answer(self) -> Answer:
+        notes = [] if self._execute or not self._changes else ["--execute does it"]
+        if not self._changes and not self.problems:
+            notes = ["there is nothing to be reset: no group has offsets there"]
+        return change_answer(self._changes, self.problems, dry_run=not self._execute, notes=notes)
 
 
 def delete_offsets(group: str, *, topic: list[str] | None = None, options: ChangeOptions | None = None) -> int:

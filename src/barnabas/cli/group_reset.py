@@ -18,7 +18,7 @@ from barnabas.common.topic_partition import TopicPartition
 if TYPE_CHECKING:
     from barnabas.clients.admin import AdminClient, OffsetAndMetadata
 
-__all__ = ["Way", "meant_partitions", "parse_datetime", "parse_duration", "parse_topics", "wanted_offsets"]
+__all__ = ["Topics", "Way", "meant_partitions", "parse_datetime", "parse_duration", "parse_topics", "wanted_offsets"]
 
 Topics = list[tuple[str, list[int] | None]]
 _DURATION = re.compile(

@@ -56,7 +56,6 @@ class Stage:
     """
 
     replicas: Mapping[TopicPartition, tuple[int, ...]]
-    leaders: Mapping[TopicPartition, int | None]
     under_way: Mapping[TopicPartition, PartitionReassignment]
     brokers: Mapping[int, str | None]
     problems: Sequence[Problem]
@@ -82,7 +81,6 @@ async def look(admin: AdminClient, topics: Iterable[str]) -> Stage:
     }
     return Stage(
         {partition: tuple(each.replicas) for partition, each in partitions.items()},
-        {partition: each.leader for partition, each in partitions.items()},
         under_way,
         {node.id: node.rack for node in (await admin.describe_cluster()).nodes},
         problems_of(described.errors, right="DESCRIBE on Topic:{item}", names=known),

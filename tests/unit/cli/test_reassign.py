@@ -142,7 +142,7 @@ def test_throttles_do_not_stay_when_nothing_could_be_begun(
 
 
 def test_throttles_hold_for_who_sends_and_for_who_gets() -> None:
-    stage = Stage({ZERO: (1, 2), ONE: (2, 1)}, {}, {ONE: MOVING}, {1: None, 2: None, 3: None}, ())
+    stage = Stage({ZERO: (1, 2), ONE: (2, 1)}, {ONE: MOVING}, {1: None, 2: None, 3: None}, ())
     found = throttles(stage, {ZERO: Move((2, 3))}, Rates(2048))
     assert found == {
         ConfigResource.topic("orders"): {
