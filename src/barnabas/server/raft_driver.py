@@ -235,8 +235,9 @@ class RaftDriver:
         return answer
 
     def handle_outcome(self, outcome: RaftResponse | RequestFailed) -> None:
-        """What became of a request that was handed to ``send``."""
-        self._exchange_or_raise()
+        """What became of a request that was handed to ``send``; after the end nobody wants to know."""
+        if self._is_closed or self._fault is not None:
+            return
         now_ms = self.clock.now_ms()
         try:
             ready = self.node.receive(outcome, now_ms)

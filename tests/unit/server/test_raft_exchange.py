@@ -210,6 +210,30 @@ def test_the_others_go_on_when_the_leader_stops_and_it_catches_up_when_it_is_bac
     run(tmp_path, [1, 2, 3], test)
 
 
+def test_a_follower_that_is_closed_while_it_flushes_has_not_failed(tmp_path: Path) -> None:
+    """What it would send next is for nobody any more."""
+
+    async def test(network: Network) -> None:
+        members = [network.start(node_id) for node_id in (1, 2, 3)]
+        leader = await network.leader()
+        follower = next(member for member in members if member is not leader)
+        driver, is_flushing = follower.driver, asyncio.Event()
+        start_flush = driver._start_flush
+
+        def start() -> None:
+            start_flush()
+            if driver._is_flushing:
+                is_flushing.set()
+
+        driver._start_flush = start  # type: ignore[method-assign]
+        leader.driver.append([FEATURE, topic("a")])
+        await is_flushing.wait()
+        await network.stop(follower.node_id)
+        assert follower.faults == []
+
+    run(tmp_path, [1, 2, 3], test)
+
+
 def test_an_observer_fetches_a_snapshot_in_chunks_and_then_the_log(tmp_path: Path) -> None:
     async def test(network: Network) -> None:
         leader = network.start(1)
