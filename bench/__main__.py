@@ -2,7 +2,8 @@
 
 ``--only authorizer`` compares the authorizers, called directly and over the wire, and writes their page; ``--only
 wire`` measures anew only the second part of it. ``--only admin`` compares the requests of an operator's tools, times
-the plan of a large cluster, and writes their page.
+the plan of a large cluster, and writes their page. ``--only quorum`` compares quorums of controllers: their start,
+failover, forwarding and snapshots; with ``--quick`` small, which shows that it works and is no comparison.
 
 Rounds alternate, so that a machine that changes its speed changes it for both. Everything stays on loopback and
 stops by itself; the folders are removed at the end.
@@ -23,6 +24,8 @@ from bench.authorizer import measure_authorizer
 from bench.authorizer_report import read_shapes, write_authorizer_report
 from bench.codec import measure_codec
 from bench.measurements import Figures, folder_for, measure
+from bench.quorum import QUICK, QuorumSizes, measure_quorum
+from bench.quorum_report import write_quorum_report
 from bench.report import write_report
 from bench.sides import SIDES, make_node
 from tests.peers import require_peer
@@ -36,10 +39,15 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=500_000, help="records of 1 KB in each producer run")
     parser.add_argument("--topics", type=int, default=10_000, help="one-partition topics to create")
     parser.add_argument(
-        "--only", choices=["nodes", "codec", "authorizer", "wire", "admin"], help="leave the other parts out"
+        "--only", choices=["nodes", "codec", "authorizer", "wire", "admin", "quorum"], help="leave the other parts out"
     )
-    parser.add_argument("--output", type=Path, default=PROJECT / "docs" / "benchmarks")
+    parser.add_argument("--quick", action="store_true", help="with --only quorum: one small round, to .cache/bench")
+    parser.add_argument("--output", type=Path, help="folder of the pages (default docs/benchmarks)")
     options = parser.parse_args()
+    if options.quick and options.only != "quorum":
+        parser.error("--quick is of --only quorum: add that, or leave --quick out")
+    if options.output is None:
+        options.output = PROJECT / (".cache/bench" if options.quick else "docs/benchmarks")
     require_peer()
     if options.only in (None, "authorizer", "wire"):
         shapes = read_shapes(options.output) if options.only == "wire" else measure_authorizer()
@@ -50,7 +58,12 @@ def main() -> None:
         latencies = measure_admin(rounds_of_each)
         page = write_admin_report(options.output, latencies, measure_plans(), rounds_of_each)
         print(f"written: {page}", flush=True)
-    if options.only in ("authorizer", "wire", "admin"):
+    if options.only in (None, "quorum"):
+        sizes = QUICK if options.quick else QuorumSizes()
+        quorums = measure_quorum(1 if options.quick else min(options.rounds, 2), sizes)
+        page = write_quorum_report(options.output, quorums, sizes)
+        print(f"written: {page}", flush=True)
+    if options.only in ("authorizer", "wire", "admin", "quorum"):
         return
     codec = {} if options.only == "nodes" else measure_codec()
     for name, value in codec.items():

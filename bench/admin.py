@@ -45,7 +45,7 @@ from tests.peers.acl_matrix import ADMIN
 from tests.peers.acl_stage import log_in, secure_settings
 from tests.peers.barnabas_node import BarnabasNode
 
-__all__ = ["SETTINGS_OF_A_TOPIC", "Sizes", "measure_admin"]
+__all__ = ["SETTINGS_OF_A_TOPIC", "Sizes", "check_answer", "measure_admin", "version_of"]
 
 SETTINGS_OF_A_TOPIC = 33
 _TOPICS_PER_REQUEST = 100
@@ -147,12 +147,12 @@ class _Clock:
         elapsed = 0.0
         for request in repeat.requests:
             began = time.perf_counter()
-            frame = self._client.exchange(request, _version(request))
+            frame = self._client.exchange(request, version_of(request))
             elapsed += time.perf_counter() - began
             if repeat.is_checked:
-                _check(request, frame)
+                check_answer(request, frame)
         if repeat.undo is not None:
-            _check(repeat.undo, self._client.exchange(repeat.undo, _version(repeat.undo)))
+            check_answer(repeat.undo, self._client.exchange(repeat.undo, version_of(repeat.undo)))
         return elapsed
 
     def _rest(self) -> None:
@@ -165,13 +165,13 @@ class _Clock:
                 return
 
 
-def _version(request: Message) -> int:
+def version_of(request: Message) -> int:
     return API_TABLE[ApiKey(request.API_KEY)].highest
 
 
-def _check(request: Message, frame: bytes) -> None:
+def check_answer(request: Message, frame: bytes) -> None:
     """Raises AssertionError unless everything was done, and told in full."""
-    key, version = ApiKey(request.API_KEY), _version(request)
+    key, version = ApiKey(request.API_KEY), version_of(request)
     _, position = ResponseHeader.read(frame, 0, response_header_version(key, version))
     if isinstance(request, DescribeConfigsRequest):
         described = DescribeConfigsResponse.decode(frame, version, position).results

@@ -11,14 +11,14 @@ from typing import NamedTuple, Protocol
 from tests.peers import KafkaNode
 from tests.peers.barnabas_node import BarnabasNode
 
-__all__ = ["SIDES", "Node", "Usage", "make_node", "new_node", "usage_of"]
+__all__ = ["KAFKA_JVM", "SIDES", "Node", "Usage", "make_node", "new_node", "usage_of"]
 
 SIDES = ("kafka", "barnabas")
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 # What Kafka's own start script gives its JVM, beside a heap of 1 GiB.
-_KAFKA_JVM = (
+KAFKA_JVM = (
     "-XX:+UseG1GC",
     "-XX:MaxGCPauseMillis=20",
     "-XX:InitiatingHeapOccupancyPercent=35",
@@ -53,7 +53,7 @@ class Node(Protocol):
 def new_node(side: str, folder: Path, *, heap: str = "1g") -> KafkaNode | BarnabasNode:
     """Neither formatted nor started. ``heap`` is of Kafka's JVM."""
     if side == "kafka":
-        return KafkaNode(folder, settings=_SETTINGS, jvm=(f"-Xms{heap}", f"-Xmx{heap}", *_KAFKA_JVM))
+        return KafkaNode(folder, settings=_SETTINGS, jvm=(f"-Xms{heap}", f"-Xmx{heap}", *KAFKA_JVM))
     return BarnabasNode(folder, settings=_SETTINGS)
 
 

@@ -22,6 +22,7 @@ __all__ = [
     "Quorum",
     "RealController",
     "barnabas",
+    "new_quorum",
     "running_quorum",
     "wait_until",
 ]
@@ -181,15 +182,14 @@ class Quorum:
             controller.kill()
 
 
-@contextmanager
-def running_quorum(
+def new_quorum(
     folder: Path,
     kinds: Sequence[type[ControllerNode]],
     *,
     is_static: bool = False,
     settings: Mapping[str, str] | None = None,
-) -> Iterator[Quorum]:
-    """One controller for each kind. ``is_static``: voters in the settings, kraft.version 0."""
+) -> Quorum:
+    """One formatted controller for each kind, none started. ``is_static``: voters in the settings, kraft.version 0."""
     ports = free_ports(len(kinds))
     addresses = [f"127.0.0.1:{port}" for port in ports]
     if is_static:
@@ -203,6 +203,19 @@ def running_quorum(
     quorum = Quorum(controllers, _random_uuid(), is_static=is_static)
     for controller in controllers:
         quorum.format(controller)
+    return quorum
+
+
+@contextmanager
+def running_quorum(
+    folder: Path,
+    kinds: Sequence[type[ControllerNode]],
+    *,
+    is_static: bool = False,
+    settings: Mapping[str, str] | None = None,
+) -> Iterator[Quorum]:
+    """``new_quorum``, for the length of a ``with`` block."""
+    quorum = new_quorum(folder, kinds, is_static=is_static, settings=settings)
     try:
         quorum.start()
         yield quorum
