@@ -28,6 +28,7 @@ from barnabas.raft.inbound import Inbound, RaftRequest, RaftResponse, RequestFai
 from barnabas.raft.replica import Replica
 from barnabas.raft.replication import handle_fetch_response, handle_fetch_snapshot_response
 from barnabas.raft.snapshot_protocol import handle_fetch_snapshot_request
+from barnabas.raft.states.candidate import CandidateState
 from barnabas.raft.states.follower import FollowerState
 from barnabas.raft.states.prospective import ProspectiveState
 from barnabas.raft.vote_protocol import handle_vote_request, handle_vote_response
@@ -109,6 +110,7 @@ class Messages:
             requests.succeeded(response.source_id, response.correlation_id)
         else:
             requests.failed(response.source_id, response.correlation_id, now_ms)
+        self._maybe_stand_again(now_ms)
 
     def _receive_failure(self, failure: RequestFailed, now_ms: int) -> None:
         requests = self._replica.requests
@@ -123,8 +125,18 @@ class Messages:
         follower = self._replica.quorum.in_state(FollowerState)
         if failure.is_refused and follower is not None and follower.leader_id == failure.source_id:
             follower.leader_is_gone(now_ms + self._turn_ms(follower.leader_id))
+        candidate = self._replica.quorum.in_state(CandidateState)
+        if failure.is_refused and candidate is not None:
+            candidate.votes.nobody_listens(failure.source_id)
+            self._maybe_stand_again(now_ms)
 
-    def _turn_ms(self, leader_id: int) -> int:
+    def _maybe_stand_again(self, now_ms: int) -> None:
+        """Kafka's candidates wait for the end of their election time-out, also when two have split the votes."""
+        candidate = self._replica.quorum.in_state(CandidateState)
+        if candidate is not None and candidate.votes.is_lost:
+            candidate.stand_again(now_ms + self._turn_ms(None))
+
+    def _turn_ms(self, leader_id: int | None) -> int:
         """When to stand in place of a leader that is gone: one voter after the other, so that two seldom split votes.
 
         Kafka's voters wait for their fetch timeout; the pre-vote keeps us from disturbing a leader that they hear.

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from barnabas.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, LeaderIdAndEpoch, PartitionData
-from barnabas.protocol.messages.vote import VoteRequest
+from barnabas.protocol.messages.vote import (
+    VoteRequest,
+    VoteResponse,
+    VoteResponsePartitionData,
+    VoteResponseTopicData,
+)
 from barnabas.raft.election_state import ElectionState
 from barnabas.raft.inbound import RaftResponse, RequestFailed
 from barnabas.raft.messages import TURN_MS
@@ -61,3 +66,52 @@ def test_a_leader_that_never_answered_has_its_full_time() -> None:
     node, request = follower()
     lose(node, request, is_refused=True)
     assert not asks_for_votes(node.tick(STARTED_MS + CONFIG.fetch_timeout_ms - 1))
+
+
+def votes_of(ready: Ready, *, pre_vote: bool) -> dict[int, OutboundRequest]:
+    """The requests by voter."""
+    return {
+        each.destination_id: each
+        for each in ready.requests
+        if isinstance(each.body, VoteRequest) and each.body.topics[0].partitions[0].pre_vote is pre_vote
+    }
+
+
+def vote(request: OutboundRequest, epoch: int, *, granted: bool) -> RaftResponse:
+    partition = VoteResponsePartitionData(leader_id=-1, leader_epoch=epoch, vote_granted=granted)
+    body = VoteResponse(topics=[VoteResponseTopicData(topic_name="__cluster_metadata", partitions=[partition])])
+    return RaftResponse(request.correlation_id, request.destination_id, body)
+
+
+def split_election(now_ms: int) -> tuple[RaftNode, dict[int, OutboundRequest]]:
+    """Voter 1 is a candidate in epoch 2, and voter 2 has just refused it."""
+    node, request = heard_from_leader()
+    lose(node, request, is_refused=True)
+    asked = votes_of(node.tick(now_ms), pre_vote=True)
+    node.receive(RequestFailed(asked[LEADER].correlation_id, LEADER, is_refused=True), now_ms)
+    real = votes_of(node.receive(vote(asked[2], 1, granted=True), now_ms), pre_vote=False)
+    real |= votes_of(node.tick(now_ms + CONFIG.retry_backoff_ms), pre_vote=False)
+    node.receive(vote(real[2], 2, granted=False), now_ms + CONFIG.retry_backoff_ms)
+    assert node.state_name == "Candidate"
+    return node, real
+
+
+SPLIT_MS = LOST_MS + TURN_MS
+REFUSED_MS = SPLIT_MS + CONFIG.retry_backoff_ms
+
+
+def test_after_split_votes_a_candidate_stands_again_after_its_turn() -> None:
+    node, asked = split_election(SPLIT_MS)
+    node.receive(RequestFailed(asked[LEADER].correlation_id, LEADER, is_refused=True), REFUSED_MS)
+    node.tick(REFUSED_MS + TURN_MS - 1)
+    assert node.state_name == "Candidate"
+    again = node.tick(REFUSED_MS + TURN_MS)
+    assert node.state_name == "Prospective"
+    assert 2 in votes_of(again, pre_vote=True)
+
+
+def test_while_a_voter_may_still_answer_a_candidate_waits() -> None:
+    node, asked = split_election(SPLIT_MS)
+    node.receive(RequestFailed(asked[LEADER].correlation_id, LEADER, is_refused=False), REFUSED_MS)
+    node.tick(SPLIT_MS + CONFIG.election_timeout_ms - 1)
+    assert node.state_name == "Candidate"

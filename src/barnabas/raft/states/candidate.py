@@ -27,5 +27,9 @@ class CandidateState(EpochState):
     def deadline_ms(self) -> int:
         return self._election_deadline_ms
 
+    def stand_again(self, deadline_ms: int) -> None:
+        """This election can't be won: don't wait for its end."""
+        self._election_deadline_ms = min(self._election_deadline_ms, deadline_ms)
+
     def can_grant_vote(self, candidate: ReplicaKey, *, is_log_up_to_date: bool, is_pre_vote: bool) -> bool:
         return is_pre_vote and is_log_up_to_date

@@ -16,6 +16,7 @@ class VoteTally:
     def __init__(self, voters: VoterSet, granted_by: Iterable[int] = ()) -> None:
         self.voters = voters
         self._answers: dict[int, bool | None] = dict.fromkeys(voters.ids)
+        self._gone: set[int] = set()
         for voter_id in granted_by:
             self.record(voter_id, granted=True)
 
@@ -28,6 +29,10 @@ class VoteTally:
             return False
         self._answers[voter_id] = granted
         return True
+
+    def nobody_listens(self, voter_id: int) -> None:
+        """Where this voter should be: its process is gone, and will hardly answer in time."""
+        self._gone.add(voter_id)
 
     @property
     def unanswered(self) -> list[int]:
@@ -46,3 +51,9 @@ class VoteTally:
         """A majority can't be reached any more."""
         possible = sum(answer is not False for answer in self._answers.values())
         return possible < self.voters.majority
+
+    @property
+    def is_lost(self) -> bool:
+        """Voters are gone, and without them a majority can't be reached: two have split the votes of the others."""
+        hopeful = sum(answer or (answer is None and voter not in self._gone) for voter, answer in self._answers.items())
+        return bool(self._gone) and hopeful < self.voters.majority
