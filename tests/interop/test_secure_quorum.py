@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.clients.admin import NewTopic, SyncAdminClient
+from barnabas.clients.admin import AdminError, NewTopic, RaftVoterEndpoint, SyncAdminClient
+from barnabas.common.uuid import Uuid
 from tests.peers import require_peer
 from tests.peers.certificates import Authority
+from tests.peers.node_process import free_ports
 from tests.peers.quorums import OurBroker, OurController, RealController, barnabas, running_quorum
 
 pytestmark = pytest.mark.interop
@@ -67,3 +69,34 @@ def test_controllers_and_brokers_prove_who_they_are(tmp_path: Path) -> None:
             assert broker.stop() == 0
         finally:
             broker.kill()
+
+
+def test_a_controller_that_cannot_log_in_at_others_takes_none_in_and_goes_on(tmp_path: Path) -> None:
+    """Alone it needs no login of its own, and starts without."""
+    port = free_ports(1)[0]
+    settings = {
+        "controller.quorum.bootstrap.servers": f"127.0.0.1:{port}",
+        "listener.security.protocol.map": "CONTROLLER:SASL_PLAINTEXT",
+        "sasl.enabled.mechanisms": "PLAIN",
+        "sasl.mechanism.controller.protocol": "PLAIN",
+        "listener.name.controller.plain.sasl.jaas.config": f'{PLAIN} required user_admin="admin-secret";',
+    }
+    controller = OurController(tmp_path, 1, port, settings)
+    controller.format("Q2yFjqwTT_q6sGU7cLtQlA", "--standalone")
+    controller.start()
+    login = {
+        "bootstrap.controllers": controller.address,
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "PLAIN",
+        "sasl.jaas.config": f'{PLAIN} required username="admin" password="admin-secret";',
+    }
+    try:
+        with SyncAdminClient(properties=login) as admin:
+            endpoint = RaftVoterEndpoint("CONTROLLER", "127.0.0.1", 1)
+            with pytest.raises(AdminError, match="can't be reached at its endpoint"):
+                admin.add_raft_voter(2, Uuid.from_int(1234), [endpoint], timeout_s=2)
+            assert [voter.replica_id for voter in admin.describe_quorum().voters] == [1]
+        assert "PlainLoginModule needs username and password" in controller.printed()
+        assert controller.stop() == 0
+    finally:
+        controller.kill()

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from barnabas.broker.metadata_cache import MetadataCache
 from barnabas.metadata.loader import MetadataLoader
 from barnabas.network.connection_quotas import ConnectionQuotas
+from barnabas.raft.inbound import RequestFailed
 from barnabas.security.credential_publisher import CredentialPublisher
 from barnabas.security.delegation_tokens import token_hmacs_of
 from barnabas.server.applied_offset import AppliedOffset
@@ -159,7 +160,14 @@ class NodeCore:
 
     def _send_to_replica(self, request: OutboundRequest) -> None:
         if self._raft_channel is None:
-            self._raft_channel = self._make_raft_channel()
+            try:
+                self._raft_channel = self._make_raft_channel()
+            except NodeStartError as error:
+                # The only voter started without a way to others, and is asked to take one in.
+                log.error("%s", error)
+                failure = RequestFailed(request.correlation_id, request.destination_id)
+                asyncio.get_running_loop().call_soon(self.driver.handle_outcome, failure)
+                return
         self._raft_channel.send(request)
 
     def _make_raft_channel(self) -> RaftChannel:
