@@ -228,6 +228,25 @@ def test_equal_changes_on_many_names_are_one_line() -> None:
     assert sum(len(change.classes) for change in proof.changes) == 51
 
 
+def test_principals_with_a_rule_for_every_name_see_the_classes_of_everybody() -> None:
+    """They are told by buckets; where a principal has narrower rules too, these are looked at one by one."""
+    names = [f"topic-{number}" for number in range(2_000)]
+    before = [rule("*", READ, name) for name in names]
+    before += [rule(f"ops{number}", READ, "*") for number in range(200)]
+    before += [rule("ops7", WRITE, "topic-7"), rule("ops7", ALL, "topic-19", pattern=PREFIXED, permission=DENY)]
+    new = rule("*", WRITE, "*")
+    proof = states(before, [*before, new])
+    by_principal = {change.principal: change for change in proof.changes}
+    assert len(proof.changes) == len(by_principal) + 1, "everybody else may Describe some of the names already"
+    assert len(by_principal["User:ops1"].classes) == len(names) + 1
+    of_seven = {each.names.name for each in by_principal["User:ops7"].classes}
+    assert of_seven == {"", *names} - {name for name in names if name.startswith("topic-19")} - {"topic-7"}
+    assert {each.opened_by for each in by_principal["User:ops7"].classes} == {((CauseKind.RULE_ADDED, new),)}
+    assert [each.names for each in by_principal["User:ops1"].classes] == sorted(
+        each.names for each in by_principal["User:ops1"].classes
+    )
+
+
 @pytest.mark.parametrize("name", ["a" + c for c in "ex0abcdefghijklmnopqrstuvwxyz"])
 def test_an_example_is_found_where_many_prefixes_are_in_use(name: str) -> None:
     table = PatternTable([(name[:1] + chr(code), PREFIXED) for code in range(33, 0x500)] + [("a", PREFIXED)])
