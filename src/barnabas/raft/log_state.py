@@ -48,6 +48,8 @@ class LogState:
         self.snapshots: dict[OffsetAndEpoch, int] = dict(sorted((snapshots or {}).items()))
         """Size in bytes of each complete snapshot."""
         self.high_watermark: int | None = None
+        self.told_high_watermark: int | None = None
+        """What leaders have said, which may be beyond the end of this log."""
 
     @property
     def last_epoch(self) -> int:

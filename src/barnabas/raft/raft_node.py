@@ -104,6 +104,12 @@ class RaftNode:
         return self._log.high_watermark
 
     @property
+    def known_high_watermark(self) -> int | None:
+        """Up to where records are known to be committed, also such as this replica has not fetched yet."""
+        known = [end for end in (self._log.high_watermark, self._log.told_high_watermark) if end is not None]
+        return max(known, default=None)
+
+    @property
     def log_end_offset(self) -> int:
         return self._log.end_offset
 

@@ -88,6 +88,8 @@ def handle_fetch_response(replica: Replica, response: RaftResponse, now_ms: int)
     if outcome is not CommonOutcome.GO_ON or follower is None:
         # Somebody who knows no leader either is not asked again at once.
         return outcome is not CommonOutcome.RETRY and follower is not None
+    if partition.high_watermark > (replica.log.told_high_watermark or UNKNOWN):
+        replica.log.told_high_watermark = partition.high_watermark
     _follow(replica, follower, partition)
     _heard_from_leader(replica, follower, now_ms)
     return True

@@ -58,7 +58,7 @@ class NodeCore:
         self.stopping = asyncio.Event()
         self.identity = read_identity(config)
         self.serde = MetadataRecordSerde()
-        self.authorization = NodeAuthorizer(config, high_watermark=lambda: self.driver.high_watermark)
+        self.authorization = NodeAuthorizer(config, high_watermark=lambda: self.driver.node.known_high_watermark)
         self.authorizer = self.authorization.authorizer
         self.config_cipher = config_cipher(config)
         self.encrypted_configs = EncryptedConfigsCheck(self.config_cipher)

@@ -96,8 +96,9 @@ def _answer_raft(
         data = bytes(response.encode(version))
 
         def arrive() -> None:
-            outcome = RaftResponse(request.correlation_id, request.destination_id, kind.decode(data, version))
-            to_source(lambda: source.driver.handle_outcome(outcome))
+            decoded = kind.decode(data, version)
+            outcome = RaftResponse(request.correlation_id, request.destination_id, decoded)
+            to_source(lambda: source.world.checks.heard(source, decoded) or source.driver.handle_outcome(outcome))
 
         target.world.checks.raft_answered(target, body, response)
         network.send(target.id, source.id, arrive, failed, may_double=True)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from barnabas.metadata.image.metadata_image import MetadataProvenance
 from barnabas.metadata.snapshot import image_from_records
-from barnabas.protocol.messages.fetch import FetchRequest
+from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse
 from barnabas.protocol.messages.vote import VoteRequest
 from barnabas.raft.replica_key import OffsetAndEpoch
 from barnabas.security.authorizer.authorizer import AuthorizerNotReady
@@ -51,6 +51,8 @@ class _Life:
         self.epoch = 0
         self.part_seen: dict[tuple[str, str], tuple[object, int]] = {}
         self.acls_seen = -2
+        self.told_high_watermark: int | None = None
+        """How far the log was committed when a leader first told this process."""
 
 
 class Checks:
@@ -175,6 +177,14 @@ class Checks:
             if answer.vote_granted and not asked.pre_vote:
                 self._spoke_for(node, asked.replica_epoch)
                 self._voted(node.id, asked.replica_epoch, asked.replica_id)
+
+    def heard(self, node: SimulatedNode, response: Any) -> None:
+        """A leader's first answer says up to where the rules must be known before anybody is judged by them."""
+        life = self._lives.get(node.id)
+        if life is not None and life.told_high_watermark is None and isinstance(response, FetchResponse):
+            for topic in response.responses:
+                if topic.partitions[0].error_code == 0 and topic.partitions[0].high_watermark >= 0:
+                    life.told_high_watermark = topic.partitions[0].high_watermark
 
     def _spoke_for(self, node: SimulatedNode, epoch: int) -> None:
         """A vote, or a candidacy, is on disk before anybody hears of it."""
@@ -321,6 +331,9 @@ class Checks:
         what = f"{node.name} decides {principal} {operation} on {resource_type}:{name}"
         if offset < newest:
             self.fail(f"{what} by the rules at {offset}, and has shown those at {newest} before")
+        told = self._lives[node.id].told_high_watermark
+        if told is not None and offset + 1 < told:
+            self.fail(f"{what} by the rules at {offset}, and {told} was committed when it came")
         self.decided_at[node.id] = offset
         self.counts["decisions"] += 1
         rules = self.model.at("acls", offset).values()

@@ -302,7 +302,7 @@ class SimulatedNode:
         self.serde = MetadataRecordSerde()
         self.authorization = NodeAuthorizer(
             _authorizer_settings(),  # type: ignore[arg-type]
-            high_watermark=lambda: self.driver.high_watermark,
+            high_watermark=lambda: self.driver.node.known_high_watermark,
         )
         self.authorizer: Any = self.authorization.authorizer
         world.checks.watch(self)

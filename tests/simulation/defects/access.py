@@ -106,16 +106,13 @@ def _() -> None:
     replace_in("security.authorizer.acl_index", "effective", make)
 
 
-@defect("decides-while-loading", "an authorizer decides before its rules are all there")
+@defect("decides-while-loading", "an authorizer is ready with what its node has fetched first")
 def _() -> None:
-    def make(original: Any) -> Any:
-        def publish(self: Any, delta: Any, new_image: Any, manifest: Any) -> None:
-            self._target = 0
-            original(self, delta, new_image, manifest)
-
-        return publish
-
-    replace_in("server.node_authorizer", "NodeAuthorizer.publish", make)
+    replace_in(
+        "raft.raft_node",
+        "RaftNode.known_high_watermark",
+        lambda original: property(lambda self: self._log.high_watermark),
+    )
 
 
 @defect("ready-from-the-start", "an authorizer says at once that it is ready, and knows no rules")
@@ -128,19 +125,6 @@ def _() -> None:
         return build
 
     replace_in("security.authorizer.standard_authorizer", "StandardAuthorizer.__init__", make)
-
-
-@defect("controller-first", "the controller answers before the broker of its node knows")
-def _() -> None:
-    def make(original: Any) -> Any:
-        def handle_commit(self: Any, batches: Any) -> None:
-            if self._controller is not None:
-                self._controller.handle_commit(batches)
-            self._loader.handle_commit(batches)
-
-        return handle_commit
-
-    replace_in("server.metadata_listener", "MetadataListener.handle_commit", make)
 
 
 @defect("forwarded-as-the-broker", "what a client asks for is decided with the rights of the broker")

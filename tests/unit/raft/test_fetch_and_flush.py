@@ -5,7 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from barnabas.protocol.messages import vote
-from barnabas.protocol.messages.fetch import FetchRequest
+from barnabas.protocol.messages.fetch import (
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    LeaderIdAndEpoch,
+    PartitionData,
+)
 from barnabas.raft.election_state import ElectionState
 from barnabas.raft.epochs import CLUSTER_METADATA_TOPIC
 from barnabas.raft.inbound import RaftRequest, RaftResponse
@@ -56,3 +62,13 @@ def test_who_led_an_epoch_looks_for_the_next_leader_only_when_its_own_log_is_flu
     assert node.state_name == "Unattached"
     assert fetches(ready) == []
     assert fetches(node.log_flushed(node.log_end_offset, 3)) == [node.log_end_offset]
+
+
+def test_what_is_committed_is_known_before_it_is_fetched() -> None:
+    """Who waits until it knows all that was committed must not be content with a first, small answer."""
+    node = only_voter(None, dynamic_quorum(2), replace(CONFIG, can_be_voter=False, bootstrap_servers=SERVERS[1:2]))
+    request = next(iter(node.start(ElectionState(1, leader_id=2), 0).requests))
+    body = FetchResponse(responses=[FetchableTopicResponse(partitions=[PartitionData(high_watermark=1000)])])
+    body.responses[0].partitions[0].current_leader = LeaderIdAndEpoch(leader_id=2, leader_epoch=1)
+    node.receive(RaftResponse(request.correlation_id, request.destination_id, body), 1)
+    assert (node.high_watermark, node.known_high_watermark) == (0, 1000)
