@@ -87,11 +87,12 @@ def _up(
     controllers: int | None, brokers: int | None, folder: Path, port_base: int | None, *, dry_run: bool,
     options: AnswerOptions,
 ) -> int:  # fmt: skip
-    from barnabas.cli.local_cluster_folder import format_nodes, locked
+    from barnabas.cli.local_cluster_folder import format_nodes, locked, read_cluster
 
     if dry_run:
         cluster = _cluster(folder, controllers, brokers, port_base)
         return options.give(_answer(cluster, folder, None, ["nothing was started or written"]))
+    read_cluster(folder)  # Nothing is written where it does not belong, not even a lock.
     with locked(folder):
         cluster = format_nodes(folder, _cluster(folder, controllers, brokers, port_base))
         with _counted_signals() as wants_end:

@@ -123,6 +123,13 @@ def test_a_folder_of_something_else_and_a_broken_file_are_refused(tmp_path: Path
         read_cluster(tmp_path)
 
 
+def test_nothing_is_written_into_a_folder_of_something_else(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "letter.txt").write_text("hello")
+    assert main(["up", "--data", str(tmp_path)]) == 2
+    assert "holds something else" in capsys.readouterr().err
+    assert [each.name for each in tmp_path.iterdir()] == ["letter.txt"]
+
+
 def test_a_folder_is_used_by_one_at_a_time(tmp_path: Path) -> None:
     with locked(tmp_path), pytest.raises(FolderProblem, match="up already"), locked(tmp_path):
         pass
