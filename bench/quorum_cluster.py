@@ -1,7 +1,7 @@
 """Controllers and brokers of either side in processes of their own, and how they are asked.
 
 Everybody is a super user, on nodes that decide by ACLs. Kafka's nodes have the options of its own start script, with a
-heap of 512 MiB.
+heap of at most 1 GiB, as there.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tests.peers.quorums import ControllerNode, OurController, Quorum, RealContr
 
 __all__ = ["acl", "active_controller", "broker_of", "quorum_of", "wait_for_change", "wait_until_followed"]
 
-_JVM = ("-Xmx512m", *KAFKA_JVM)
+_JVM = ("-Xmx1g", *KAFKA_JVM)
 _SETTINGS: Mapping[str, str] = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": "User:ANONYMOUS",

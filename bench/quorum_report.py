@@ -75,7 +75,7 @@ def _explanation(sizes: QuorumSizes) -> list[str]:
         "- Restart: one voter is killed and started, until it has committed a change "
         f"({sizes.restarts} times each): with nothing, and with all that in one snapshot.",
         "",
-        "Kafka's nodes have a heap of 512 MiB, and else the options of Kafka's own start script. All processes share "
+        "Kafka's nodes have the options of Kafka's own start script, with a heap of up to 1 GiB. All processes share "
         "the cores, client included. How it is measured: [bench/quorum.py](../../bench/quorum.py).",
     ]
 
