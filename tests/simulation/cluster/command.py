@@ -53,7 +53,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--first", type=int, default=0, help="the first of them (default: 0)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: one a core)")
     parser.add_argument("--seed", type=int, help="run this seed only and show its history")
-    parser.add_argument("--only", help="with --seed: only these steps of its plan, as numbers: 3,7,12")
+    parser.add_argument("--only", help="with --seed: only these steps of its plan, as numbers: 3,7,12, or none")
     parser.add_argument("--until", type=int, help="with --seed: heal everything after so many milliseconds")
     parser.add_argument("--shrink", action="store_true", help="with --seed: leave out what its failure does not need")
     parser.add_argument("--full", action="store_true", help="with --seed: the whole history, not only its end")
@@ -75,7 +75,7 @@ def _run_one(options: argparse.Namespace) -> int:
         apply_defect(options.defect)
     plan = draw_plan(options.seed)
     if options.only is not None:
-        numbers = {int(number) for number in options.only.split(",") if number}
+        numbers = {int(number) for number in options.only.split(",") if number.isdigit()}
         plan = replace(plan, steps=tuple(step for index, step in enumerate(plan.steps) if index in numbers))
     if options.until is not None:
         plan = replace(plan, faults_end_ms=options.until)
@@ -83,7 +83,7 @@ def _run_one(options: argparse.Namespace) -> int:
     if outcome.violation is not None and options.shrink:
         whole = draw_plan(options.seed).steps
         plan, outcome = shrink(plan, outcome, print)
-        only = ",".join(str(whole.index(step)) for step in plan.steps)
+        only = ",".join(str(whole.index(step)) for step in plan.steps) or "none"
         print(f"\n{_repeat(plan, options.defect)} --only {only} --until {plan.faults_end_ms}\n")
         for step in plan.steps:
             print(f"  {step}")
