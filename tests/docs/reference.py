@@ -23,7 +23,7 @@ from barnabas.cli.shell_arguments import HELP as SHELL_HELP
 from barnabas.network.api_handler import HandlerTable
 from barnabas.protocol.api_keys import API_TABLE
 from barnabas.server.node_collector import METRICS
-from barnabas.server.raft_handlers import SERVED_BY_CONTROLLER
+from barnabas.server.raft_handlers import QUORUM_APIS, SERVED_BY_CONTROLLER
 from barnabas.server.setting_reference import reference_page
 
 __all__ = ["PAGES", "REFERENCE"]
@@ -61,7 +61,9 @@ def apis_page() -> str:
         )
         low, high = SERVED_BY_BROKER[key]
         said = first_sentence(module.__doc__)
-        if not rights and API_TABLE[key].forwardable:
+        if key in QUORUM_APIS:
+            rights = [f"the controller asks for: {QUORUM_APIS[key].name.title()} on the cluster"]
+        elif not rights and API_TABLE[key].forwardable:
             decided = import_module(f"barnabas.controller.apis.{key.name.lower()}")
             rights = [f"the controller asks for: {first_sentence(decided.__doc__)}"]
         lines.append(f"| {int(key)} | {API_TABLE[key].name} | {low}–{high} | {', '.join(rights)} | {said} |")

@@ -14,6 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from barnabas.broker.apis import SERVED_BY_BROKER
 from barnabas.clients.admin import (
+    AdminError,
     AlterConfigOp,
     ConfigResource,
     ConfigResourceType,
@@ -24,7 +25,9 @@ from barnabas.clients.admin import (
 from barnabas.clients.admin.quotas import ClientQuotaEntity
 from barnabas.clients.admin.users import ScramUpsertion
 from barnabas.common.acl import AclBinding
+from barnabas.common.errors import ErrorCode
 from barnabas.common.scram_mechanism import ScramMechanism
+from barnabas.common.uuid import Uuid
 from barnabas.protocol.api_keys import API_TABLE
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest
 from barnabas.protocol.messages.create_topics import CreateTopicsRequest
@@ -116,6 +119,12 @@ def test_what_both_serve_is_offered(broker: OurBroker, quorum: Quorum) -> None:
             assert broker_offers[key] == (max(low, theirs[0]), min(high, theirs[1]))
         else:
             assert broker_offers[key] == (low, high)
+
+
+def test_voters_are_changed_through_a_broker(admin: SyncAdminClient) -> None:
+    with pytest.raises(AdminError) as refused:
+        admin.remove_raft_voter(99, Uuid.from_int(7))
+    assert refused.value.code is ErrorCode.VOTER_NOT_FOUND
 
 
 def test_an_idempotent_producer_gets_its_id_and_a_missing_topic_is_made(

@@ -19,6 +19,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from barnabas.common.acl import AclBinding, AclOperation, AclPermissionType
+from barnabas.common.errors import ErrorCode
 from barnabas.common.resource import CLUSTER_NAME, PatternType, ResourceType
 from barnabas.common.uuid import Uuid
 from barnabas.protocol.api_keys import API_TABLE, ApiKey
@@ -231,6 +232,7 @@ _NAMES = (
     *("name", "topicName", "topic", "topicId", "groupId", "key", "resourceName", "user", "transactionalId"),
     *("partitionIndex", "partition", "principalName", "entityName", "feature", "principal"),
 )
+_TOLD_WITH_IDS = {ErrorCode.INCONSISTENT_CLUSTER_ID}
 _NOT_ON_STAGE = {"__transaction_state", "__share_group_state"}
 
 
@@ -245,7 +247,7 @@ def comparable(answer: Any, case: Case, world: World) -> Any:
                 for name, part in value.items()
                 if name not in _LEFT_OUT
                 and not (name == "host" and "port" in value)
-                and not (name == "errorMessage" and is_denial(value))
+                and not (name == "errorMessage" and (is_denial(value) or value.get("errorCode") in _TOLD_WITH_IDS))
             }
         if key in _ONLY_WHETHER_ANY:
             return "some" if value else "none"

@@ -319,6 +319,8 @@ def _cluster() -> Rows:
         Row("DescribeQuorum", ApiKey.DESCRIBE_QUORUM, {"topics": quorum}, describe),
         Row("UpdateFeatures", ApiKey.UPDATE_FEATURES, features, alter, (1, 2)),
         Row("UnregisterBroker", ApiKey.UNREGISTER_BROKER, {"broker_id": 77}, alter),
+        Row("AddRaftVoter", ApiKey.ADD_RAFT_VOTER, {"cluster_id": "another cluster"}, alter),
+        Row("RemoveRaftVoter", ApiKey.REMOVE_RAFT_VOTER, {"cluster_id": "another cluster"}, alter),
         Row(
             "ListConfigResources",
             ApiKey.LIST_CONFIG_RESOURCES,

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from barnabas.common.uuid import Uuid
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.messages import (
+    add_raft_voter,
     alter_client_quotas,
     alter_configs,
     alter_partition_reassignments,
@@ -51,6 +52,7 @@ from barnabas.protocol.messages import (
     offset_fetch,
     offset_for_leader_epoch,
     produce,
+    remove_raft_voter,
     renew_delegation_token,
     sasl_authenticate,
     sasl_handshake,
@@ -62,6 +64,8 @@ from barnabas.protocol.record_batch import Record
 from barnabas.protocol.record_batch_builder import build_batch
 
 __all__ = ["Target", "request_for"]
+
+_ANOTHER_CLUSTER = "another cluster"
 
 
 class Target(NamedTuple):
@@ -363,6 +367,8 @@ _MAKERS: dict[ApiKey, Callable[[Target, int], Any]] = {
     ),
     ApiKey.DESCRIBE_QUORUM: _describe_quorum,
     ApiKey.UPDATE_FEATURES: _update_features,
+    ApiKey.ADD_RAFT_VOTER: lambda at, version: add_raft_voter.AddRaftVoterRequest(cluster_id=_ANOTHER_CLUSTER),
+    ApiKey.REMOVE_RAFT_VOTER: lambda at, version: remove_raft_voter.RemoveRaftVoterRequest(cluster_id=_ANOTHER_CLUSTER),
     ApiKey.UNREGISTER_BROKER: lambda at, version: unregister_broker.UnregisterBrokerRequest(broker_id=77),
     ApiKey.DESCRIBE_CLUSTER: lambda at, version: describe_cluster.DescribeClusterRequest(),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: _describe_topic_partitions,

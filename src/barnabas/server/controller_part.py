@@ -13,13 +13,12 @@ from barnabas.controller.quorum_controller import QuorumController
 from barnabas.metadata.image.record_writer import ApiMessageAndVersion
 from barnabas.server.config_encryption import offered_features
 from barnabas.server.controller_dispatcher import ControllerDispatcher
-from barnabas.server.controller_handlers import SERVED_TO_OWN_BROKER, ControllerHandlers
 from barnabas.server.controller_registration import register_controller
 from barnabas.server.controller_service import ControllerService
 from barnabas.server.in_process_channel import InProcessChannel
 from barnabas.server.own_principal import own_context, own_principal
 from barnabas.server.part_settings import controller_config
-from barnabas.server.raft_handlers import ControllerListenerHandlers
+from barnabas.server.raft_handlers import SERVED_IN_PROCESS, QuorumHandlers
 from barnabas.storage.bootstrap_file import read_bootstrap_file
 
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ class ControllerPart:
         )
         self.channel = InProcessChannel(
             controller=self.controller,
-            handlers=ControllerHandlers(SERVED_TO_OWN_BROKER, self.policies),
+            handlers=QuorumHandlers(core.driver, self.policies, served=SERVED_IN_PROCESS),
             authorizer=core.authorizer,
             own_context=partial(own_context, config, self.own_principal),
         )
@@ -80,7 +79,7 @@ class ControllerPart:
 
     async def bind(self, listeners: NodeListeners) -> None:
         core = self._core
-        handlers = ControllerListenerHandlers(core.driver, self.policies)
+        handlers = QuorumHandlers(core.driver, self.policies)
         for endpoint in core.config.controller_listeners:
             dispatcher = ControllerDispatcher(
                 server=self.controller,

@@ -1,4 +1,4 @@
-"""What a controller listener serves of the metadata quorum: to its replicas, and to who changes its voters.
+"""What a controller serves of the metadata quorum: to its replicas, and to who changes its voters.
 
 The raft node answers; a fetch waits there, not here. What is against the protocol closes the connection.
 """
@@ -15,18 +15,18 @@ from barnabas.network.connection import CloseConnection
 from barnabas.protocol.api_keys import API_TABLE, ApiKey
 from barnabas.protocol.errors import DecodeError
 from barnabas.raft.errors import NotLeaderException
-from barnabas.server.controller_handlers import SERVED_ON_CONTROLLER_LISTENERS, ControllerHandlers
+from barnabas.server.controller_handlers import SERVED_ON_CONTROLLER_LISTENERS, SERVED_TO_OWN_BROKER, ControllerHandlers
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Mapping
 
     from barnabas.network.api_handler import Access
     from barnabas.protocol.schema import Message
     from barnabas.server.policies import Policies
     from barnabas.server.raft_driver import RaftDriver
 
-__all__ = ["QUORUM_APIS", "SERVED_BY_CONTROLLER", "ControllerListenerHandlers"]
+__all__ = ["QUORUM_APIS", "SERVED_BY_CONTROLLER", "SERVED_IN_PROCESS", "QuorumHandlers"]
 
 QUORUM_APIS = {
     ApiKey.FETCH: AclOperation.CLUSTER_ACTION,
@@ -46,10 +46,24 @@ SERVED_BY_CONTROLLER = {
 }
 """Everything on a controller listener: for other controllers, for brokers, and for admin clients."""
 
+SERVED_IN_PROCESS = {
+    **SERVED_TO_OWN_BROKER,
+    **{key: SERVED_BY_CONTROLLER[key] for key in (ApiKey.ADD_RAFT_VOTER, ApiKey.REMOVE_RAFT_VOTER)},
+}
+"""What a broker in the same process asks of the controller, for itself and for its clients."""
 
-class ControllerListenerHandlers(ControllerHandlers):
-    def __init__(self, driver: RaftDriver, policies: Policies | None = None) -> None:
-        super().__init__(SERVED_BY_CONTROLLER, policies)
+
+class QuorumHandlers(ControllerHandlers):
+    """The controller's API modules, and the raft node's answers beside them."""
+
+    def __init__(
+        self,
+        driver: RaftDriver,
+        policies: Policies | None = None,
+        *,
+        served: Mapping[ApiKey, tuple[int, int]] = SERVED_BY_CONTROLLER,
+    ) -> None:
+        super().__init__(served, policies)
         self._driver = driver
 
     def handler(self, api_key: ApiKey) -> ApiHandler:

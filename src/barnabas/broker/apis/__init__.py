@@ -56,6 +56,8 @@ _SERVED = (
     ApiKey.UNREGISTER_BROKER,
     ApiKey.LIST_CONFIG_RESOURCES,
     ApiKey.DESCRIBE_TOPIC_PARTITIONS,
+    ApiKey.ADD_RAFT_VOTER,
+    ApiKey.REMOVE_RAFT_VOTER,
 )
 
 SERVED_BY_BROKER: dict[ApiKey, tuple[int, int]] = {

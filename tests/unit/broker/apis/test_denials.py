@@ -36,8 +36,8 @@ from barnabas.protocol.record_batch_builder import build_batch
 from barnabas.protocol.schema import Message
 from barnabas.security.authorizer.authorizer import Authorizer
 from barnabas.security.request_context import RequestContext
-from barnabas.server.controller_handlers import SERVED_TO_OWN_BROKER, ControllerHandlers
 from barnabas.server.in_process_channel import InProcessChannel
+from barnabas.server.raft_handlers import SERVED_IN_PROCESS, QuorumHandlers
 from tests.peers.every_request import Target, request_for
 from tests.unit.controller.controller_harness import ControllerHarness, topic
 
@@ -98,6 +98,8 @@ TOLD: dict[ApiKey, set[int]] = {
     ApiKey.DESCRIBE_CLUSTER: set(),
     ApiKey.LIST_CONFIG_RESOURCES: {CLUSTER},
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: {TOPIC},
+    ApiKey.ADD_RAFT_VOTER: {CLUSTER},
+    ApiKey.REMOVE_RAFT_VOTER: {CLUSTER},
 }
 VERSIONS = [
     (key, version)
@@ -172,7 +174,7 @@ class World:
         metadata.image = image
         channel = InProcessChannel(
             controller=self.harness.controller,
-            handlers=ControllerHandlers(SERVED_TO_OWN_BROKER),
+            handlers=QuorumHandlers(Untouched(), served=SERVED_IN_PROCESS),  # type: ignore[arg-type]
             authorizer=self.authorizer,
             own_context=lambda key, version: RequestContext(api_key=key, api_version=version),
         )
