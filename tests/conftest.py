@@ -1,7 +1,7 @@
 """What all tests share: hypothesis profiles, how they are spread over workers, and the real Kafka as fixtures.
 
-With several workers (``make test``) the tests of one heavy kind stay on one worker: a Spark session or a real
-broker is then started once, and timings are not spoilt by two of them at the same time.
+With several workers (``make test``) the tests of a module that share nodes stay on one worker, and so do all that share
+a Spark session.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
         if item.get_closest_marker("spark") is not None:
             item.add_marker(pytest.mark.xdist_group("spark"))
         elif item.get_closest_marker("interop") is not None:
-            item.add_marker(pytest.mark.xdist_group("interop"))
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
     yield  # Here the order is shuffled.
     _restore_order(items, as_written)
 

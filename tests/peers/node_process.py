@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import socket
 import subprocess
@@ -20,8 +21,9 @@ def free_ports(count: int) -> list[int]:
     """Ports that were free a moment ago. All are held at once, so that they differ.
 
     They lie below those that the system gives to outgoing connections: otherwise any client on the machine may take
-    the port of a node that is being started, or started again.
+    the port of a node that is being started, or started again. Workers that run side by side have ranges of their own.
     """
+    ports = _own_ports()
     chosen = random.SystemRandom()
     held: list[socket.socket] = []
     try:
@@ -29,13 +31,20 @@ def free_ports(count: int) -> list[int]:
             probe = socket.socket()
             held.append(probe)
             try:
-                probe.bind(("127.0.0.1", chosen.randrange(_PORT_MIN, _first_outgoing_port())))
+                probe.bind(("127.0.0.1", chosen.choice(ports)))
             except OSError:
                 held.pop().close()
         return [int(probe.getsockname()[1]) for probe in held]
     finally:
         for probe in held:
             probe.close()
+
+
+def _own_ports() -> range:
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    workers = max(int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")), worker + 1)
+    ports = range(_PORT_MIN, _first_outgoing_port())
+    return ports[len(ports) * worker // workers : len(ports) * (worker + 1) // workers]
 
 
 def _first_outgoing_port() -> int:
