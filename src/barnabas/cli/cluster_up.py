@@ -89,12 +89,14 @@ def _up(
 ) -> int:  # fmt: skip
     from barnabas.cli.local_cluster_folder import format_nodes, locked, read_cluster
 
-    if dry_run:
-        cluster = _cluster(folder, controllers, brokers, port_base)
-        return options.give(_answer(cluster, folder, None, ["nothing was started or written"]))
-    read_cluster(folder)  # Nothing is written where it does not belong, not even a lock.
+    # Before a folder is made: nothing is written where it does not belong, or for a cluster that can't be.
+    planned = _cluster(folder, controllers, brokers, port_base) if dry_run or read_cluster(folder) is None else None
+    if dry_run and planned is not None:
+        return options.give(_answer(planned, folder, None, ["nothing was started or written"]))
     with locked(folder):
-        cluster = format_nodes(folder, _cluster(folder, controllers, brokers, port_base))
+        if planned is None or read_cluster(folder) is not None:
+            planned = _cluster(folder, controllers, brokers, port_base)
+        cluster = format_nodes(folder, planned)
         with _counted_signals() as wants_end:
             supervisor = Supervisor(cluster, folder, launch=_launch, say=_say, wants_end=wants_end)
             try:

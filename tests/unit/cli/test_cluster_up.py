@@ -130,6 +130,12 @@ def test_nothing_is_written_into_a_folder_of_something_else(tmp_path: Path, caps
     assert [each.name for each in tmp_path.iterdir()] == ["letter.txt"]
 
 
+def test_no_folder_is_made_for_a_cluster_that_cannot_be(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["up", "--data", str(tmp_path / "new"), "--port-base", "65535"]) == 2
+    assert "--port-base 65535" in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()
+
+
 def test_a_folder_is_used_by_one_at_a_time(tmp_path: Path) -> None:
     with locked(tmp_path), pytest.raises(FolderProblem, match="up already"), locked(tmp_path):
         pass
