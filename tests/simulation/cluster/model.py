@@ -27,6 +27,8 @@ class Model:
         self.topic_spans: dict[str, list[list[Any]]] = {}
         """For each name, [from, to, topic id]."""
         self.tokens_ever: list[tuple[str, tuple[str, ...], int]] = []
+        self._lives: dict[int, tuple[int, Any]] = {}
+        self._old_epoch: str | None = None
         self._held: list[tuple[int, Any]] | None = None
         self._touched: set[str] = set()
 
@@ -46,6 +48,8 @@ class Model:
             if len(set(bindings)) != len(bindings):
                 twice = next(binding for binding in bindings if bindings.count(binding) > 1)
                 return f"the rule {twice} stands there twice"
+        if self._old_epoch is not None:
+            return self._old_epoch
         if "topics" in self._touched:
             names = [name for name, _ in self.now["topics"].values()]
             if len(set(names)) != len(names):
@@ -107,6 +111,10 @@ class Model:
         return "features"
 
     def _RegisterBrokerRecord(self, offset: int, record: Any) -> str:
+        epoch, incarnation = self._lives.get(record.broker_id, (-1, record.incarnation_id))
+        if record.incarnation_id != incarnation and record.broker_epoch <= epoch:
+            self._old_epoch = f"a new process of broker {record.broker_id} is in epoch {record.broker_epoch}, as before"
+        self._lives[record.broker_id] = (record.broker_epoch, record.incarnation_id)
         self.now["brokers"][record.broker_id] = (
             record.broker_epoch,
             record.incarnation_id,
