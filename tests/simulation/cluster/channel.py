@@ -98,7 +98,9 @@ def _answer_raft(
         def arrive() -> None:
             decoded = kind.decode(data, version)
             outcome = RaftResponse(request.correlation_id, request.destination_id, decoded)
-            to_source(lambda: source.world.checks.heard(source, decoded) or source.driver.handle_outcome(outcome))
+            was_ready = source.is_up and source.authorization.ready.is_set()
+            to_source(lambda: source.driver.handle_outcome(outcome))
+            source.world.checks.heard(source, was_ready=was_ready)
 
         target.world.checks.raft_answered(target, body, response)
         network.send(target.id, source.id, arrive, failed, may_double=True)

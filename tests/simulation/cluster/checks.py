@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from barnabas.metadata.image.metadata_image import MetadataProvenance
 from barnabas.metadata.snapshot import image_from_records
-from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse
+from barnabas.protocol.messages.fetch import FetchRequest
 from barnabas.protocol.messages.vote import VoteRequest
 from barnabas.raft.replica_key import OffsetAndEpoch
 from barnabas.security.authorizer.authorizer import AuthorizerNotReady
@@ -178,13 +178,11 @@ class Checks:
                 self._spoke_for(node, asked.replica_epoch)
                 self._voted(node.id, asked.replica_epoch, asked.replica_id)
 
-    def heard(self, node: SimulatedNode, response: Any) -> None:
+    def heard(self, node: SimulatedNode, *, was_ready: bool) -> None:
         """A leader's first answer says up to where the rules must be known before anybody is judged by them."""
         life = self._lives.get(node.id)
-        if life is not None and life.told_high_watermark is None and isinstance(response, FetchResponse):
-            for topic in response.responses:
-                if topic.partitions[0].error_code == 0 and topic.partitions[0].high_watermark >= 0:
-                    life.told_high_watermark = topic.partitions[0].high_watermark
+        if life is not None and life.told_high_watermark is None and not was_ready:
+            life.told_high_watermark = node.driver.node._log.told_high_watermark
 
     def _spoke_for(self, node: SimulatedNode, epoch: int) -> None:
         """A vote, or a candidacy, is on disk before anybody hears of it."""
