@@ -48,6 +48,7 @@ FILELESS_SETTINGS = {
 
 
 # Names that Kafka never had, and documents of Kafka's do (KIP-133).
+_STANDS_IN = "What is set dynamically is used instead, as long as it is set"
 _ALIASES = {"alter.configs.policy.class.name": "alter.config.policy.class.name"}
 
 _OF_A_PROVIDER = "config.providers."
@@ -222,7 +223,22 @@ def load_node_config(path: str | None, overrides: Sequence[str] = ()) -> NodeCon
     providers = _resolve_references(given, problems, warnings)
     if path is None and given["listeners"].where == "--override" and _untouched(given):
         del given["controller.quorum.bootstrap.servers"]  # It would name the default's port; the listener knows better.
-    return node_config_of(given, source=path, warnings=warnings, problems=problems, providers=providers)
+    try:
+        return node_config_of(given, source=path, warnings=warnings, problems=problems, providers=providers)
+    except InvalidSettings as refused:
+        from barnabas.server.stored_settings import in_place_of  # Who has no problem does not load it.
+
+        stored = in_place_of(refused.problems, given)
+        if not stored:
+            raise
+        warnings += [f"{problem}. {_STANDS_IN}" for problem in refused.problems if problem.name in stored]
+        return node_config_of(
+            {**given, **stored},
+            source=path,
+            warnings=warnings,
+            problems=[problem for problem in problems if problem.name not in stored],
+            providers=providers,
+        )
 
 
 def node_config_of(
