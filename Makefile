@@ -33,7 +33,7 @@ PYTEST := $(BIN)/python -m pytest
 WORKERS ?= auto
 SEEDS ?= 200
 FIRST ?= 0
-PARALLEL := -n $(WORKERS) --dist loadgroup
+PARALLEL := -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
 
 .PHONY: help env dev run test unit oracles interop older slow spark simulate defects fuzz check lint types layers format docs bench lock clean
 
@@ -79,7 +79,7 @@ run: env ## start a node, stream real flights into it, read them with Spark (KEE
 # ---- tests ---------------------------------------------------------------------------------------
 
 test: dev ## every test: unit, oracles, interop, spark (ARGS are passed to pytest)
-	@$(PYTEST) $(PARALLEL) $(ARGS)
+	@$(PYTEST) $(PARALLEL) --durations=20 $(ARGS)
 
 unit: dev ## the tests that need neither sockets nor Java
 	@$(PYTEST) $(PARALLEL) tests/unit $(ARGS)
@@ -93,8 +93,9 @@ interop: dev ## real clients on our node, the real Kafka on our files
 older: dev ## the tests of our clients that also run on the last Kafka 3.x, all of them
 	@BARNABAS_KAFKA_3=all $(PYTEST) -m interop -k "kafka-3" $(ARGS)
 
-slow: dev ## tests that `make test` runs with less, in full: a million keys compacted, a hundred kills
-	@BARNABAS_COMPACTION_KEYS=1000000 BARNABAS_KILLS=100 BARNABAS_CONTROLLER_KILLS=20 $(PYTEST) -m slow --timeout=3600 $(ARGS)
+slow: dev ## what `make test` runs with less, in full (a million keys, a hundred kills), and what it leaves out
+	@BARNABAS_LONG_TESTS=1 BARNABAS_COMPACTION_KEYS=1000000 BARNABAS_KILLS=100 BARNABAS_CONTROLLER_KILLS=20 BARNABAS_QUORUM_KILLS=20 \
+	  $(PYTEST) -m "slow or long" --timeout=3600 $(ARGS)
 
 spark: dev ## the pipelines on a local Spark session
 	@$(PYTEST) -m spark $(ARGS)

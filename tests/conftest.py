@@ -26,6 +26,8 @@ settings.load_profile("default")
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
+    if not os.environ.get("BARNABAS_LONG_TESTS"):
+        items[:] = [item for item in items if item.get_closest_marker("long") is None]
     as_written = {item: index for index, item in enumerate(items)}
     for item in items:
         if item.get_closest_marker("xdist_group") is not None:
@@ -36,6 +38,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
             item.add_marker(pytest.mark.xdist_group(item.path.stem))
     yield  # Here the order is shuffled.
     _restore_order(items, as_written)
+    items.sort(key=_when_to_begin)
 
 
 def _restore_order(items: list[pytest.Item], as_written: dict[pytest.Item, int]) -> None:
@@ -52,6 +55,13 @@ def _restore_order(items: list[pytest.Item], as_written: dict[pytest.Item, int])
         ordered.sort(key=lambda item: first[_shared_parameters(item)])
         for place, item in zip(of_module, ordered, strict=True):
             items[place] = item
+
+
+def _when_to_begin(item: pytest.Item) -> int:
+    """What takes longest first: the many short tests at the end keep every worker busy until the others have ended."""
+    if item.get_closest_marker("spark") is not None:
+        return 0
+    return 1 if item.get_closest_marker("interop") is not None else 2
 
 
 def _shared_parameters(item: pytest.Item) -> tuple[tuple[str, object], ...]:

@@ -1,6 +1,6 @@
 """The active controller of three is killed while clients of a broker create topics: each is created once, and told so.
 
-``BARNABAS_CONTROLLER_KILLS=20`` does it more often than the two times of every run, and with Kafka's controllers
+``BARNABAS_CONTROLLER_KILLS=20`` does it more often than twice, and with Kafka's controllers
 too, which don't know a call that comes again.
 """
 
@@ -24,7 +24,7 @@ from tests.peers.mixed import OurBroker
 from tests.peers.quorums import OurController, Quorum, RealController, running_quorum
 from tests.unit.controller.controller_harness import topic
 
-pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.interop, pytest.mark.long, pytest.mark.timeout(600)]
 
 CLIENTS = 4
 KILLS = int(os.environ.get("BARNABAS_CONTROLLER_KILLS", "2"))

@@ -176,6 +176,7 @@ def test_it_leaves_in_an_orderly_way_and_comes_back(broker: RealBroker, admin: S
     assert {partition.leader for partition in led} == {1}
 
 
+@pytest.mark.long
 def test_two_brokers_replicate_and_the_other_leads_when_one_dies(
     broker: RealBroker, quorum: Quorum, admin: SyncAdminClient, tmp_path: Path
 ) -> None:

@@ -16,7 +16,7 @@ from barnabas.clients.errors import ClientError
 from tests.interop.test_quorum import OURS, elected
 from tests.peers.quorums import OurBroker, barnabas, running_quorum
 
-pytestmark = pytest.mark.interop
+pytestmark = [pytest.mark.interop, pytest.mark.long, pytest.mark.timeout(900)]
 
 KILLS = int(os.environ.get("BARNABAS_QUORUM_KILLS", "2"))
 SETTINGS = {"metadata.log.max.record.bytes.between.snapshots": "20000"}

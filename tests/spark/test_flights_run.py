@@ -114,6 +114,7 @@ def test_a_run_proves_its_totals_and_the_kept_node_serves_the_next_one(folder: P
     assert all_gone(folder)
 
 
+@pytest.mark.long
 def test_a_run_that_is_interrupted_twice_comes_to_the_same_totals(folder: Path) -> None:
     slow = ["--flights", str(FLIGHTS), "--rate", "300"]
     interrupted = Run(folder, *slow)
