@@ -29,11 +29,11 @@ UV_INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python --build-const
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	--no-emit-find-links --no-annotate --custom-compile-command "make lock" $(ARGS)
 PYTEST := $(BIN)/python -m pytest
-# One worker a core; tests of one group (see tests/conftest.py) stay on one of them.
+# One worker a core; the tests of a module stay on one of them, in the order that tests/conftest.py gives.
 WORKERS ?= auto
 SEEDS ?= 200
 FIRST ?= 0
-PARALLEL := -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
+PARALLEL := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .PHONY: help env dev run test unit oracles interop older slow spark simulate defects fuzz check lint types layers format docs bench lock clean
 

@@ -1,7 +1,6 @@
 """What all tests share: hypothesis profiles, how they are spread over workers, and the real Kafka as fixtures.
 
-With several workers (``make test``) the tests of a module that share nodes stay on one worker, and so do all that share
-a Spark session.
+With several workers (``make test``) the tests of a module stay on one worker, because they share nodes.
 """
 
 from __future__ import annotations
@@ -29,13 +28,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
     if not os.environ.get("BARNABAS_LONG_TESTS"):
         items[:] = [item for item in items if item.get_closest_marker("long") is None]
     as_written = {item: index for index, item in enumerate(items)}
-    for item in items:
-        if item.get_closest_marker("xdist_group") is not None:
-            continue
-        if item.get_closest_marker("spark") is not None:
-            item.add_marker(pytest.mark.xdist_group("spark"))
-        elif item.get_closest_marker("interop") is not None:
-            item.add_marker(pytest.mark.xdist_group(item.path.stem))
     yield  # Here the order is shuffled.
     _restore_order(items, as_written)
     items.sort(key=_when_to_begin)

@@ -142,7 +142,10 @@ def test_leadership_snapshots_and_logs_are_exchanged_both_ways(quorum: Quorum, t
     ours.launch()
     wait_until(lambda: bool(snapshots(ours)), what="a real controller's snapshot")
     name, data = oldest_snapshot(ours)
-    assert snapshots(elected(quorum))[name] == data
+    leader = elected(quorum)
+    assert snapshots(leader)[name] == data
+    end = high_watermark(leader)
+    wait_until(lambda: high_watermark(leader) > end + 12, what="a dozen commits that all three have")
     wait_for_all(quorum)
 
     for controller in quorum.controllers:
