@@ -308,6 +308,7 @@ def test_user_enumeration_known_and_unknown_users_look_alike_on_every_listener(n
 # --- floods
 
 
+@pytest.mark.long
 def test_memory_and_log_stay_bounded_under_10000_failed_logins(node: SecureNode, victim: RawClient, say: Any) -> None:
     """Each with another user, mechanism and reason."""
     port = node.ports["SASL_PLAINTEXT"]

@@ -29,7 +29,7 @@ from tests.peers.barnabas_node import BarnabasNode
 from tests.peers.node_process import NodeProcess, free_ports
 from tests.peers.quorums import OurController
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(180), pytest.mark.usefixtures("kafka_peer")]
+pytestmark = [pytest.mark.interop, pytest.mark.long, pytest.mark.timeout(180), pytest.mark.usefixtures("kafka_peer")]
 
 JVM = ("-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
 OURS, KAFKA = "barnabas", "kafka"

@@ -62,6 +62,7 @@ def last_values(node: NodeProcess) -> dict[bytes, tuple[int, bytes]]:
     return state
 
 
+@pytest.mark.long
 def test_what_is_left_of_transactions_is_the_same_for_both(tmp_path: Path) -> None:
     kafka = KafkaNode(tmp_path / "kafka", settings={"log.cleaner.enable": "false"})
     kafka.start()

@@ -141,6 +141,7 @@ def test_a_compacted_log_is_printed_with_its_gaps_and_horizons(kafka_peer: Path,
     assert indexes.count("is empty") == 1
 
 
+@pytest.mark.long
 def test_a_real_broker_opens_what_we_wrote_and_we_open_what_it_wrote(kafka_peer: Path, tmp_path: Path) -> None:
     node = KafkaNode(tmp_path / "kafka")
     partition = TopicPartition("moved", 0)

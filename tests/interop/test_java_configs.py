@@ -23,9 +23,9 @@ def configs(node: BarnabasNode, kind: str, name: str | None, *args: str, check: 
     [
         ("brokers", "1", "log.cleaner.backoff.ms=20000"),
         ("brokers", None, "message.max.bytes=2000000"),
-        ("groups", "java-group", "consumer.session.timeout.ms=50000"),
-        ("client-metrics", "java-metrics", "interval.ms=5000"),
-        ("broker-loggers", "1", "barnabas.network.connection=ERROR"),
+        pytest.param("groups", "java-group", "consumer.session.timeout.ms=50000", marks=pytest.mark.long),
+        pytest.param("client-metrics", "java-metrics", "interval.ms=5000", marks=pytest.mark.long),
+        pytest.param("broker-loggers", "1", "barnabas.network.connection=ERROR", marks=pytest.mark.long),
     ],
 )
 def test_configs_are_set_shown_and_deleted(

@@ -17,7 +17,7 @@ from tests.peers.certificates import Authority
 from tests.peers.mixed import OurBroker, RealBroker
 from tests.peers.quorums import OurController, Quorum, running_quorum, wait_until
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.interop, pytest.mark.long, pytest.mark.timeout(120)]
 
 _PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 PASSWORDS = {"controller": "controller-secret", "broker": "broker-secret", "stranger": "stranger-secret"}

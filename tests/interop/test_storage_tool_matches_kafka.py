@@ -67,7 +67,12 @@ class Tool:
         return status, sorted(masked), errors
 
 
-@pytest.mark.parametrize("case", CASES)
+IN_EVERY_RUN = ("dynamic", "static")
+
+
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, marks=() if case in IN_EVERY_RUN else pytest.mark.long) for case in CASES]
+)
 def test_both_tools_say_the_same(
     case: str, kafka_peer: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -426,6 +426,7 @@ def test_new_connections_get_new_keys_and_new_trust_and_old_ones_live_on(tmp_pat
 # --- the real Kafka as the judge
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("kafka_peer")
 @pytest.mark.parametrize("who", ["kafka", "barnabas"])
 def test_kafka_and_we_give_certificates_the_same_principals(tmp_path: Path, who: str) -> None:

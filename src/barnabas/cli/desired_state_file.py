@@ -11,7 +11,7 @@ from barnabas.cli.standard_input import read_file
 __all__ = ["UnreadableFile", "load_desired_state", "parse_document"]
 
 _DEPTH_MAX = 20
-_NODES_MAX = 5_000_000
+_NODES_MIN, _NODES_A_CHARACTER = 100_000, 8
 
 
 class UnreadableFile(Exception):
@@ -45,19 +45,20 @@ def parse_document(text: str, path: str) -> Node:
         raise UnreadableFile(f"{path}: this is nested too deep") from error
     if root is None:
         raise UnreadableFile(f"{path} is empty; it needs at least version: 1 and scope")
-    return _Converter(path).convert(root, 0)
+    return _Converter(path, nodes_max=_NODES_MIN + _NODES_A_CHARACTER * len(text)).convert(root, 0)
 
 
 class _Converter:
     """Aliases are followed, within limits: a few lines of YAML can stand for billions of values."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, nodes_max: int) -> None:
         self._path = path
+        self._nodes_max = nodes_max
         self._count = 0
 
     def convert(self, node: Any, depth: int) -> Node:
         self._count += 1
-        if depth > _DEPTH_MAX or self._count > _NODES_MAX:
+        if depth > _DEPTH_MAX or self._count > self._nodes_max:
             raise UnreadableFile(f"{self._path}: line {node.start_mark.line + 1}: too much, or nested too deep")
         line = node.start_mark.line + 1
         if node.id == "scalar":
