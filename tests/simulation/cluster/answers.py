@@ -196,7 +196,10 @@ def _allocate_producer_ids(span: _Span, served: Counter[Any], request: Any, resp
 def _heartbeat(span: _Span, served: Counter[Any], request: Any, response: Any) -> Found:
     if response.error_code != ErrorCode.NONE:
         return None, False
-    if not response.is_fenced and request.current_metadata_offset < request.broker_epoch:
+    before = span.values("brokers", request.broker_id)[0]
+    # An old heartbeat that arrives late changes nothing for a broker that serves already, as with Kafka.
+    was_serving = before is not None and before[0] == request.broker_epoch and not before[2]
+    if not response.is_fenced and not was_serving and request.current_metadata_offset < request.broker_epoch:
         return (
             f"broker {request.broker_id} may serve, and knows the log up to {request.current_metadata_offset} only",
             False,
