@@ -276,6 +276,7 @@ def is_cleaning(folder: Path) -> bool:
     return folder.exists() and any(name.endswith((".cleaned", ".swap")) for name in os.listdir(folder))
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_kills_while_it_compacts_lose_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """kill -9 at moments from a fixed seed; the producer is idempotent and goes on through all of them."""

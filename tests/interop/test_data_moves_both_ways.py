@@ -206,6 +206,7 @@ def retention_of(node: NodeProcess, topic: str) -> str:
     return value
 
 
+@pytest.mark.long
 def test_transactions_of_a_real_kafka_are_read_as_it_reads_them(tmp_path: Path) -> None:
     kafka = KafkaNode(tmp_path / "kafka")
     kafka.start()

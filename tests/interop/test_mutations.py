@@ -112,6 +112,7 @@ def node_without_quotas(tmp_path: Path) -> Iterator[BarnabasNode]:
         yield node
 
 
+@pytest.mark.long
 def test_a_java_producer_and_consumer_keep_to_their_quotas(kafka_peer: Path, node_without_quotas: BarnabasNode) -> None:
     """Some megabytes beyond what the windows allow at once take some seconds, and nobody sees an error."""
     node = node_without_quotas

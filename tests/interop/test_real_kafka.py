@@ -15,6 +15,7 @@ def test_free_ports_differ_from_each_other() -> None:
     assert len(set(free_ports(20))) == 20
 
 
+@pytest.mark.long
 @pytest.mark.timeout(240)
 def test_a_real_kafka_keeps_its_topics_over_a_restart(kafka_peer: Path, tmp_path: Path) -> None:
     node = KafkaNode(tmp_path / "kafka")
