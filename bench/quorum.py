@@ -307,7 +307,7 @@ def _has_snapshot(controller: ControllerNode, acls: int) -> bool:
 
 
 def _check_acls(port: int, expected: int) -> None:
-    """What was loaded is all there."""
+    """What was loaded is all there, at once or, with Kafka, some time after the controller is active."""
     client = RawClient(port, timeout_s=_ANSWER_S)
     request = DescribeAclsRequest(
         resource_type_filter=_ANY,
@@ -318,7 +318,11 @@ def _check_acls(port: int, expected: int) -> None:
         operation=_ANY,
         permission_type=_ANY,
     )
-    answer = client.call(request)
-    client.close()
-    found = sum(len(resource.acls) for resource in answer.resources)
-    assert found == expected, f"{found} of {expected} ACLs: error {answer.error_code}"
+
+    def all_are_there() -> bool:
+        return sum(len(resource.acls) for resource in client.call(request).resources) == expected
+
+    try:
+        wait_until(all_are_there, what=f"{expected} ACLs", timeout_s=60)
+    finally:
+        client.close()
