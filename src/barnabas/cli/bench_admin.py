@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from barnabas.cli.advice import problem_of
 from barnabas.cli.answer import Answer, Problem
 from barnabas.cli.bench_advice import ADVICE
-from barnabas.cli.bench_clients import Figures, Throttle, WatchedNetwork, measure_requests
+from barnabas.cli.bench_clients import Figures, WatchedNetwork, measure_requests
 from barnabas.cli.bench_figures import LATENCY_COLUMNS, latency_cells, number, rate, throttle_document, throttle_notes
 from barnabas.cli.sheet import Sheet
 from barnabas.clients.admin import AlterConfigOp, ConfigResource, NewTopic
@@ -25,6 +25,7 @@ from barnabas.clients.admin.client import AdminClient
 from barnabas.clients.admin.errors import AdminError
 from barnabas.clients.errors import ClientError
 from barnabas.clients.network_client import NetworkClient
+from barnabas.clients.topic_follower import ThrottleStatistics
 from barnabas.common.acl import AclBinding, AclBindingFilter, AclOperation, AclPermissionType
 from barnabas.common.error_code import ErrorCode
 from barnabas.common.resource import PatternType, ResourceType
@@ -123,7 +124,7 @@ def would_do(load: AdminLoad) -> Answer:
 
 async def measure_admin(config: ClientConfig, load: AdminLoad, stop: asyncio.Event) -> Answer:
     """Raises ClientError when nobody answers."""
-    throttle, made = Throttle(), Made()
+    throttle, made = ThrottleStatistics(), Made()
     async with AsyncExitStack() as stack:
         admins = []
         for _ in range(load.clients):
@@ -310,7 +311,7 @@ def _is_without_authorizer(figures: Figures) -> bool:
     )
 
 
-def _answer(load: AdminLoad, figures: Sequence[Figures], throttle: Throttle, left: list[Problem]) -> Answer:
+def _answer(load: AdminLoad, figures: Sequence[Figures], throttle: ThrottleStatistics, left: list[Problem]) -> Answer:
     sheet = Sheet(columns=("operation", "requests", "requests/s", "items/s", *LATENCY_COLUMNS))
     notes = throttle_notes(throttle)
     problems: list[Problem] = []

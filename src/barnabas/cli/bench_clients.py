@@ -16,24 +16,13 @@ from barnabas.clients.network_client import NetworkClient
 if TYPE_CHECKING:
     from barnabas.clients.client_config import Address
     from barnabas.clients.node_connection import NodeConnection, ResponseReader, SupportedVersions
+    from barnabas.clients.topic_follower import ThrottleStatistics
     from barnabas.protocol.schema import Message
 
-__all__ = ["Figures", "Throttle", "WatchedNetwork", "measure_requests"]
+__all__ = ["Figures", "WatchedNetwork", "measure_requests"]
 
 T = TypeVar("T")
 _GRACE_S = 10.0
-
-
-@dataclass(slots=True)
-class Throttle:
-    throttled_responses: int = 0
-    throttle_s: float = 0.0
-    throttle_max_s: float = 0.0
-
-    def take(self, for_s: float) -> None:
-        self.throttled_responses += 1
-        self.throttle_s += for_s
-        self.throttle_max_s = max(self.throttle_max_s, for_s)
 
 
 @dataclass(slots=True)
@@ -94,7 +83,7 @@ async def measure_requests(
 class WatchedConnection:
     """A connection that keeps the times at which a node wants to be left alone, and tells of them (KIP-219)."""
 
-    def __init__(self, connection: NodeConnection, throttle: Throttle) -> None:
+    def __init__(self, connection: NodeConnection, throttle: ThrottleStatistics) -> None:
         self.connection = connection
         self.address: Address = connection.address
         self.versions: Mapping[int, SupportedVersions] = connection.versions
@@ -126,7 +115,7 @@ class WatchedConnection:
         response = await self.connection.request(message, version=version, timeout_s=timeout_s, read=read)
         for_s = getattr(response, "throttle_time_ms", 0) / 1000
         if for_s:
-            self._throttle.take(for_s)
+            self._throttle.throttled(for_s)
             self._rests_until = loop.time() + for_s
         return response
 
@@ -134,7 +123,7 @@ class WatchedConnection:
 class WatchedNetwork:
     """A ``NetworkClient`` whose connections are watched."""
 
-    def __init__(self, network: NetworkClient, throttle: Throttle) -> None:
+    def __init__(self, network: NetworkClient, throttle: ThrottleStatistics) -> None:
         self._network = network
         self._throttle = throttle
         self._watched: dict[Address, WatchedConnection] = {}

@@ -9,6 +9,7 @@ from typing import Any
 
 from barnabas.cli.sheet import Sheet
 from barnabas.clients.latency_histogram import LatencyHistogram
+from barnabas.clients.topic_follower import ThrottleStatistics
 
 __all__ = [
     "LATENCY_COLUMNS",
@@ -77,7 +78,7 @@ def volume_cells(records: int, size: int, elapsed_s: float) -> list[str]:
     return [f"{records:,}", number(rate(records, elapsed_s)), number(rate(megabytes(size), elapsed_s))]
 
 
-def throttle_document(statistics: Any) -> dict[str, float]:
+def throttle_document(statistics: ThrottleStatistics) -> dict[str, float]:
     return {
         "responses": statistics.throttled_responses,
         "total_ms": round(statistics.throttle_s * 1000),
@@ -85,7 +86,7 @@ def throttle_document(statistics: Any) -> dict[str, float]:
     }
 
 
-def throttle_notes(statistics: Any) -> list[str]:
+def throttle_notes(statistics: ThrottleStatistics) -> list[str]:
     if not statistics.throttled_responses:
         return []
     return [

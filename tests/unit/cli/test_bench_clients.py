@@ -8,13 +8,14 @@ from typing import Any, cast
 
 import pytest
 
-from barnabas.cli.bench_clients import Throttle, WatchedConnection, WatchedNetwork, measure_requests
+from barnabas.cli.bench_clients import WatchedConnection, WatchedNetwork, measure_requests
 from barnabas.cli.bench_consume import Received
 from barnabas.cli.bench_end_to_end import Trips
 from barnabas.clients.client_config import Address
 from barnabas.clients.consumer.fetched import Fetched
 from barnabas.clients.errors import Disconnected
 from barnabas.clients.producer.batch import ProducerBatch, Run
+from barnabas.clients.topic_follower import ThrottleStatistics
 from barnabas.protocol.record_batch import BatchView, Record
 from barnabas.protocol.record_batch_builder import build_batch
 
@@ -91,7 +92,7 @@ class FakeConnection:
 
 def test_who_is_throttled_waits_before_the_next_request() -> None:
     async def story() -> None:
-        throttle = Throttle()
+        throttle = ThrottleStatistics()
         node = FakeConnection(3_600_000)
         connection = WatchedConnection(cast("Any", node), throttle)
         await connection.request(cast("Any", None))
@@ -114,7 +115,7 @@ def test_a_connection_that_was_made_anew_is_watched_anew() -> None:
             return made[0]
 
         network.connection_to = connection_to
-        watched = WatchedNetwork(cast("Any", network), Throttle())
+        watched = WatchedNetwork(cast("Any", network), ThrottleStatistics())
         first = await watched.connection_to(made[0].address)
         assert await watched.connection_to(made[0].address) is first
         made.pop(0)

@@ -7,13 +7,14 @@ partitions that gave something come last in the next request, so that none is le
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from barnabas.clients.admin.errors import AdminError, admin_error
+from barnabas.clients.admin.errors import admin_error
 from barnabas.clients.consumer.fetched import Fetched, aborted_of
 from barnabas.clients.errors import ClientError, RemoteProtocolError
+from barnabas.clients.topic_follower import ThrottleStatistics, TopicFollower, start_guarded
 from barnabas.common.error_code import ErrorCode
 from barnabas.common.errors import Transient
 from barnabas.common.uuid import Uuid
@@ -45,20 +46,16 @@ _MOVED = frozenset(
 )
 _LAST_VERSION_BY_NAME = 12
 _CLIENT_WAITS_SINCE = 8
-_UNKNOWN_TOPIC_FOR_S = 10.0
 
 
 @dataclass(slots=True)
-class FetcherStatistics:
+class FetcherStatistics(ThrottleStatistics):
     requests: int = 0
     empty_responses: int = 0
     received_bytes: int = 0
     """Of batches, as they are stored."""
     skipped: int = 0
     """Offsets that were deleted before they were fetched."""
-    throttled_responses: int = 0
-    throttle_s: float = 0.0
-    throttle_max_s: float = 0.0
 
 
 class Fetcher:
@@ -94,11 +91,18 @@ class Fetcher:
         self._led: dict[Address, list[int]] = {}
         self._tasks: dict[Address | None, asyncio.Task[None]] = {}
         self._topic_id = Uuid.ZERO
-        self._is_stale = asyncio.Event()
+        self._follower = TopicFollower(
+            source,
+            take=self._take,
+            fail=self._fail,
+            passing=_MOVED,
+            backoff_s=config.retry_backoff_s,
+            backoff_max_s=config.retry_backoff_max_s,
+        )
 
     def start(self, metadata: TopicMetadata) -> None:
         self._take(metadata)
-        self._tasks[None] = self._guarded(self._keep_metadata())
+        self._tasks[None] = start_guarded(self._follower.follow(), self._fail)
         self._look_for_end()
 
     async def close(self) -> None:
@@ -106,17 +110,6 @@ class Fetcher:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-
-    def _guarded(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """A task whose end by a fault of ours is not overheard."""
-
-        def ended(task: asyncio.Task[None]) -> None:
-            if not task.cancelled() and (error := task.exception()) is not None:
-                self._fail(error if isinstance(error, Exception) else RuntimeError(str(error)))
-
-        task = self._loop.create_task(work)
-        task.add_done_callback(ended)
-        return task
 
     # --- who leads what
 
@@ -126,37 +119,14 @@ class Fetcher:
         for partition in self.positions:
             address = metadata.address_of(partition)
             if address is None:
-                self._is_stale.set()
+                self._follower.is_stale.set()
             elif not self._has_ended(partition):
                 led.setdefault(address, []).append(partition)
         self._led = led
         for address in led:
             task = self._tasks.get(address)
             if task is None or task.done():
-                self._tasks[address] = self._guarded(self._fetch_from(address))
-
-    async def _keep_metadata(self) -> None:
-        unknown_since: float | None = None
-        pause = self._config.retry_backoff_s
-        while True:
-            await self._is_stale.wait()
-            await asyncio.sleep(pause)
-            self._is_stale.clear()
-            try:
-                self._take(await self._source.load())
-                unknown_since, pause = None, self._config.retry_backoff_s
-                continue
-            except AdminError as error:
-                unknown_since = self._loop.time() if unknown_since is None else unknown_since
-                if error.code not in _MOVED or self._loop.time() - unknown_since > _UNKNOWN_TOPIC_FOR_S:
-                    self._fail(error)
-                    return
-            except ClientError as error:
-                if not isinstance(error, Transient):
-                    self._fail(error)
-                    return
-            self._is_stale.set()
-            pause = min(pause * 2, self._config.retry_backoff_max_s)
+                self._tasks[address] = start_guarded(self._fetch_from(address), self._fail)
 
     # --- one leader
 
@@ -179,7 +149,7 @@ class Fetcher:
                 if not isinstance(error, Transient):
                     self._fail(error)
                     return
-                self._is_stale.set()
+                self._follower.is_stale.set()
                 await asyncio.sleep(self._config.retry_backoff_s)
                 continue
             self.statistics.requests += 1
@@ -258,16 +228,13 @@ class Fetcher:
             self.positions[each.partition_index] = self._handed_over[each.partition_index] = each.log_start_offset
         elif error.code in _MOVED:
             self._led[address] = [other for other in self._led.get(address, ()) if other != each.partition_index]
-            self._is_stale.set()
+            self._follower.is_stale.set()
         else:
             self._fail(error)
 
     async def _throttled(self, for_s: float, *, waits: bool) -> None:
         if for_s:
-            statistics = self.statistics
-            statistics.throttled_responses += 1
-            statistics.throttle_s += for_s
-            statistics.throttle_max_s = max(statistics.throttle_max_s, for_s)
+            self.statistics.throttled(for_s)
             if waits:
                 await asyncio.sleep(for_s)
 

@@ -8,7 +8,7 @@ before its time is over, whether or not it would have held back the answers itse
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from barnabas.clients.admin.errors import AdminError, admin_error
 from barnabas.clients.client_config import Address
 from barnabas.clients.errors import ClientError, RequestTimedOut
 from barnabas.clients.producer.batch import NO_PRODUCER, ProducerBatch, ProducerId
+from barnabas.clients.topic_follower import ThrottleStatistics, TopicFollower, start_guarded
 from barnabas.common.error_code import ErrorCode
 from barnabas.common.errors import Transient
 from barnabas.common.uuid import Uuid
@@ -52,18 +53,14 @@ _PASSING = _LEADER_MOVED | {
 _LAST_VERSION_BY_NAME = 12
 _CLIENT_WAITS_SINCE = 6
 _CHECK_EVERY_S = 0.2
-_UNKNOWN_TOPIC_FOR_S = 10.0
 
 
 @dataclass(slots=True)
-class SenderStatistics:
+class SenderStatistics(ThrottleStatistics):
     requests: int = 0
     retries: int = 0
     sent_bytes: int = 0
     """Of batches, after compression."""
-    throttled_responses: int = 0
-    throttle_s: float = 0.0
-    throttle_max_s: float = 0.0
     retried: dict[str, int] = field(default_factory=dict)
     """Batches sent again, by the reason's name."""
 
@@ -110,12 +107,22 @@ class Sender:
         self._leaders: dict[Address, _Leader] = {}
         self._leader_of: dict[int, _Leader] = {}
         self._topic_id = Uuid.ZERO
-        self._is_stale = asyncio.Event()
+        self._follower = TopicFollower(
+            source,
+            take=self._take,
+            fail=self._fail,
+            passing=_PASSING,
+            backoff_s=config.retry_backoff_s,
+            backoff_max_s=config.retry_backoff_max_s,
+        )
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self, metadata: TopicMetadata) -> None:
         self._take(metadata)
-        self._tasks = [self._guarded(self._keep_metadata()), self._guarded(self._keep_deadlines())]
+        self._tasks = [
+            start_guarded(self._follower.follow(), self._fail),
+            start_guarded(self._keep_deadlines(), self._fail),
+        ]
 
     async def close(self) -> None:
         """What is still under way is forgotten."""
@@ -148,7 +155,7 @@ class Sender:
         for partition in metadata.partitions:
             address = metadata.address_of(partition)
             if address is None:
-                self._is_stale.set()
+                self._follower.is_stale.set()
                 continue
             leader = self._leader_at(address)
             leader.partitions.append(partition)
@@ -160,45 +167,8 @@ class Sender:
         known = self._leaders.get(address)
         if known is None:
             known = self._leaders[address] = _Leader(address)
-            known.task = self._guarded(self._serve(known))
+            known.task = start_guarded(self._serve(known), self._fail)
         return known
-
-    def _guarded(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """A task whose end by a fault of ours is not overheard."""
-
-        def ended(task: asyncio.Task[None]) -> None:
-            if not task.cancelled() and (error := task.exception()) is not None:
-                self._fail(error if isinstance(error, Exception) else RuntimeError(str(error)))
-
-        task = self._loop.create_task(work)
-        task.add_done_callback(ended)
-        return task
-
-    async def _keep_metadata(self) -> None:
-        unknown_since: float | None = None
-        pause = self._config.retry_backoff_s
-        while True:
-            await self._is_stale.wait()
-            self._is_stale.clear()
-            try:
-                self._take(await self._source.load())
-                unknown_since = None
-            except AdminError as error:
-                now = self._loop.time()
-                unknown_since = now if unknown_since is None else unknown_since
-                if error.code not in _PASSING or now - unknown_since > _UNKNOWN_TOPIC_FOR_S:
-                    self._fail(error)
-                self._is_stale.set()
-            except ClientError as error:
-                if not isinstance(error, Transient):
-                    self._fail(error)
-                self._is_stale.set()
-            await asyncio.sleep(pause)
-            pause = (
-                min(pause * 2, self._config.retry_backoff_max_s)
-                if self._is_stale.is_set()
-                else (self._config.retry_backoff_s)
-            )
 
     async def _keep_deadlines(self) -> None:
         while True:
@@ -231,7 +201,7 @@ class Sender:
                     if not isinstance(error, Transient):
                         self._fail(error)
                         return
-                    self._is_stale.set()
+                    self._follower.is_stale.set()
                     self._wake_later(leader, self._config.retry_backoff_s)
                     break
                 batches = self._accumulator.drain(self._in_turn(leader), self._loop.time())
@@ -349,13 +319,13 @@ class Sender:
             self._give_up(batch, error)
             return
         if code in _LEADER_MOVED:
-            self._is_stale.set()
+            self._follower.is_stale.set()
         self._again(batch, code.name, now)
 
     def _lost(self, batches: list[ProducerBatch], error: BaseException) -> None:
         """Whether the node has them is not known."""
         now = self._loop.time()
-        self._is_stale.set()
+        self._follower.is_stale.set()
         for batch in batches:
             is_over = now - batch.created_s > self._config.delivery_timeout_s
             if isinstance(error, Transient) and not is_over and batch.attempts <= self._config.retries:
@@ -380,10 +350,7 @@ class Sender:
         self.progressed.set()
 
     def _throttled(self, leader: _Leader, for_s: float, now: float, *, waits: bool) -> None:
-        statistics = self.statistics
-        statistics.throttled_responses += 1
-        statistics.throttle_s += for_s
-        statistics.throttle_max_s = max(statistics.throttle_max_s, for_s)
+        self.statistics.throttled(for_s)
         if waits:
             leader.throttled_until = max(leader.throttled_until, now + for_s)
 

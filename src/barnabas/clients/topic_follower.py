@@ -1,0 +1,94 @@
+"""What a producer and a fetcher share: they follow where a topic's partitions are, and brokers hold them back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from barnabas.clients.admin.errors import AdminError
+from barnabas.clients.errors import ClientError
+from barnabas.common.errors import Transient
+
+if TYPE_CHECKING:
+    from barnabas.clients.topic_metadata import TopicMetadata, TopicMetadataSource
+    from barnabas.common.error_code import ErrorCode
+
+__all__ = ["ThrottleStatistics", "TopicFollower", "start_guarded"]
+
+_UNKNOWN_TOPIC_FOR_S = 10.0
+
+
+@dataclass(slots=True)
+class ThrottleStatistics:
+    throttled_responses: int = 0
+    throttle_s: float = 0.0
+    throttle_max_s: float = 0.0
+
+    def throttled(self, for_s: float) -> None:
+        self.throttled_responses += 1
+        self.throttle_s += for_s
+        self.throttle_max_s = max(self.throttle_max_s, for_s)
+
+
+def start_guarded(work: Coroutine[Any, Any, None], fail: Callable[[Exception], None]) -> asyncio.Task[None]:
+    """A task whose end by a fault of ours is not overheard."""
+
+    def ended(task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            fail(error if isinstance(error, Exception) else RuntimeError(str(error)))
+
+    task = asyncio.get_running_loop().create_task(work)
+    task.add_done_callback(ended)
+    return task
+
+
+class TopicFollower:
+    """Asks anew where the partitions are whenever ``is_stale`` is set, and again, ever more slowly, until it is known.
+
+    ``passing`` are the errors that may go away; ``fail`` is told of one that does not, and then nothing more is asked.
+    """
+
+    def __init__(
+        self,
+        source: TopicMetadataSource,
+        *,
+        take: Callable[[TopicMetadata], None],
+        fail: Callable[[Exception], None],
+        passing: AbstractSet[ErrorCode],
+        backoff_s: float,
+        backoff_max_s: float,
+    ) -> None:
+        self.is_stale = asyncio.Event()
+        self._source = source
+        self._take = take
+        self._fail = fail
+        self._passing = passing
+        self._backoff_s = backoff_s
+        self._backoff_max_s = backoff_max_s
+
+    async def follow(self) -> None:
+        now_s = asyncio.get_running_loop().time
+        unknown_since: float | None = None
+        pause = self._backoff_s
+        while True:
+            await self.is_stale.wait()
+            self.is_stale.clear()
+            try:
+                self._take(await self._source.load())
+                unknown_since = None
+            except AdminError as error:
+                unknown_since = now_s() if unknown_since is None else unknown_since
+                if error.code not in self._passing or now_s() - unknown_since > _UNKNOWN_TOPIC_FOR_S:
+                    self._fail(error)
+                    return
+                self.is_stale.set()
+            except ClientError as error:
+                if not isinstance(error, Transient):
+                    self._fail(error)
+                    return
+                self.is_stale.set()
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, self._backoff_max_s) if self.is_stale.is_set() else self._backoff_s
