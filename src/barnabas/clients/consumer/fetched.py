@@ -57,18 +57,23 @@ def count_records(fetched: Fetched) -> tuple[int, int]:
     count = size = 0
     for batch in given_batches(fetched):
         if batch.base_offset >= fetched.from_offset:
-            count += batch.count
-            size += _payload_bytes(batch)
-            continue
-        for record in batch.records():
+            whole = _payload_bytes(batch)
+            if whole is not None:
+                count += batch.count
+                size += whole
+                continue
+        for record in batch.records():  # This says what is wrong, if anything is.
             if record.offset >= fetched.from_offset:
                 count += 1
                 size += len(record.key or b"") + len(record.value or b"")
     return count, size
 
 
-def _payload_bytes(batch: BatchView) -> int:
-    """Of a whole batch, by its lengths alone: what a record object and its slices cost would be most of a fetch."""
+def _payload_bytes(batch: BatchView) -> int | None:
+    """Of a whole batch, by its lengths alone: what a record object and its slices cost would be most of a fetch.
+
+    None for a batch that isn't what a producer makes, such as one with records before its own first offset.
+    """
     section = batch.record_section()
     position = total = 0
     try:
@@ -78,23 +83,24 @@ def _payload_bytes(batch: BatchView) -> int:
             while section[at] >= 0x80:
                 at += 1
             at += 1
+            if section[at] & 1:
+                return None  # A negative number is odd in its zigzag form.
             while section[at] >= 0x80:
                 at += 1
             key, at = _read_length(section, at + 1)
             if key > 0:
                 total += key
                 at += key
-            value, _ = _read_length(section, at)
+            value, at = _read_length(section, at)
             if value > 0:
                 total += value
+                at += value
             position += length
+            if not 0 < at < position:
+                return None  # The number of headers is still to come.
     except IndexError:
-        position = -1
-    if position != len(section):
-        return sum(
-            len(each.key or b"") + len(each.value or b"") for each in batch.records()
-        )  # This says what is wrong.
-    return total
+        return None
+    return total if position == len(section) else None
 
 
 def _read_length(section: bytes, position: int) -> tuple[int, int]:
