@@ -112,10 +112,10 @@ class _StateWithout:
 @defect("deletion-forgets-some", "DeleteAcls reports all that it finds and removes only the first")
 def _() -> None:
     def make(original: Any) -> Any:
-        def delete(self: Any, filters: Any) -> Any:
+        def delete(self: Any, *arguments: Any) -> Any:
             from barnabas.controller.controller_result import ControllerResult
 
-            result = original(self, filters)
+            result = original(self, *arguments)
             return ControllerResult(result.records[:1], result.response)
 
         return delete
