@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
+    from barnabas.broker.partition import Partition
+    from barnabas.common.topic_partition import TopicPartition
     from barnabas.metadata.image.configs import ConfigResource
     from barnabas.protocol.schema import Message
     from barnabas.security.request_context import RequestContext
 
-__all__ = ["ControllerChannel", "DynamicSettings"]
+__all__ = ["ControllerChannel", "DynamicSettings", "ReplicaFetchers"]
 
 
 class ControllerChannel(Protocol):
@@ -45,4 +47,19 @@ class DynamicSettings(Protocol):
         self, resource: ConfigResource, changed: Mapping[str, str | None], after: Mapping[str, str]
     ) -> None:
         """Raise ApiException unless this node could run with ``after`` set on the resource."""
+        ...
+
+
+class ReplicaFetchers(Protocol):
+    """Copies what others lead."""
+
+    def follow(self, partitions: Iterable[Partition]) -> None:
+        """Copy each from the leader that it names now, if it names one; to be called for each change of a partition.
+
+        Nothing happens to one that is copied from the same leader in the same epoch already.
+        """
+        ...
+
+    def stop(self, partitions: Iterable[TopicPartition]) -> None:
+        """They are led here from now on, or gone: nothing is written to their logs after this call."""
         ...
