@@ -1,0 +1,1 @@
+"""Histories of clients that live through faults of real processes, and what they prove."""
