@@ -299,6 +299,7 @@ class MetadataLog:
         if latest is not None and latest.offset > self.end_offset:
             # A snapshot was fetched and the process died before the log was dropped for it.
             self.restart_at(latest)
+        self._drop_snapshots_before(self.start_offset)
 
     def _recovered_start_offset(self) -> int:
         """The first segment's start, or the end of the oldest snapshot when that lies inside the first segment."""
@@ -338,7 +339,11 @@ class MetadataLog:
         """
         self._epochs.clear()
         self._epochs.assign(snapshot_id.epoch, snapshot_id.offset)
-        for older in [id_ for id_ in self.snapshots if id_ < snapshot_id]:
+        self._drop_snapshots_before(snapshot_id.offset)
+
+    def _drop_snapshots_before(self, start_offset: int) -> None:
+        """The oldest one is where the log starts: others judge by its epoch what a follower has that ends there."""
+        for older in [id_ for id_ in self.snapshots if id_.offset < start_offset]:
             del self.snapshots[older]
             os.unlink(delete_snapshot(self.directory, older))
 

@@ -185,6 +185,30 @@ def test_without_the_epochs_before_its_snapshot_the_log_starts_after_it(tmp_path
     assert list(list_snapshots(again.directory)) == [snapshot_id]
 
 
+def test_snapshots_from_before_the_start_of_the_log_are_removed_when_it_is_opened(tmp_path: Path) -> None:
+    """Power was lost while they went. By their epochs a leader would send followers back to a snapshot that they have."""
+    log = filled(tmp_path, 10)
+    log.roll(1000)
+    for index in range(10, 20):
+        log.append(batch(2 * index, 2))
+    latest = snapshot(log, 20)
+    log.delete_before(20)
+    snapshot(log, 0, epoch=0)
+    snapshot(log, 4)
+    log.close()
+    (tmp_path / METADATA_LOG_DIRECTORY / "leader-epoch-checkpoint").write_text("0\n1\n1 0\n")
+    again = MetadataLog(str(tmp_path))
+    assert (again.start_offset, again.end_offset) == (20, 40)
+    assert list(again.snapshots) == list(list_snapshots(again.directory)) == [latest]
+
+
+def test_the_bootstrap_snapshot_stays_while_the_log_begins_at_0(tmp_path: Path) -> None:
+    log = filled(tmp_path)
+    bootstrap = snapshot(log, 0, epoch=0)
+    log.close()
+    assert list(MetadataLog(str(tmp_path)).snapshots) == [bootstrap]
+
+
 def test_what_a_killed_process_wrote_is_made_durable_before_anybody_counts_on_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
