@@ -186,7 +186,7 @@ def test_without_the_epochs_before_its_snapshot_the_log_starts_after_it(tmp_path
 
 
 def test_snapshots_from_before_the_start_of_the_log_are_removed_when_it_is_opened(tmp_path: Path) -> None:
-    """Power was lost while they went. By their epochs a leader would send followers back to a snapshot that they have."""
+    """Power was lost while they went. Judging by their epochs a leader sends followers to a snapshot that they have."""
     log = filled(tmp_path, 10)
     log.roll(1000)
     for index in range(10, 20):
