@@ -1,0 +1,58 @@
+"""Who waits until the high watermark of a partition, or the log start of all its replicas, has passed an offset."""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING
+
+from barnabas.common.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["CommitWait", "CommitWaits"]
+
+
+class CommitWait:
+    """Told once, or never when it is cancelled before."""
+
+    __slots__ = ("_on_done",)
+
+    def __init__(self, on_done: Callable[[ErrorCode], None]) -> None:
+        self._on_done: Callable[[ErrorCode], None] | None = on_done
+
+    def cancel(self) -> None:
+        self._on_done = None
+
+    def done(self, error: ErrorCode) -> None:
+        on_done, self._on_done = self._on_done, None
+        if on_done is not None:
+            on_done(error)
+
+
+class CommitWaits:
+    __slots__ = ("_count", "_heap")
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[int, int, CommitWait]] = []
+        self._count = 0
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    def add(self, offset: int, on_done: Callable[[ErrorCode], None]) -> CommitWait:
+        wait = CommitWait(on_done)
+        self._count += 1
+        heappush(self._heap, (offset, self._count, wait))
+        return wait
+
+    def reached(self, offset: int, error: ErrorCode = ErrorCode.NONE) -> None:
+        """Everybody who waits for no more than ``offset`` is told, in the order of the offsets."""
+        heap = self._heap
+        while heap and heap[0][0] <= offset:
+            heappop(heap)[2].done(error)
+
+    def fail(self, error: ErrorCode) -> None:
+        waiting, self._heap = self._heap, []
+        for _, _, wait in sorted(waiting, key=lambda each: each[:2]):
+            wait.done(error)

@@ -1,0 +1,310 @@
+"""What a partition's leader decides: its high watermark, and who is in sync.
+
+The high watermark is the least log end of the maximal ISR: the committed ISR, and who is proposed to join it. A
+proposal may be committed before the leader hears of it, so a record counts as committed only when everybody has it who
+could be elected then. Who has caught up and is about to join is waited for too, or it could never get in while records
+come.
+
+One proposal is under way at a time. It ends with the controller's answer or with a newer state from the metadata log,
+whichever comes first; what either says holds only if it is not older than what is known.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from typing import TYPE_CHECKING, NamedTuple
+
+from barnabas.broker.replication.replica_state import ANY_BROKER_EPOCH, ReplicaState
+from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.metadata.image.partition_registration import LeaderRecoveryState
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from barnabas.broker.replication.replica_state import FollowerContact
+    from barnabas.metadata.image.cluster import ClusterImage
+    from barnabas.metadata.image.partition_registration import PartitionRegistration
+
+__all__ = ["CommittedState", "IsrProposal", "LeadershipContext", "PartitionLeadership", "ProposalKind"]
+
+_UNDO = frozenset({ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA})
+"""The controller changed nothing and will not: the committed ISR holds, and another proposal may be made."""
+_WAIT_FOR_THE_LOG = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.INVALID_UPDATE_VERSION,
+        ErrorCode.INVALID_REQUEST,
+        ErrorCode.NEW_LEADER_ELECTED,
+    }
+)
+"""The controller knows something that the metadata log will tell."""
+
+
+class LeadershipContext:
+    """What all partitions that a broker leads have in common. ``cluster`` and the limit change while it runs."""
+
+    __slots__ = ("broker_epoch", "broker_id", "cluster", "replica_lag_time_max_ms")
+
+    def __init__(
+        self,
+        *,
+        broker_id: int,
+        broker_epoch: Callable[[], int],
+        cluster: ClusterImage,
+        replica_lag_time_max_ms: int,
+    ) -> None:
+        self.broker_id = broker_id
+        self.broker_epoch = broker_epoch
+        self.cluster = cluster
+        self.replica_lag_time_max_ms = replica_lag_time_max_ms
+
+    def may_join(self, replica: ReplicaState) -> bool:
+        """Whether it is active, and the process that fetches is the one that is registered."""
+        broker = self.cluster.broker(replica.broker_id)
+        return broker is not None and broker.is_active and replica.broker_epoch in (ANY_BROKER_EPOCH, broker.epoch)
+
+    def check_is_current(self, replica_id: int, broker_epoch: int) -> None:
+        """Raise NOT_LEADER_OR_FOLLOWER for a process that another one has replaced."""
+        broker = self.cluster.broker(replica_id)
+        if broker is not None and not broker.fenced and ANY_BROKER_EPOCH != broker_epoch < broker.epoch:
+            raise ApiException(
+                ErrorCode.NOT_LEADER_OR_FOLLOWER,
+                f"Received stale fetch state update. broker epoch={broker_epoch} vs expected={broker.epoch}",
+            )
+
+
+class ProposalKind(Enum):
+    EXPAND = auto()
+    SHRINK = auto()
+
+
+class IsrProposal(NamedTuple):
+    """What is asked of the controller; the epochs are those that it is decided on."""
+
+    kind: ProposalKind
+    isr: tuple[tuple[int, int], ...]
+    """(broker id, broker epoch) of each member; -1 where the epoch is not known."""
+    leader_epoch: int
+    partition_epoch: int
+    leader_recovery_state: int
+
+    @property
+    def members(self) -> tuple[int, ...]:
+        return tuple(broker_id for broker_id, _ in self.isr)
+
+
+class CommittedState(NamedTuple):
+    """A partition as the controller answers."""
+
+    leader_id: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    partition_epoch: int
+    leader_recovery_state: int = LeaderRecoveryState.RECOVERED
+
+
+class PartitionLeadership:
+    """``replicas`` are all but the leader's own."""
+
+    __slots__ = (
+        "context",
+        "epoch_start_offset",
+        "isr",
+        "leader_epoch",
+        "leader_recovery_state",
+        "maximal_isr",
+        "partition_epoch",
+        "proposal",
+        "replicas",
+    )
+
+    def __init__(
+        self, context: LeadershipContext, registration: PartitionRegistration, *, log_end_offset: int, now_ms: int
+    ) -> None:
+        self.context = context
+        self.replicas: dict[int, ReplicaState] = {}
+        self.leader_epoch = registration.leader_epoch
+        self.partition_epoch = -1
+        self.epoch_start_offset = log_end_offset
+        self.isr: frozenset[int] = frozenset()
+        self.maximal_isr = self.isr
+        self.proposal: IsrProposal | None = None
+        self.leader_recovery_state = int(LeaderRecoveryState.RECOVERED)
+        self.update(registration, log_end_offset=log_end_offset, now_ms=now_ms)
+        for broker_id, replica in self.replicas.items():
+            replica.last_caught_up_ms = now_ms if broker_id in self.isr else None
+
+    def update(self, registration: PartitionRegistration, *, log_end_offset: int, now_ms: int) -> bool:
+        """Follow the metadata log; False for a state that is older than what the controller answered already.
+
+        A leader that is marked as recovering needs no recovery beyond what its log did when it was opened: it says
+        that it has recovered with the next change of its ISR.
+        """
+        if registration.partition_epoch < self.partition_epoch:
+            return False
+        self._assign(registration.replicas)
+        is_new_epoch = registration.leader_epoch != self.leader_epoch
+        if registration.partition_epoch > self.partition_epoch or is_new_epoch:
+            self._commit(registration.isr)
+        self.partition_epoch = registration.partition_epoch
+        if is_new_epoch:
+            self.leader_epoch = registration.leader_epoch
+            self.epoch_start_offset = log_end_offset
+            for broker_id, replica in self.replicas.items():
+                replica.begin_epoch(leader_end_offset=log_end_offset, now_ms=now_ms, is_in_sync=broker_id in self.isr)
+        return True
+
+    def _assign(self, replicas: Iterable[int]) -> None:
+        others = [broker_id for broker_id in replicas if broker_id != self.context.broker_id]
+        if others != list(self.replicas):
+            known = self.replicas
+            self.replicas = {broker_id: known.get(broker_id) or ReplicaState(broker_id) for broker_id in others}
+
+    def _commit(self, isr: Iterable[int]) -> None:
+        self.isr = self.maximal_isr = frozenset(isr)
+        self.proposal = None
+
+    # What the followers tell
+
+    def follower(self, replica_id: int, current_leader_epoch: int) -> ReplicaState:
+        """Raises what a broker that is no replica must see; -1 is no idea of the leader epoch."""
+        replica = self.replicas.get(replica_id)
+        if replica is None:
+            # With the right epoch it may know of an assignment that has not come here yet: it shall try again.
+            code = ErrorCode.UNKNOWN_LEADER_EPOCH if current_leader_epoch >= 0 else ErrorCode.NOT_LEADER_OR_FOLLOWER
+            raise ApiException(code, f"Broker {replica_id} is not a replica of this partition.")
+        return replica
+
+    def fetched(
+        self,
+        replica: ReplicaState,
+        *,
+        log_end_offset: int,
+        log_start_offset: int,
+        leader_end_offset: int,
+        broker_epoch: int,
+        now_ms: int,
+        contact: FollowerContact | None = None,
+    ) -> bool:
+        """Whether the replica's log end moved. Raises NOT_LEADER_OR_FOLLOWER for a process of the past."""
+        self.context.check_is_current(replica.broker_id, broker_epoch)
+        before = replica.log_end_offset
+        replica.fetched(
+            log_end_offset=log_end_offset,
+            log_start_offset=log_start_offset,
+            leader_end_offset=leader_end_offset,
+            broker_epoch=broker_epoch,
+            now_ms=now_ms,
+            contact=contact,
+        )
+        return log_end_offset != before
+
+    def leader_appends(self, leader_end_offset: int) -> None:
+        """To be told before each append of the leader: where its log ends until then."""
+        for replica in self.replicas.values():
+            replica.leader_appends(leader_end_offset)
+
+    # What follows from it
+
+    def required_in_sync(self, min_insync_replicas: int) -> int:
+        """No more can be asked for than there are."""
+        return min(min_insync_replicas, len(self.replicas) + 1)
+
+    def high_watermark(self, leader_end_offset: int, min_insync_replicas: int, now_ms: int) -> int:
+        """How far it may be moved now; -1 when it has to stay. May be below where it is: it never goes back."""
+        if len(self.isr) < self.required_in_sync(min_insync_replicas):
+            return -1
+        offset = leader_end_offset
+        for replica in self.replicas.values():
+            if replica.log_end_offset < offset and (
+                replica.broker_id in self.maximal_isr or self._is_about_to_join(replica, leader_end_offset, now_ms)
+            ):
+                offset = replica.log_end_offset
+        return offset
+
+    def _is_about_to_join(self, replica: ReplicaState, leader_end_offset: int, now_ms: int) -> bool:
+        limit_ms = self.context.replica_lag_time_max_ms
+        return replica.is_caught_up(leader_end_offset, now_ms, limit_ms) and self.context.may_join(replica)
+
+    def low_watermark(self, log_start_offset: int) -> int:
+        """The least log start of the replicas that are alive: deleted by all of them is what lies below."""
+        cluster = self.context.cluster
+        starts = [each.log_start_offset for each in self.replicas.values() if cluster.is_alive(each.broker_id)]
+        return min(starts, default=log_start_offset) if not starts else min(*starts, log_start_offset)
+
+    def has_caught_up(self, replica: ReplicaState, high_watermark: int) -> bool:
+        """It has all that is committed, and all that was written before this leader epoch."""
+        return replica.log_end_offset >= high_watermark and replica.log_end_offset >= self.epoch_start_offset
+
+    def propose_to_expand(self, replica: ReplicaState, high_watermark: int) -> IsrProposal | None:
+        """None unless the replica shall join, and no other proposal is under way."""
+        if (
+            self.proposal is not None
+            or replica.broker_id in self.isr
+            or not self.has_caught_up(replica, high_watermark)
+            or not self.context.may_join(replica)
+        ):
+            return None
+        return self._propose(ProposalKind.EXPAND, self.isr | {replica.broker_id})
+
+    def propose_to_shrink(self, leader_end_offset: int, now_ms: int) -> IsrProposal | None:
+        """None while all in sync have caught up within ``replica.lag.time.max.ms``, or another one is under way."""
+        if self.proposal is not None:
+            return None
+        behind = self.out_of_sync(leader_end_offset, now_ms)
+        return self._propose(ProposalKind.SHRINK, self.isr.difference(behind)) if behind else None
+
+    def out_of_sync(self, leader_end_offset: int, now_ms: int) -> list[int]:
+        limit_ms = self.context.replica_lag_time_max_ms
+        return [
+            broker_id
+            for broker_id in sorted(self.isr)
+            if broker_id != self.context.broker_id
+            and not (
+                broker_id in self.replicas
+                and self.replicas[broker_id].is_caught_up(leader_end_offset, now_ms, limit_ms)
+            )
+        ]
+
+    def _propose(self, kind: ProposalKind, members: frozenset[int]) -> IsrProposal:
+        proposal = IsrProposal(
+            kind,
+            tuple((broker_id, self._epoch_of(broker_id)) for broker_id in sorted(members)),
+            self.leader_epoch,
+            self.partition_epoch,
+            self.leader_recovery_state,
+        )
+        self.proposal = proposal
+        self.maximal_isr = self.isr | members
+        return proposal
+
+    def _epoch_of(self, broker_id: int) -> int:
+        if broker_id == self.context.broker_id:
+            return self.context.broker_epoch()
+        replica = self.replicas.get(broker_id)
+        return ANY_BROKER_EPOCH if replica is None or replica.broker_epoch is None else replica.broker_epoch
+
+    # What the controller says
+
+    def accepted(self, proposal: IsrProposal, state: CommittedState) -> bool:
+        """Take over the controller's answer; False when it is too old to matter."""
+        if (
+            self.proposal is not proposal
+            or state.leader_epoch != self.leader_epoch
+            or state.partition_epoch < self.partition_epoch
+        ):
+            return False
+        self._commit(state.isr)
+        self.partition_epoch = state.partition_epoch
+        return True
+
+    def refused(self, proposal: IsrProposal, error: ErrorCode) -> bool:
+        """Whether to send the same proposal again."""
+        if self.proposal is not proposal:
+            return False
+        if error in _UNDO:
+            self._commit(self.isr)
+            return False
+        return error not in _WAIT_FOR_THE_LOG
