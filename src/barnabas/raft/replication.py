@@ -69,8 +69,11 @@ def send_fetch_to_bootstrap_server(replica: Replica, now_ms: int) -> None:
 
 
 def _would_promise_too_much(replica: Replica) -> bool:
-    """A voter's Fetch acknowledges all of its log. What it appended as a leader may not be flushed yet."""
-    return replica.quorum.is_voter and replica.log.durable_end_offset < replica.log.end_offset
+    """A voter's Fetch acknowledges all of its log. What it appended as a leader may not be flushed yet.
+
+    A controller that is no voter may be one by now in the leader's log, which counts what it has fetched before too.
+    """
+    return replica.config.can_be_voter and replica.log.durable_end_offset < replica.log.end_offset
 
 
 def handle_fetch_response(replica: Replica, response: RaftResponse, now_ms: int) -> bool:

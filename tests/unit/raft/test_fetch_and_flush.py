@@ -12,6 +12,7 @@ from barnabas.protocol.messages.fetch import (
     LeaderIdAndEpoch,
     PartitionData,
 )
+from barnabas.raft.control_records import build_control_batch, leader_change
 from barnabas.raft.election_state import ElectionState
 from barnabas.raft.epochs import CLUSTER_METADATA_TOPIC
 from barnabas.raft.inbound import RaftRequest, RaftResponse
@@ -62,6 +63,19 @@ def test_who_led_an_epoch_looks_for_the_next_leader_only_when_its_own_log_is_flu
     assert node.state_name == "Unattached"
     assert fetches(ready) == []
     assert fetches(node.log_flushed(node.log_end_offset, 3)) == [node.log_end_offset]
+
+
+def test_a_controller_that_is_no_voter_yet_fetches_only_what_follows_its_flushed_log() -> None:
+    """The leader may have made it a voter by now, and counts what it has fetched."""
+    node = only_voter(None, dynamic_quorum(2), replace(CONFIG, bootstrap_servers=SERVERS[1:2]))
+    request = next(iter(node.start(ElectionState(1, leader_id=2), 0).requests))
+    data = build_control_batch([leader_change(2, [voter(2).key], [])], base_offset=0, leader_epoch=1, timestamp_ms=0)
+    body = FetchResponse(responses=[FetchableTopicResponse(partitions=[PartitionData(records=data)])])
+    body.responses[0].partitions[0].current_leader = LeaderIdAndEpoch(leader_id=2, leader_epoch=1)
+    ready = node.receive(RaftResponse(request.correlation_id, request.destination_id, body), 1)
+    assert [batch.last_offset for batch in ready.appends] == [0]
+    assert fetches(ready) == []
+    assert fetches(node.log_flushed(1, 2)) == [1]
 
 
 def test_what_is_committed_is_known_before_it_is_fetched() -> None:
