@@ -78,7 +78,7 @@ def start(data: Path) -> LogManager:
 
 
 def stop(manager: LogManager) -> None:
-    for directory in manager.directories:
+    for directory in manager.directories.all:
         directory.unlock()
 
 

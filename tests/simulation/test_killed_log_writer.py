@@ -69,7 +69,7 @@ def test_nothing_that_was_acknowledged_is_lost_or_doubled(tmp_path: Path) -> Non
         assert compacted.log_end_offset >= offsets
         last = {int(record.key or b""): int(record.value or b"") for record in found}
         assert all(last[key] >= value for key, value in values.items())
-        for directory in manager.directories:
+        for directory in manager.directories.all:
             directory.unlock()
         has_compacted = bool(manager.cleaner_offsets)
     assert sequences > ROUNDS

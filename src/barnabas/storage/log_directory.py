@@ -1,11 +1,13 @@
 """One of the directories in ``log.dirs``: its lock, its mark of a clean shutdown, its checkpoints, its partitions.
 
 A partition's directory is ``topic-partition``. One that is being deleted is ``topic-partition.<unique id>-delete``: the
-rename takes it away at once, the files follow later, after a restart if need be.
+rename takes it away at once, the files follow later, after a restart if need be. One that is on its way here from
+another log directory is ``topic-partition.<unique id>-future`` until it is complete.
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -14,7 +16,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from barnabas.common.topic_partition import TopicPartition
-from barnabas.storage.checkpoint_file import write_atomically
+from barnabas.common.uuid import Uuid
+from barnabas.storage.checkpoint_file import sync_directory, write_atomically
 from barnabas.storage.errors import CorruptFileError, StorageError
 from barnabas.storage.offset_checkpoint import (
     CLEANER_OFFSET_CHECKPOINT,
@@ -25,7 +28,15 @@ from barnabas.storage.offset_checkpoint import (
     write_offsets,
 )
 
-__all__ = ["DELETE_SUFFIX", "LogDirectory", "delete_directory_name", "parse_directory_name"]
+__all__ = [
+    "DELETE_SUFFIX",
+    "NAME_LENGTH_MAX",
+    "LogDirectory",
+    "delete_directory_name",
+    "future_directory_name",
+    "parse_directory_name",
+    "parse_future_name",
+]
 
 LOCK_FILE = ".lock"
 CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"
@@ -35,6 +46,7 @@ NAME_LENGTH_MAX = 255
 METADATA_TOPIC = "__cluster_metadata"
 
 _NAME = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<partition>\d+)")
+_FUTURE_NAME = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<partition>\d+)\.[0-9a-f]{32}-future")
 _DELETED_NAME = re.compile(r".+\.[0-9a-f]+-delete")
 # Locks of a process do not exclude itself.
 _locked_here: set[str] = set()
@@ -54,22 +66,45 @@ def delete_directory_name(topic_partition: TopicPartition, unique_id: str) -> st
     return f"{topic_partition.topic[: NAME_LENGTH_MAX - len(suffix)]}{suffix}"
 
 
+def future_directory_name(topic_partition: TopicPartition, unique_id: str) -> str:
+    """What the directory is called while the partition moves; too long a name can't be moved."""
+    return f"{topic_partition.topic}-{topic_partition.partition}.{unique_id}-future"
+
+
+def parse_future_name(name: str) -> TopicPartition | None:
+    """The partition that is on its way to a directory of this name, None if none is."""
+    match = _FUTURE_NAME.fullmatch(name)
+    return None if match is None else TopicPartition(match["topic"], int(match["partition"]))
+
+
 class LogDirectory:
-    def __init__(self, path: str) -> None:
+    """``id`` is that of its meta.properties. Out of use (not ``is_online``) from a failure on until the next start."""
+
+    def __init__(self, path: str, directory_id: Uuid = Uuid.ZERO) -> None:
         self.path = os.path.abspath(path)
+        self.id = directory_id
+        self.failure: str | None = None
+        self.is_cordoned = False
         self._lock_fd = -1
 
     def __repr__(self) -> str:
         return f"LogDirectory({self.path!r})"
 
+    @property
+    def is_online(self) -> bool:
+        return self.failure is None
+
     # Lock
 
     def lock(self) -> None:
-        """Make the directory if need be and claim it; StorageError if another process (or node) has it."""
+        """Make the directory if need be and claim it; StorageError if another process (or node) has it.
+
+        A disk that refuses is told by the ``OSError`` that caused the error.
+        """
         try:
             os.makedirs(self.path, exist_ok=True)
             if self.path in _locked_here:
-                raise BlockingIOError("it is in use in this process")
+                raise BlockingIOError(errno.EAGAIN, "it is in use in this process")
             fd = os.open(f"{self.path}/{LOCK_FILE}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
             try:
                 fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -129,6 +164,16 @@ class LogDirectory:
         """Paths of directories whose deletion was begun."""
         with os.scandir(self.path) as entries:
             return sorted(entry.path for entry in entries if _DELETED_NAME.fullmatch(entry.name) and entry.is_dir())
+
+    def future_partitions(self) -> dict[str, TopicPartition]:
+        """Path -> partition of each that is on its way here, sorted by name."""
+        with os.scandir(self.path) as entries:
+            found = {entry.path: parse_future_name(entry.name) for entry in entries if entry.is_dir()}
+        return {path: partition for path, partition in sorted(found.items()) if partition is not None}
+
+    def sync(self) -> None:
+        """Make the names of what is in it durable."""
+        sync_directory(self.path)
 
     def partition_path(self, topic_partition: TopicPartition) -> str:
         return f"{self.path}/{topic_partition.topic}-{topic_partition.partition}"

@@ -6,13 +6,16 @@ thread of its own on the logs that it finds here; see ``log_cleaner``.
 
 A log's settings are not on disk. Logs are opened with the node's defaults and get their own with ``update_config``,
 once the node has loaded its metadata.
+
+A directory whose disk fails is reported through ``directories.failures`` and taken out of use with ``take_offline``;
+the others go on.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from threading import Lock
 from time import perf_counter
 from typing import NamedTuple
@@ -22,13 +25,17 @@ from barnabas.common.topic_partition import TopicPartition
 from barnabas.common.uuid import Uuid
 from barnabas.storage.errors import StorageError
 from barnabas.storage.file_pool import FilePool
-from barnabas.storage.log_directory import LogDirectory, delete_directory_name
+from barnabas.storage.log_checkpoints import write_checkpoints
+from barnabas.storage.log_dir_failure import is_disk_failure
+from barnabas.storage.log_directories import LogDirectories, LogDirectoryOffline
+from barnabas.storage.log_directory import LogDirectory, delete_directory_name, future_directory_name
 from barnabas.storage.log_recovery import Truncation, load_log
+from barnabas.storage.log_table import LogTable
 from barnabas.storage.partition_log import PartitionLog
 from barnabas.storage.partition_metadata import write_partition_metadata
 from barnabas.storage.retention import apply_retention
 
-__all__ = ["LoadReport", "LogDirUsage", "LogManager"]
+__all__ = ["LoadReport", "LogManager"]
 
 _log = logging.getLogger(__name__)
 
@@ -45,15 +52,6 @@ class LoadReport(NamedTuple):
     seconds: float
 
 
-class LogDirUsage(NamedTuple):
-    """For DescribeLogDirs: the volume, and the bytes of each partition that lives here."""
-
-    path: str
-    total_bytes: int
-    usable_bytes: int
-    partition_bytes: dict[TopicPartition, int]
-
-
 class LogManager:
     def __init__(
         self,
@@ -63,20 +61,18 @@ class LogManager:
         pool: FilePool | None = None,
         producer_id_expiration_ms: int = 86_400_000,
         new_unique_id: Callable[[], str] = lambda: os.urandom(16).hex(),
+        directory_ids: Mapping[str, Uuid] | None = None,
+        offline: Mapping[str, str] | None = None,
     ) -> None:
-        """Nothing is touched before ``startup``."""
-        if not log_dirs:
-            raise ValueError("at least one log directory is needed")
-        self.directories = [LogDirectory(path) for path in log_dirs]
+        """Nothing is touched before ``startup``. ``offline``: directories that can't be used, and why."""
+        self.directories = LogDirectories(log_dirs, ids=directory_ids, offline=offline)
         self.default_config = default_config if default_config is not None else TopicConfig()
         self.pool = pool if pool is not None else FilePool()
         self.producer_id_expiration_ms = producer_id_expiration_ms
         self.previous_broker_epoch = -1
+        self.table = LogTable()
         self._new_unique_id = new_unique_id
         self._cleaner_checkpoint_lock = Lock()
-        self._logs: dict[TopicPartition, PartitionLog] = {}
-        self._logs_of_topic: dict[str, list[PartitionLog]] = {}
-        self._directory_of: dict[TopicPartition, LogDirectory] = {}
         # (due, path) of directories that were renamed to be deleted.
         self._deleted: list[tuple[int, str]] = []
         # Set by the cleaner, told by it from then on: up to where each compacted log is clean.
@@ -85,13 +81,17 @@ class LogManager:
     # Logs
 
     def get(self, topic_partition: TopicPartition) -> PartitionLog | None:
-        return self._logs.get(topic_partition)
+        return self.table.current.get(topic_partition)
+
+    def future(self, topic_partition: TopicPartition) -> PartitionLog | None:
+        """The log that the partition has in another directory while it moves there."""
+        return self.table.future.get(topic_partition)
 
     def logs(self) -> list[PartitionLog]:
-        return list(self._logs.values())
+        return list(self.table.current.values())
 
     def __len__(self) -> int:
-        return len(self._logs)
+        return len(self.table.current)
 
     def get_or_create(
         self,
@@ -100,12 +100,14 @@ class LogManager:
         *,
         now_ms: int,
         config: TopicConfig | None = None,
+        directory_id: Uuid | None = None,
     ) -> PartitionLog:
-        """The partition's log, made in the directory with the fewest partitions if there is none.
+        """The partition's log; if there is none it is made in the directory of that id, or else where the fewest are.
 
-        A log of an earlier topic with that name (another topic id) is deleted first.
+        A log of an earlier topic with that name (another topic id) is deleted first. Raises LogDirectoryOffline when
+        the log may be in a directory that is out of use.
         """
-        log = self._logs.get(topic_partition)
+        log = self.get(topic_partition)
         if log is not None:
             if topic_id is None or log.topic_id is None or log.topic_id == topic_id:
                 if config is not None:
@@ -117,77 +119,148 @@ class LogManager:
                 return log
             _log.warning("%s belongs to the earlier topic %s: deleting it", topic_partition, log.topic_id)
             self.delete(topic_partition, now_ms=now_ms)
-        directory = self._emptiest_directory()
-        path = directory.partition_path(topic_partition)
-        try:
-            log = PartitionLog.create(
-                path,
-                topic_partition,
-                topic_id=topic_id,
-                config=config if config is not None else self.default_config,
-                pool=self.pool,
-                now_ms=now_ms,
-            )
-        except OSError as error:
-            raise StorageError(f"cannot make the log of {topic_partition} in {path}: {error}") from error
-        self._add(log, directory)
-        return log
+        for directory in self.directories.candidates(topic_partition, topic_id, directory_id, self.table.count):
+            path = directory.partition_path(topic_partition)
+            created = self._try_create(directory, path, topic_partition, topic_id, config, now_ms)
+            if created is not None:
+                self.table.add(created, directory)
+                self.directories.preferred.pop(topic_partition, None)
+                return created
+        raise LogDirectoryOffline(f"no log directory can take {topic_partition}")
+
+    def create_future(self, topic_partition: TopicPartition, directory: LogDirectory, *, now_ms: int) -> PartitionLog:
+        """An empty log of the partition, which has a current one, in another directory. Raises StorageError."""
+        current = self.table.current[topic_partition]
+        path = f"{directory.path}/{future_directory_name(topic_partition, self._new_unique_id())}"
+        future = self._try_create(directory, path, topic_partition, current.topic_id, current.config, now_ms)
+        if future is None:
+            raise LogDirectoryOffline(f"{directory.path} can't take {topic_partition}")
+        self.table.add(future, directory, is_future=True)
+        return future
+
+    def replace_current(self, topic_partition: TopicPartition, *, now_ms: int) -> PartitionLog:
+        """The future log is complete: it becomes the current one, and the one before is deleted.
+
+        The old one goes first: after a crash in between there is only the future log, which the next start takes.
+        """
+        future = self.table.future[topic_partition]
+        current = self.get(topic_partition)
+        if current is not None:
+            source = self._retire(current, now_ms)
+            if source.is_online:
+                source.sync()
+        directory = self.table.remove(future)
+        future.move_to(directory.partition_path(topic_partition))
+        directory.sync()
+        self.table.add(future, directory)
+        # It may hold what the cleaner had removed from the other one.
+        self.cleaner_offsets.pop(topic_partition, None)
+        return future
 
     def update_config(self, topic: str, config: TopicConfig) -> None:
         """The topic's settings changed (or are known now): they hold from the next append on."""
-        for log in self._logs_of_topic.get(topic, ()):
+        for log in self.table.of_topic(topic):
             self._set_config(log, config)
 
     def delete(self, topic_partition: TopicPartition, *, now_ms: int) -> bool:
         """Take the log away at once; its files go after ``file.delete.delay.ms``. False if there is none."""
-        log = self._logs.pop(topic_partition, None)
+        self.directories.forget(topic_partition)
+        self.delete_future(topic_partition, now_ms=now_ms)
+        log = self.get(topic_partition)
         if log is None:
             return False
-        directory = self._directory_of.pop(topic_partition)
-        siblings = self._logs_of_topic[topic_partition.topic]
-        siblings.remove(log)
-        if not siblings:
-            del self._logs_of_topic[topic_partition.topic]
         self.cleaner_offsets.pop(topic_partition, None)
-        path = f"{directory.path}/{delete_directory_name(topic_partition, self._new_unique_id())}"
-        log.mark_deleted(path)
-        self._deleted.append((now_ms + log.config.file_delete_delay_ms, path))
+        self._retire(log, now_ms)
         return True
+
+    def delete_future(self, topic_partition: TopicPartition, *, now_ms: int) -> bool:
+        """The partition moves no more. False if it didn't."""
+        future = self.future(topic_partition)
+        if future is None:
+            return False
+        self._retire(future, now_ms)
+        return True
+
+    # Directories
+
+    def directory_of(self, log: PartitionLog) -> LogDirectory | None:
+        return self.table.directory_of(log)
+
+    def report_failure(self, log: PartitionLog, error: BaseException) -> bool:
+        """Something on the log's files failed; False if its disk is not to blame. May be called on any thread."""
+        directory = self.table.directory_of(log)
+        if directory is None:
+            return True  # It was taken out of use, or deleted, meanwhile.
+        if not is_disk_failure(error):
+            return False
+        self.directories.failures.report(directory.path, error)
+        return True
+
+    def take_offline(self, path: str, reason: str) -> list[PartitionLog]:
+        """Take a directory out of use until the next start; the logs that were in it, current and future ones."""
+        directory = self.directories.at(path)
+        if directory is None or not directory.is_online:
+            return []
+        directory.failure = reason
+        return self._forget_logs_in(directory)
+
+    def _forget_logs_in(self, directory: LogDirectory) -> list[PartitionLog]:
+        logs = self.table.in_directory(directory)
+        for log in logs:
+            if self.get(log.topic_partition) is log:
+                self.directories.note_lost(log.topic_partition, log.topic_id)
+            self.table.remove(log)
+            for segment in log.segments:
+                segment.file.close()
+        return logs
 
     # Start and stop
 
     def startup(self, *, now_ms: int, config_of: Callable[[str], TopicConfig] | None = None) -> LoadReport:
-        """Lock the directories and open every log in them."""
+        """Lock the directories and open every log in them.
+
+        A directory that fails stays out of use. Raises StorageError if all do, or if somebody else uses one.
+        """
         began = perf_counter()
-        for directory in self.directories:
-            try:
-                directory.lock()
-            except StorageError:
-                for locked in self.directories:
-                    locked.unlock()
-                raise
-        epochs = [directory.take_clean_shutdown() for directory in self.directories]
-        self.previous_broker_epoch = epochs[0] if epochs[0] is not None and len(set(epochs)) == 1 else -1
+        self.directories.lock()
+        epochs: dict[LogDirectory, int | None] = {}
         truncations: list[Truncation] = []
-        for directory, epoch in zip(self.directories, epochs, strict=True):
-            self._load_directory(directory, epoch is not None, config_of, now_ms, truncations)
-        return LoadReport(len(self._logs), None not in epochs, truncations, perf_counter() - began)
+        for directory in self.directories.online:
+            try:
+                epochs[directory] = epoch = directory.take_clean_shutdown()
+                self._load_directory(directory, epoch is not None, config_of, now_ms, truncations)
+            except (OSError, StorageError) as error:
+                if not is_disk_failure(error):
+                    raise
+                self.directories.begin_without(directory, error)
+                self._forget_logs_in(directory)
+        found = [epochs[directory] for directory in self.directories.online]
+        self.directories.require_one()
+        self.previous_broker_epoch = found[0] if found[0] is not None and len(set(found)) == 1 else -1
+        return LoadReport(len(self), None not in found, truncations, perf_counter() - began)
 
     def shutdown(self, *, now_ms: int, broker_epoch: int = -1) -> None:
-        """Close every log, write the checkpoints and mark the directories as cleanly shut down."""
-        dirty = sum(log.log_end_offset > log.recovery_point for log in self._logs.values())
-        for log in self._logs.values():
-            log.close(now_ms, sync=dirty < SYNC_ALL_LOGS_MIN)
+        """Close every log, write the checkpoints and mark the directories as cleanly shut down.
+
+        One that can't be closed is left as after a crash.
+        """
+        dirty = sum(log.log_end_offset > log.recovery_point for log in self.table.all())
+        for directory in self.directories.online:
+            try:
+                for log in self.table.in_directory(directory):
+                    log.close(now_ms, sync=dirty < SYNC_ALL_LOGS_MIN)
+            except (OSError, StorageError) as error:
+                _log.error("the logs in %s can't be closed: %s", directory.path, error)
+                directory.failure = str(error)
         if dirty >= SYNC_ALL_LOGS_MIN:
             os.sync()
         self.checkpoint()
         self.pool.close_all()
-        for directory in self.directories:
-            directory.mark_clean_shutdown(broker_epoch)
+        for directory in self.directories.all:
+            if directory.is_online:
+                self.directories.attempt(directory, lambda at: at.mark_clean_shutdown(broker_epoch))
             directory.unlock()
-        self._logs.clear()
-        self._logs_of_topic.clear()
-        self._directory_of.clear()
+        self.table.clear()
 
     def _load_directory(
         self,
@@ -202,10 +275,14 @@ class LogManager:
         high_watermarks = directory.read_high_watermarks()
         self.cleaner_offsets.update(directory.read_cleaner_offsets())
         self._deleted += [(now_ms, path) for path in directory.deleted_partitions()]
-        for path, topic_partition in directory.partitions().items():
-            if topic_partition in self._logs:
+        current, future = directory.partitions(), directory.future_partitions()
+        for path, topic_partition in (*current.items(), *future.items()):
+            is_future = path in future
+            known = (self.table.future if is_future else self.table.current).get(topic_partition)
+            if known is not None:
                 raise StorageError(
-                    f"Duplicate log directories found: {self._logs[topic_partition].directory} and {path}"
+                    f"Duplicate log directories found: {known.directory} and {path}. "
+                    "Delete the one that is the older one: that of a disk that failed and came back"
                 )
             log, truncation = load_log(
                 path,
@@ -218,7 +295,8 @@ class LogManager:
                 now_ms=now_ms,
             )
             log.maybe_advance_high_watermark(high_watermarks.get(topic_partition, 0))
-            self._add(log, directory)
+            self._set_config(log, log.config)
+            self.table.add(log, directory, is_future=is_future)
             if truncation is not None:
                 truncations.append(truncation)
 
@@ -226,19 +304,21 @@ class LogManager:
 
     def run_retention(self, now_ms: int) -> int:
         """Retire expired segments, forget silent producers; return how many segments were retired."""
-        count = 0
-        for log in self.logs():
-            count += apply_retention(log, now_ms)
+
+        def retain(log: PartitionLog) -> int:
+            count = apply_retention(log, now_ms)
             if log.has_producers:
                 log.producers.remove_expired(now_ms, self.producer_id_expiration_ms)
-        return count
+            return count
+
+        return self._each(self.logs(), retain)
 
     def flush_rolled(self) -> int:
         """Flush the segments that logs have rolled away from; return of how many logs.
 
         Made for a thread next to the loop: a full segment takes the disk a while.
         """
-        return sum(log.flush_rolled() for log in self.logs())
+        return self._each(self.table.all(), PartitionLog.flush_rolled)
 
     def flush_due(self, now_ms: int) -> int:
         """Flush the logs whose ``flush.ms`` has passed; return how many."""
@@ -247,42 +327,38 @@ class LogManager:
             for log in self.logs()
             if log.log_end_offset > log.recovery_point and now_ms - log.last_flush_ms >= log.config.flush_ms
         ]
-        for log in due:
+
+        def flush(log: PartitionLog) -> bool:
             log.flush(now_ms)
-        return len(due)
+            return True
+
+        return self._each(due, flush)
 
     def checkpoint(self) -> None:
         """Write recovery points, log starts, high watermarks and cleaner offsets of each directory.
 
         May be called from a thread: small files are forced to disk.
         """
-        for directory in self.directories:
-            logs = [log for log in self.logs() if self._directory_of.get(log.topic_partition) is directory]
-            directory.write_recovery_points(_offsets(logs, lambda log: log.recovery_point))
-            directory.write_high_watermarks(_offsets(logs, lambda log: log.high_watermark))
-            directory.write_log_start_offsets(
-                _offsets(
-                    [log for log in logs if log.log_start_offset > log.segments[0].base_offset],
-                    lambda log: log.log_start_offset,
-                )
-            )
+        for directory in self.directories.online:
+            logs = self.table.in_directory(directory)
+            self.directories.attempt(directory, lambda at, logs=logs: write_checkpoints(at, logs))  # type: ignore[misc]
         self.checkpoint_cleaner_offsets()
 
     def checkpoint_cleaner_offsets(self) -> None:
         """Write up to where logs are compacted. The cleaner calls this from its thread."""
         with self._cleaner_checkpoint_lock:
             offsets = dict(self.cleaner_offsets)
-            for directory in self.directories:
-                directory.write_cleaner_offsets(
-                    {at: offset for at, offset in offsets.items() if self._directory_of.get(at) is directory}
-                )
+            for directory in self.directories.online:
+                here = {log.topic_partition for log in self.table.in_directory(directory)}
+                known = {at: offset for at, offset in offsets.items() if at in here}
+                self.directories.attempt(directory, lambda at, known=known: at.write_cleaner_offsets(known))  # type: ignore[misc]
 
     def remove_deleted(self, now_ms: int, *, directories_max: int = 200) -> int:
         """Unlink files and directories whose delay has passed; return how many segments and directories.
 
         Directories go a few at a time: somebody may delete ten thousand topics at once.
         """
-        count = sum(log.remove_retired_files(now_ms) for log in self.logs())
+        count = self._each(self.table.all(), lambda log: log.remove_retired_files(now_ms))
         due = [item for item in self._deleted if item[0] <= now_ms][:directories_max]
         if due:
             from shutil import rmtree  # Not worth its import before something is deleted.
@@ -291,40 +367,59 @@ class LogManager:
             self._deleted.remove(item)
         return count + len(due)
 
-    def usage(self) -> list[LogDirUsage]:
-        return [
-            LogDirUsage(
-                directory.path,
-                *directory.space(),
-                {
-                    log.topic_partition: log.size_bytes()
-                    for log in self.logs()
-                    if self._directory_of[log.topic_partition] is directory
-                },
-            )
-            for directory in self.directories
-        ]
+    # Parts
 
-    def _add(self, log: PartitionLog, directory: LogDirectory) -> None:
+    def _try_create(
+        self,
+        directory: LogDirectory,
+        path: str,
+        topic_partition: TopicPartition,
+        topic_id: Uuid | None,
+        config: TopicConfig | None,
+        now_ms: int,
+    ) -> PartitionLog | None:
+        """None if the directory's disk fails; raises StorageError for anything else."""
+        try:
+            log = PartitionLog.create(
+                path,
+                topic_partition,
+                topic_id=topic_id,
+                config=config if config is not None else self.default_config,
+                pool=self.pool,
+                now_ms=now_ms,
+            )
+        except OSError as error:
+            if not is_disk_failure(error):
+                raise StorageError(f"cannot make the log of {topic_partition} in {path}: {error}") from error
+            self.directories.failures.report(directory.path, error)
+            return None
         self._set_config(log, log.config)
-        self._logs[log.topic_partition] = log
-        self._logs_of_topic.setdefault(log.topic_partition.topic, []).append(log)
-        self._directory_of[log.topic_partition] = directory
+        return log
+
+    def _retire(self, log: PartitionLog, now_ms: int) -> LogDirectory:
+        """Forget a log and rename its directory, whose files go later; returns where it lived."""
+        directory = self.table.remove(log)
+        path = f"{directory.path}/{delete_directory_name(log.topic_partition, self._new_unique_id())}"
+        try:
+            log.mark_deleted(path)
+        except OSError as error:
+            self.directories.failures.report(directory.path, error)
+        else:
+            self._deleted.append((now_ms + log.config.file_delete_delay_ms, path))
+        return directory
+
+    def _each(self, logs: Iterable[PartitionLog], work: Callable[[PartitionLog], int]) -> int:
+        """The sum of what ``work`` returns. The disk of a log that fails is reported; the others go on."""
+        total = 0
+        for log in logs:
+            try:
+                total += work(log)
+            except (OSError, StorageError) as error:
+                if not self.report_failure(log, error):
+                    raise
+        return total
 
     def _set_config(self, log: PartitionLog, config: TopicConfig) -> None:
         log.config = config
         jitter = min(config.segment_jitter_ms, config.segment_ms)
         log.roll_jitter_ms = int.from_bytes(os.urandom(4), "big") % jitter if jitter else 0
-
-    def _emptiest_directory(self) -> LogDirectory:
-        if len(self.directories) == 1:
-            return self.directories[0]
-        counts = dict.fromkeys(self.directories, 0)
-        for directory in self._directory_of.values():
-            counts[directory] += 1
-        return min(self.directories, key=lambda directory: counts[directory])
-
-
-def _offsets(logs: Iterable[PartitionLog], offset_of: Callable[[PartitionLog], int]) -> dict[TopicPartition, int]:
-    """Offsets that say something: a missing entry reads as 0."""
-    return {log.topic_partition: offset for log in logs if (offset := offset_of(log)) > 0}

@@ -107,13 +107,21 @@ class LogSegments:
         """Rename the directory because its partition is deleted; no segment is replaced from now on."""
         with self._lock:
             self.is_gone = True
-            os.rename(self.directory, directory)
-            self.directory = directory
-            for segment in self.all:
-                segment.file.close()
-                segment.move_to(directory)
-            for _, segment in self._retired:
-                segment.move_to(directory)
+            self._rename(directory)
+
+    def rename_to(self, directory: str) -> None:
+        """Rename the directory: the log has been on its way there and has arrived."""
+        with self._lock:
+            self._rename(directory)
+
+    def _rename(self, directory: str) -> None:
+        os.rename(self.directory, directory)
+        self.directory = directory
+        for segment in self.all:
+            segment.file.close()
+            segment.move_to(directory)
+        for _, segment in self._retired:
+            segment.move_to(directory)
 
     def _retire(self, segments: Sequence[Segment], due_ms: int) -> None:
         for segment in segments:

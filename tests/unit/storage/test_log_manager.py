@@ -15,6 +15,7 @@ from barnabas.common.topic_partition import TopicPartition
 from barnabas.common.uuid import Uuid
 from barnabas.storage.errors import StorageError
 from barnabas.storage.log_cleaner import LogCleaner
+from barnabas.storage.log_dir_usage import log_dir_usage
 from barnabas.storage.log_directory import delete_directory_name, parse_directory_name
 from barnabas.storage.log_manager import LogManager
 from barnabas.storage.offset_checkpoint import read_offsets
@@ -32,7 +33,7 @@ def managers() -> Iterator[list[LogManager]]:
     opened: list[LogManager] = []
     yield opened
     for manager in opened:
-        for directory in manager.directories:
+        for directory in manager.directories.all:
             directory.unlock()
 
 
@@ -40,7 +41,7 @@ def managers() -> Iterator[list[LogManager]]:
 def start(tmp_path: Path, managers: list[LogManager]) -> Start:
     def start(*names: str, **options: object) -> LogManager:
         for manager in managers:
-            for directory in manager.directories:
+            for directory in manager.directories.all:
                 directory.unlock()
         manager = LogManager([str(tmp_path / name) for name in names or ("data",)], **options)  # type: ignore[arg-type]
         managers.append(manager)
@@ -232,8 +233,11 @@ def test_the_usage_of_directories_counts_each_partition(start: Start) -> None:
     manager = start("one", "two")
     append(open_log(manager, A0), batch(b"x" * 100))
     open_log(manager, A1)
-    usage = manager.usage()
-    assert [sorted(item.partition_bytes.values()) for item in usage] == [[manager.get(A0).size_bytes()], [0]]
+    usage = log_dir_usage(manager)
+    assert [[replica.size_bytes for replica in item.replicas] for item in usage] == [
+        [manager.get(A0).size_bytes()],
+        [0],
+    ]
     assert all(item.total_bytes >= item.usable_bytes > 0 for item in usage)
 
 

@@ -1,4 +1,7 @@
-"""DescribeLogDirs: the directories of this broker with the size of each replica in them."""
+"""DescribeLogDirs: the directories of this broker with the size of each replica in them, also of those on their way.
+
+A directory that is out of use has an error and nothing else.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +20,9 @@ from barnabas.protocol.messages.describe_log_dirs import (
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
+from barnabas.storage.log_dir_usage import LogDirUsage, log_dir_usage
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from barnabas.broker.broker import Broker
 
 _TOP_LEVEL_ERROR_SINCE = 3
@@ -44,28 +46,29 @@ def handle_describe_log_dirs(
     wanted = None
     if request.topics is not None:
         wanted = {TopicPartition(topic.topic, index) for topic in request.topics for index in topic.partitions}
-    return DescribeLogDirsResponse(
-        results=[
-            DescribeLogDirsResult(
-                log_dir=usage.path,
-                topics=_topics(broker, usage.partition_bytes, wanted),
-                total_bytes=usage.total_bytes,
-                usable_bytes=usage.usable_bytes,
-            )
-            for usage in broker.replicas.logs.usage()
-        ]
-    )
+    return DescribeLogDirsResponse(results=[_result(usage, wanted) for usage in log_dir_usage(broker.replicas.logs)])
 
 
-def _topics(
-    broker: Broker, sizes: Mapping[TopicPartition, int], wanted: set[TopicPartition] | None
-) -> list[DescribeLogDirsTopic]:
+def _result(usage: LogDirUsage, wanted: set[TopicPartition] | None) -> DescribeLogDirsResult:
+    if usage.failure is not None:
+        return DescribeLogDirsResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=usage.path)
     topics: dict[str, DescribeLogDirsTopic] = {}
-    for topic_partition, size in sizes.items():
-        if wanted is not None and topic_partition not in wanted:
-            continue
-        topic = topics.setdefault(topic_partition.topic, DescribeLogDirsTopic(name=topic_partition.topic))
-        topic.partitions.append(
-            DescribeLogDirsPartition(partition_index=topic_partition.partition, partition_size=size, offset_lag=0)
-        )
-    return list(topics.values())
+    for replica in usage.replicas:
+        name, index = replica.topic_partition
+        if wanted is None or replica.topic_partition in wanted:
+            topic = topics.setdefault(name, DescribeLogDirsTopic(name=name))
+            topic.partitions.append(
+                DescribeLogDirsPartition(
+                    partition_index=index,
+                    partition_size=replica.size_bytes,
+                    offset_lag=replica.lag,
+                    is_future_key=replica.is_future,
+                )
+            )
+    return DescribeLogDirsResult(
+        log_dir=usage.path,
+        topics=list(topics.values()),
+        total_bytes=usage.total_bytes,
+        usable_bytes=usage.usable_bytes,
+        is_cordoned=usage.is_cordoned,
+    )
