@@ -1,0 +1,157 @@
+"""Where replicas are while a plan is made: counts and bytes of each broker, kept up as replicas change places."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass
+
+from barnabas.common.topic_partition import TopicPartition
+
+__all__ = ["ClusterState", "Move", "Placement", "unequal_pairs"]
+
+Sized = tuple[int, TopicPartition]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterState:
+    """``racks`` has the brokers that are alive, ``sizes`` the bytes of one replica of each partition.
+
+    Partitions in ``fixed`` stay as they are, and brokers in ``closed`` get nothing and give nothing. ``leaders`` are
+    those in office.
+    """
+
+    racks: Mapping[int, str | None]
+    replicas: Mapping[TopicPartition, tuple[int, ...]]
+    sizes: Mapping[TopicPartition, int]
+    leaders: Mapping[TopicPartition, int | None]
+    fixed: Set[TopicPartition] = frozenset()
+    closed: Set[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """The replicas of a partition, the preferred leader first, as they are and as they are to be."""
+
+    partition: TopicPartition
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+    size: int
+    """Bytes of one replica."""
+
+    @property
+    def adds(self) -> tuple[int, ...]:
+        return tuple(each for each in self.after if each not in self.before)
+
+    @property
+    def copied_bytes(self) -> int:
+        return self.size * len(self.adds)
+
+
+class Placement:
+    """``brokers`` are those that may get and give replicas."""
+
+    def __init__(self, state: ClusterState) -> None:
+        self.state = state
+        self.brokers = sorted(state.racks.keys() - state.closed)
+        self.replicas = {each: list(state.replicas[each]) for each in sorted(state.replicas)}
+        self.movable = [each for each in self.replicas if each not in state.fixed]
+        self.topic_counts: dict[str, Counter[int]] = defaultdict(Counter)
+        self.bytes: Counter[int] = Counter()
+        self.by_size: dict[int, list[Sized]] = defaultdict(list)
+        for partition, brokers in self.replicas.items():
+            for broker in brokers:
+                self.topic_counts[partition.topic][broker] += 1
+                self.bytes[broker] += self.size(partition)
+                self.by_size[broker].append((self.size(partition), partition))
+        for entries in self.by_size.values():
+            entries.sort()
+        self.replaced_count = 0
+        self._changed: dict[TopicPartition, None] = {}
+
+    def size(self, partition: TopicPartition) -> int:
+        return self.state.sizes.get(partition, 0)
+
+    def count(self, broker: int) -> int:
+        return len(self.by_size[broker])
+
+    def load(self, topic: str, broker: int) -> tuple[int, int, int, int]:
+        """The less, the better a place for a replica of the topic."""
+        return self.topic_counts[topic][broker], self.count(broker), self.bytes[broker], broker
+
+    def replace(self, partition: TopicPartition, old: int, new: int) -> None:
+        """The new broker takes the old one's place among the replicas."""
+        brokers = self.replicas[partition]
+        brokers[brokers.index(old)] = new
+        entry = (self.size(partition), partition)
+        for broker, sign in ((old, -1), (new, 1)):
+            self.topic_counts[partition.topic][broker] += sign
+            self.bytes[broker] += sign * entry[0]
+        entries = self.by_size[old]
+        del entries[bisect_left(entries, entry)]
+        insort(self.by_size[new], entry)
+        self.replaced_count += 1
+        self._changed[partition] = None
+
+    def lead(self, partition: TopicPartition, broker: int) -> None:
+        """One of its replicas becomes the preferred leader."""
+        brokers = self.replicas[partition]
+        brokers.remove(broker)
+        brokers.insert(0, broker)
+        self._changed[partition] = None
+
+    def same_rack(self, partition: TopicPartition, broker: int, without: int | None = None) -> int:
+        """How many other replicas of the partition are in the broker's rack."""
+        racks = self.state.racks
+        rack = racks.get(broker)
+        if rack is None:
+            return 0
+        others = (each for each in self.replicas[partition] if each not in (broker, without))
+        return sum(1 for each in others if racks.get(each) == rack)
+
+    def can_replace(self, partition: TopicPartition, old: int, new: int) -> bool:
+        """Whether it may change places: it may move, is not there yet, and its replicas are not on fewer racks then."""
+        if partition in self.state.fixed or new in self.replicas[partition]:
+            return False
+        return not self.same_rack(partition, new, old) or bool(self.same_rack(partition, old))
+
+    def nearest(self, broker: int, size: int, fits: Callable[[TopicPartition], bool]) -> TopicPartition | None:
+        """Of the partitions on a broker that fit, the one whose size is nearest."""
+        return next((each for each in self.near(broker, size) if fits(each)), None)
+
+    def near(self, broker: int, size: int) -> Iterator[TopicPartition]:
+        """The partitions on a broker, those with a size near this one first."""
+        entries = self.by_size[broker]
+        right = bisect_left(entries, (size,))
+        left = right - 1
+        while left >= 0 or right < len(entries):
+            is_left = right == len(entries) or (left >= 0 and size - entries[left][0] <= entries[right][0] - size)
+            if is_left:
+                yield entries[left][1]
+                left -= 1
+            else:
+                yield entries[right][1]
+                right += 1
+
+    def moves(self) -> list[Move]:
+        """What has changed, in the order in which it first did; what needs no copying comes last."""
+        made = []
+        for partition in self._changed:
+            before, after = self.state.replicas[partition], tuple(self.replicas[partition])
+            if before != after:
+                made.append(Move(partition, before, after, self.size(partition)))
+        return sorted(made, key=lambda each: not each.adds)
+
+
+def unequal_pairs(brokers: Iterable[int], amount: Callable[[int], int], least: int = 2) -> Iterator[tuple[int, int]]:
+    """Brokers with too much, each beside those with too little, as long as they differ by ``least``.
+
+    The greatest differences come first. ``brokers`` come in the order in which equal ones are taken to have less.
+    """
+    ordered = sorted(brokers, key=amount)
+    for full in reversed(ordered):
+        for empty in ordered:
+            if amount(full) - amount(empty) < least:
+                break
+            yield full, empty
