@@ -1,4 +1,4 @@
-"""One partition that this broker leads: its log, its leader epoch and who waits for its data."""
+"""One partition of this broker: its log, its leader, and who waits for its data."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from asyncio import Lock
     from collections.abc import Callable
 
+    from barnabas.broker.replication.leader_replica import LeaderReplica
     from barnabas.common.topic_partition import TopicPartition
     from barnabas.common.uuid import Uuid
     from barnabas.metadata.image.partition_registration import PartitionRegistration
@@ -20,12 +21,16 @@ __all__ = ["Partition", "PartitionWatcher"]
 
 class PartitionWatcher(Protocol):
     def partition_changed(self, appended_bytes: int | None) -> None:
-        """Data came; 0 bytes: it goes away or is led anew; None: its log starts later than before."""
+        """Data was committed; 0 bytes: it goes away or is led anew; None: its log starts later than before."""
         ...
 
 
 class Partition:
-    """``log`` is opened by the first use: a partition that nobody touches costs no file."""
+    """``log`` is opened by the first use: a partition that nobody touches costs no file.
+
+    ``leader_replica`` is there while this broker leads and others have replicas; what this broker alone has is
+    committed when it is written.
+    """
 
     __slots__ = (
         "_open_log",
@@ -34,6 +39,7 @@ class Partition:
         "isr_count",
         "leader_epoch",
         "leader_id",
+        "leader_replica",
         "listeners",
         "log_or_none",
         "replica_count",
@@ -51,6 +57,7 @@ class Partition:
         self.leader_epoch = -1
         self.isr_count = 0
         self.replica_count = 0
+        self.leader_replica: LeaderReplica | None = None
         self.log_or_none: PartitionLog | None = None
         self.listeners: set[Callable[[int], None]] | None = None
         self.watchers: set[PartitionWatcher] | None = None
@@ -71,6 +78,8 @@ class Partition:
     def use_log(self, log: PartitionLog) -> None:
         self.log_or_none = log
         log.on_log_start_moved = self._tell_watchers
+        if self.leader_replica is not None:
+            self.leader_replica.opened(log)
 
     def update(self, registration: PartitionRegistration) -> None:
         """Follow the metadata log: a new leader epoch, or another in-sync set."""
@@ -121,6 +130,8 @@ class Partition:
         if self.watchers is not None:
             for watcher in self.watchers:
                 watcher.partition_changed(None)
+        if self.leader_replica is not None:
+            self.leader_replica.log_start_moved()
 
     def notify(self, appended_bytes: int) -> None:
         """To be called after each move of the high watermark, and with 0 when the partition goes or is led anew."""

@@ -1,7 +1,7 @@
 """The partitions of this broker: follows the metadata log, appends, reads, and finds by name or id.
 
-One replica per partition leads alone for now, so what is appended is committed at once: the high watermark
-follows the log end.
+What only this broker has is committed when it is appended: the high watermark follows the log end. Of a partition with
+more replicas ``Partition.leader_replica`` decides that, and what others lead is copied by ``fetchers``.
 
 A batch that takes long to check is checked on a thread, so that it holds up nobody but its own partition: later
 appends to that partition wait for their turn.
@@ -21,13 +21,18 @@ from barnabas.storage.errors import StorageError
 from barnabas.storage.produced_batch import AppendOrigin, ProducedBatch, read_produced_batch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from concurrent.futures import Executor
 
+    from barnabas.broker.leader_replicas import LeaderReplicas
+    from barnabas.broker.ports import ReplicaFetchers
     from barnabas.common.clock import Clock
     from barnabas.common.topic_config import TopicConfig
     from barnabas.common.uuid import Uuid
+    from barnabas.metadata.image.cluster import ClusterImage
     from barnabas.metadata.image.metadata_image import MetadataDelta, MetadataImage
+    from barnabas.metadata.image.partition_registration import PartitionRegistration
+    from barnabas.metadata.image.topics import LocalReplicaChanges
     from barnabas.metadata.publisher import LoaderManifest
     from barnabas.storage.batch_header import Buffer
     from barnabas.storage.log_manager import LogManager
@@ -41,8 +46,21 @@ _VALIDATION_THREADS = 2
 
 
 class ReplicaManager:
-    def __init__(self, *, broker_id: int, logs: LogManager, clock: Clock, defaults: TopicConfig) -> None:
+    def __init__(
+        self,
+        *,
+        broker_id: int,
+        logs: LogManager,
+        clock: Clock,
+        defaults: TopicConfig,
+        new_leader_replicas: Callable[[ClusterImage], LeaderReplicas] | None = None,
+    ) -> None:
+        """``new_leader_replicas`` is called once, for the first partition with several replicas that is led here."""
         self.broker_id = broker_id
+        self.leader_replicas: LeaderReplicas | None = None
+        self.fetchers: ReplicaFetchers | None = None
+        """To be set before the first publication that has partitions of others."""
+        self._new_leader_replicas = new_leader_replicas
         self.logs = logs
         self.partitions: dict[TopicPartition, Partition] = {}
         self.bytes_in = 0
@@ -57,7 +75,9 @@ class ReplicaManager:
         self._validation_pool: Executor | None = None
 
     def close(self) -> None:
-        """End the threads; no requests are answered any more."""
+        """End the threads and timers; no requests are answered any more."""
+        if self.leader_replicas is not None:
+            self.leader_replicas.stop()
         if self._validation_pool is not None:
             self._validation_pool.shutdown(wait=True, cancel_futures=True)
             self._validation_pool = None
@@ -66,18 +86,50 @@ class ReplicaManager:
 
     def publish(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:
         self._image = new_image
+        if delta.cluster is not None and self.leader_replicas is not None:
+            self.leader_replicas.follow_cluster(new_image.cluster)
         if delta.topics is not None:
-            changes = delta.topics.local_changes(self.broker_id)
-            for key in changes.deletes:
-                self._delete(changes.topic_partition(key))
-            for key, registration in (*changes.leaders.items(), *changes.followers.items()):
-                partition = self._get_or_create(changes.topic_partition(key), key[0])
-                partition.update(registration)
+            self._follow_replicas(delta.topics.local_changes(self.broker_id))
         if delta.configs is not None:
             for resource in delta.configs.changes:
                 if resource.type == 2:
                     self._configs.pop(resource.name, None)
                     self._update_configs(resource.name)
+
+    def _follow_replicas(self, changes: LocalReplicaChanges) -> None:
+        fetchers = self.fetchers
+        gone = [changes.topic_partition(key) for key in changes.deletes]
+        if fetchers is not None:
+            fetchers.stop((*gone, *(changes.topic_partition(key) for key in changes.leaders)))
+        for topic_partition in gone:
+            self._delete(topic_partition)
+        for key, registration in changes.leaders.items():
+            partition = self._get_or_create(changes.topic_partition(key), key[0])
+            partition.update(registration)
+            self._lead(partition, registration)
+        followed = []
+        for key, registration in changes.followers.items():
+            partition = self._get_or_create(changes.topic_partition(key), key[0])
+            partition.update(registration)
+            self._end_leadership(partition)
+            followed.append(partition)
+        if fetchers is not None and followed:
+            fetchers.follow(followed)
+
+    def _lead(self, partition: Partition, registration: PartitionRegistration) -> None:
+        if partition.leader_replica is None and len(registration.replicas) == 1:
+            if partition.log_or_none is not None:
+                partition.log.maybe_advance_high_watermark(partition.log.log_end_offset)
+            return
+        if self.leader_replicas is None:
+            if self._new_leader_replicas is None or self._image is None:
+                raise RuntimeError("this broker leads alone")
+            self.leader_replicas = self._new_leader_replicas(self._image.cluster)
+        self.leader_replicas.lead(partition, registration)
+
+    def _end_leadership(self, partition: Partition, error: ErrorCode = ErrorCode.NOT_LEADER_OR_FOLLOWER) -> None:
+        if partition.leader_replica is not None and self.leader_replicas is not None:
+            self.leader_replicas.end(partition, error)
 
     def set_defaults(self, defaults: TopicConfig) -> None:
         """The broker's own settings changed: they are the defaults of every topic."""
@@ -107,7 +159,6 @@ class ReplicaManager:
             existing = self.logs.get(topic_partition)
             if existing is not None and existing.topic_id == topic_id:
                 partition.use_log(existing)
-                existing.maybe_advance_high_watermark(existing.log_end_offset)
             else:
                 self.without_log.append(partition)
         return partition
@@ -123,7 +174,8 @@ class ReplicaManager:
             now_ms=self._clock.now_ms(),
             config=self.topic_config(topic_partition.topic),
         )
-        opened.maybe_advance_high_watermark(opened.log_end_offset)
+        if partition.leader_id == self.broker_id and partition.replica_count == 1:
+            opened.maybe_advance_high_watermark(opened.log_end_offset)
         return opened
 
     def open_some(self, count: int) -> bool:
@@ -138,6 +190,7 @@ class ReplicaManager:
         partition = self.partitions.pop(topic_partition, None)
         self._configs.pop(topic_partition.topic, None)
         if partition is not None:
+            self._end_leadership(partition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             partition.notify(0)
         if self.logs.get(topic_partition) is not None:
             self.logs.delete(topic_partition, now_ms=self._clock.now_ms())
@@ -266,6 +319,9 @@ class ReplicaManager:
 
     def _write(self, partition: Partition, batch: ProducedBatch, now_ms: int) -> AppendInfo:
         written = partition.log
+        leader = partition.leader_replica
+        if leader is not None:
+            leader.about_to_append(written.log_end_offset)
         try:
             info = written.append_batch(batch, leader_epoch=partition.leader_epoch, now_ms=now_ms)
         except (OSError, StorageError) as error:
@@ -275,6 +331,10 @@ class ReplicaManager:
             ) from error
         self.bytes_in += batch.size
         self.batches_in += 1
+        if leader is not None:
+            if not info.duplicate:
+                leader.appended(batch.size, self._clock.monotonic_ms())
+            return info
         written.maybe_advance_high_watermark(written.log_end_offset)
         if partition.listeners is not None or partition.watchers is not None:
             partition.notify(batch.size)

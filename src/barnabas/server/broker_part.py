@@ -21,6 +21,7 @@ from barnabas.metadata.features import NO_REPLICATION, SUPPORTED_FEATURES, Versi
 from barnabas.network.api_handler import HandlerTable
 from barnabas.network.request_dispatcher import RequestDispatcher
 from barnabas.server.config_encryption import offered_features
+from barnabas.server.deferred_fetchers import DeferredFetchers
 from barnabas.server.dynamic_effects import CleanerEffect, ProducerIdEffect
 from barnabas.server.listeners import SECURITY_PROTOCOLS
 from barnabas.server.log_maintenance import LogMaintenance
@@ -30,7 +31,9 @@ from barnabas.storage.log_manager import LogManager
 
 if TYPE_CHECKING:
     from barnabas.broker.broker_settings import BrokerSettings
+    from barnabas.broker.leader_replicas import LeaderReplicas
     from barnabas.broker.ports import ControllerChannel
+    from barnabas.metadata.image.cluster import ClusterImage
     from barnabas.network.api_stats import ApiStats
     from barnabas.protocol.api_keys import ApiKey
     from barnabas.server.listeners import Endpoint
@@ -59,7 +62,11 @@ class BrokerPart:
         )
         self.logs.startup(now_ms=core.clock.now_ms())
         self.replicas = ReplicaManager(
-            broker_id=config.node_id, logs=self.logs, clock=core.clock, defaults=config.topic_defaults
+            broker_id=config.node_id,
+            logs=self.logs,
+            clock=core.clock,
+            defaults=config.topic_defaults,
+            new_leader_replicas=self._leader_replicas,
         )
         self.groups = GroupService(
             group_config(config),
@@ -69,6 +76,8 @@ class BrokerPart:
             new_uuid=lambda: str(UUID(bytes=os.urandom(16), version=4)),
         )
         self.lifecycle = self._lifecycle()
+        self.fetchers = DeferredFetchers(core, broker_epoch=lambda: self.lifecycle.broker_epoch)
+        self.replicas.fetchers = self.fetchers
         self.maintenance = LogMaintenance(config, self.logs, self.replicas, core.clock)
         settings = broker_settings(config)
         core.dynamic_settings.add_effect(CleanerEffect(self.maintenance))
@@ -93,6 +102,18 @@ class BrokerPart:
             registration_timeout_ms=config.initial_broker_registration_timeout_ms,
             metadata_offset=lambda: core.metadata.image.offset,
             controller=self.channel,
+        )
+
+    def _leader_replicas(self, cluster: ClusterImage) -> LeaderReplicas:
+        from barnabas.broker.leader_replicas import LeaderReplicas
+
+        return LeaderReplicas(
+            broker_id=self._core.config.node_id,
+            broker_epoch=lambda: self.lifecycle.broker_epoch,
+            cluster=cluster,
+            controller=self.channel,
+            clock=self._core.clock,
+            replica_lag_time_max_ms=self._core.config.replica_lag_time_max_ms,
         )
 
     def _broker(self, settings: BrokerSettings) -> Broker:
@@ -158,6 +179,7 @@ class BrokerPart:
         """The metadata is there: look after what this broker holds."""
         self.replicas.delete_strays()
         self.groups.start()
+        self.fetchers.start()
         self.maintenance.start()
 
     async def leave(self) -> None:
@@ -165,6 +187,7 @@ class BrokerPart:
 
     async def stop(self) -> None:
         """No request comes any more."""
+        await self.fetchers.close()
         await self.maintenance.stop()
         self.replicas.close()
         self.groups.stop()

@@ -130,6 +130,7 @@ class PlainSettings:
     metadata_max_retention_ms: int
     min_insync_replicas: int
     num_partitions: int
+    num_replica_fetchers: int
     offset_metadata_max_bytes: int
     offsets_retention_check_interval_ms: int
     offsets_retention_minutes: int
@@ -139,6 +140,16 @@ class PlainSettings:
     producer_id_expiration_ms: int
     quota_window_num: int
     quota_window_size_seconds: int
+    replica_fetch_backoff_ms: int
+    replica_fetch_max_bytes: int
+    replica_fetch_min_bytes: int
+    replica_fetch_response_max_bytes: int
+    replica_fetch_wait_max_ms: int
+    replica_high_watermark_checkpoint_interval_ms: int
+    replica_lag_time_max_ms: int
+    replica_socket_timeout_ms: int
+    sasl_mechanism_inter_broker_protocol: str
+    socket_connection_setup_timeout_ms: int
     socket_listen_backlog_size: int
     socket_request_max_bytes: int
     super_users: str

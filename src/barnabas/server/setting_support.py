@@ -119,6 +119,7 @@ _WORKING = (
     "metadata.max.retention.ms",
     "node.id",
     "num.partitions",
+    "num.replica.fetchers",
     "offset.metadata.max.bytes",
     "offsets.retention.check.interval.ms",
     "offsets.retention.minutes",
@@ -126,8 +127,18 @@ _WORKING = (
     "offsets.topic.replication.factor",
     "offsets.topic.segment.bytes",
     "process.roles",
+    "replica.fetch.backoff.ms",
+    "replica.fetch.max.bytes",
+    "replica.fetch.min.bytes",
+    "replica.fetch.response.max.bytes",
+    "replica.fetch.wait.max.ms",
+    "replica.high.watermark.checkpoint.interval.ms",
+    "replica.lag.time.max.ms",
+    "replica.socket.receive.buffer.bytes",
+    "replica.socket.timeout.ms",
     "sasl.enabled.mechanisms",
     "sasl.mechanism.controller.protocol",
+    "sasl.mechanism.inter.broker.protocol",
     "sasl.oauthbearer.clock.skew.seconds",
     "sasl.oauthbearer.expected.audience",
     "sasl.oauthbearer.expected.issuer",
@@ -146,6 +157,7 @@ _WORKING = (
     "quota.window.size.seconds",
     "principal.builder.class",
     "security.inter.broker.protocol",
+    "socket.connection.setup.timeout.ms",
     "socket.listen.backlog.size",
     "socket.request.max.bytes",
     "super.users",
@@ -204,8 +216,8 @@ TOPIC_SETTINGS_WITHOUT_EFFECT = {
 _WITHOUT_EFFECT: tuple[tuple[str, str], ...] = (
     (
         "One event loop does this work: there is no pool or queue to size.",
-        "num.io.threads num.network.threads num.recovery.threads.per.data.dir num.replica.* background.threads"
-        " group.coordinator.threads group.coordinator.background.threads queued.max.requests log.cleaner.threads",
+        "num.io.threads num.network.threads num.recovery.threads.per.data.dir num.replica.alter.log.dirs.threads"
+        " background.threads group.coordinator.threads group.coordinator.background.threads queued.max.requests log.cleaner.threads",
     ),
     (
         "Requests that wait are forgotten as soon as they complete: there is nothing to purge.",
@@ -213,7 +225,7 @@ _WITHOUT_EFFECT: tuple[tuple[str, str], ...] = (
     ),
     (
         "Brokers of this release don't replicate: there is no replica to copy to or to move.",
-        "replica.fetch.* replica.lag.* replica.socket.* log.dir.failure.timeout.ms offsets.commit.timeout.ms",
+        "log.dir.failure.timeout.ms offsets.commit.timeout.ms",
     ),
     (
         "Leaderships go back to preferred replicas, and to replicas that are behind, when somebody asks for it"
@@ -223,7 +235,7 @@ _WITHOUT_EFFECT: tuple[tuple[str, str], ...] = (
     ("A broker that stops always leaves in an orderly way.", "controlled.shutdown.enable"),
     (
         "Connections to controllers have controller.socket.timeout.ms and controller.quorum.request.timeout.ms.",
-        "socket.connection.setup.* request.timeout.ms",
+        "request.timeout.ms",
     ),
     (
         "The operating system sizes the buffers of each connection, which serves it better than one fixed size.",
@@ -231,7 +243,7 @@ _WITHOUT_EFFECT: tuple[tuple[str, str], ...] = (
     ),
     (
         "It is done together with what log.flush.offset.checkpoint.interval.ms is for.",
-        "log.flush.start.offset.checkpoint.interval.ms replica.high.watermark.checkpoint.interval.ms",
+        "log.flush.start.offset.checkpoint.interval.ms",
     ),
     (
         "It is done together with what log.retention.check.interval.ms is for.",
@@ -252,9 +264,8 @@ _WITHOUT_EFFECT: tuple[tuple[str, str], ...] = (
         "replication.quota.window.* alter.log.dirs.replication.quota.window.*",
     ),
     (
-        "Brokers of this release don't connect to each other, and log in at controllers with PLAIN, SCRAM, or a token"
-        " from a file.",
-        "sasl.mechanism.inter.broker.protocol sasl.login.* sasl.client.callback.handler.class"
+        "Brokers log in at each other and at controllers with PLAIN, SCRAM, or a token from a file.",
+        "sasl.login.* sasl.client.callback.handler.class"
         " sasl.oauthbearer.assertion.* sasl.oauthbearer.client.credentials.*"
         " sasl.oauthbearer.jwt.retriever.class sasl.oauthbearer.scope sasl.oauthbearer.token.endpoint.url",
     ),

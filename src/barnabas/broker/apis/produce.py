@@ -1,4 +1,5 @@
-"""Produce: append one batch per partition as their leader. The answer waits for batches that take long to check.
+"""Produce: append one batch per partition as their leader. The answer waits for batches that take long to check, and
+with acks=all until every replica in sync has them, up to the request's time-out.
 
 Versions 3 to 13; from 13 on topics are named by id. With acks=0 there is no answer, and an error closes the
 connection, which is how such a producer learns of it.
@@ -6,6 +7,7 @@ connection, which is how such a producer learns of it.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
 from barnabas.broker.auto_topic_creation import INTERNAL_TOPICS
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable
 
     from barnabas.broker.broker import Broker
+    from barnabas.broker.replication.leader_replica import LeaderReplica
     from barnabas.storage.partition_log import AppendInfo
 
 _INTERNAL_CLIENT_ID = "__admin_client"
@@ -78,7 +81,7 @@ def handle_produce(
         raise ApiException(ErrorCode.INVALID_REQUIRED_ACKS)
     producing = _Producing(broker, request, access)
     producing.append_all()
-    return producing.wait_and_respond() if producing.waiting else producing.respond()
+    return producing.wait_and_respond() if producing.waiting or producing.uncommitted else producing.respond()
 
 
 def _has_transactional_records(request: ProduceRequest) -> bool:
@@ -109,7 +112,18 @@ def _refuse_transaction(transactional_id: str | None, access: Access) -> NoRetur
 class _Producing:
     """One request on its way."""
 
-    __slots__ = ("access", "broker", "budget", "first_error", "leaders", "request", "responses", "version", "waiting")
+    __slots__ = (
+        "access",
+        "broker",
+        "budget",
+        "first_error",
+        "leaders",
+        "request",
+        "responses",
+        "uncommitted",
+        "version",
+        "waiting",
+    )
 
     def __init__(self, broker: Broker, request: ProduceRequest, access: Access) -> None:
         self.broker = broker
@@ -121,6 +135,8 @@ class _Producing:
         self.leaders: set[int] = set()
         self.responses: list[TopicProduceResponse] = []
         self.waiting: list[tuple[str, PartitionProduceResponse, Task[AppendInfo]]] = []
+        self.uncommitted: list[tuple[str, PartitionProduceResponse, LeaderReplica, int]] = []
+        """Of acks=all: what must be replicated, up to which offset."""
 
     def append_all(self) -> None:
         broker, version = self.broker, self.version
@@ -142,7 +158,7 @@ class _Producing:
                         budget=self.budget,
                     )
                     if isinstance(info, tuple):
-                        _succeeded(answer, info)
+                        self._appended(name, answer, info)
                     else:
                         self.waiting.append((name, answer, info))
                 except ApiException as failure:
@@ -157,13 +173,37 @@ class _Producing:
         try:
             for name, answer, task in self.waiting:
                 try:
-                    _succeeded(answer, await task)
+                    self._appended(name, answer, await task)
                 except ApiException as failure:
                     self._failed(name, answer, failure)
         finally:
             for _, _, task in self.waiting:
                 task.cancel()
+        if self.uncommitted:
+            await self._wait_for_replicas()
         return self.respond()
+
+    def _appended(self, name: str, answer: PartitionProduceResponse, info: AppendInfo) -> None:
+        _succeeded(answer, info)
+        replicas = self.broker.replicas
+        if self.request.acks == -1 and replicas.leader_replicas is not None:
+            partition = replicas.partitions.get(TopicPartition(name, answer.index))
+            leader = None if partition is None else partition.leader_replica
+            if leader is not None and leader.high_watermark <= info.last_offset:
+                self.uncommitted.append((name, answer, leader, info.last_offset + 1))
+
+    async def _wait_for_replicas(self) -> None:
+        from barnabas.broker.delayed_produce import wait_for_replicas
+
+        waits = [partial(leader.wait_for, offset) for _, _, leader, offset in self.uncommitted]
+        errors = await wait_for_replicas(waits, self.request.timeout_ms)
+        for (name, answer, _, _), error in zip(self.uncommitted, errors, strict=True):
+            if error is not ErrorCode.NONE:
+                # The records are in the log: where is told all the same.
+                answer.error_code = error
+                self.first_error = self.first_error or error
+                if self.version >= _LEADER_HINTS_SINCE:
+                    _hint_at_leader(self.broker, name, answer, error, self.leaders)
 
     def respond(self) -> ProduceResponse | None:
         if self.request.acks == 0:
@@ -177,7 +217,7 @@ class _Producing:
         self.first_error = self.first_error or failure.code
         _fill_failed(answer, failure)
         if self.version >= _LEADER_HINTS_SINCE and name is not None:
-            _hint_at_leader(self.broker, name, answer, failure, self.leaders)
+            _hint_at_leader(self.broker, name, answer, failure.code, self.leaders)
 
 
 def _topic_error(access: Access, name: str | None, references: int) -> ApiException | None:
@@ -228,10 +268,10 @@ def _failed(index: int, error: ApiException) -> PartitionProduceResponse:
 
 
 def _hint_at_leader(
-    broker: Broker, topic: str, answer: PartitionProduceResponse, failure: ApiException, leaders: set[int]
+    broker: Broker, topic: str, answer: PartitionProduceResponse, code: ErrorCode, leaders: set[int]
 ) -> None:
     """Tell the client who leads now (KIP-951)."""
-    if failure.code not in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH):
+    if code not in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH):
         return
     registration = broker.metadata.partition(topic, answer.index)
     if registration is not None and registration.leader >= 0:

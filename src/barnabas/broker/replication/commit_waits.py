@@ -10,7 +10,7 @@ from barnabas.common.errors import ErrorCode
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["CommitWait", "CommitWaits"]
+__all__ = ["CommitWait", "CommitWaits", "settled"]
 
 
 class CommitWait:
@@ -28,6 +28,13 @@ class CommitWait:
         on_done, self._on_done = self._on_done, None
         if on_done is not None:
             on_done(error)
+
+
+def settled(on_done: Callable[[ErrorCode], None], error: ErrorCode) -> CommitWait:
+    """There is nothing to wait for."""
+    wait = CommitWait(on_done)
+    wait.done(error)
+    return wait
 
 
 class CommitWaits:

@@ -58,7 +58,7 @@ class IsrChanges:
         return AlterPartitionRequest(broker_id=broker_id, broker_epoch=broker_epoch, topics=list(topics.values()))
 
     def answered(self, response: AlterPartitionResponse, now_ms: int) -> ErrorCode:
-        """Hand out what the controller says. Returns the error of the request as a whole: then everything goes again."""
+        """Hand out what the controller says. Returns the error of the request as a whole: then all goes again."""
         error = _error_code(response.error_code)
         if error is not ErrorCode.NONE:
             self.failed()

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Protocol
 
-from barnabas.broker.replication.commit_waits import CommitWaits
+from barnabas.broker.replication.commit_waits import CommitWaits, settled
 from barnabas.broker.replication.partition_leadership import PartitionLeadership, ProposalKind
 from barnabas.common.errors import ErrorCode
 
@@ -81,6 +81,7 @@ class LeaderReplica:
     __slots__ = (
         "_appended",
         "_delete_waits",
+        "_ended_by",
         "_listeners",
         "_stats",
         "_submit",
@@ -107,6 +108,7 @@ class LeaderReplica:
         self.topic_partition = partition.topic_partition
         self.leadership = PartitionLeadership(context, registration, log_end_offset=self.log_end_offset, now_ms=now_ms)
         self.is_over = False
+        self._ended_by = ErrorCode.NONE
         self.on_high_watermark: Callable[[int], None] | None = None
         """For one who has state of its own in the partition."""
         self._submit = submit
@@ -153,6 +155,7 @@ class LeaderReplica:
     def end(self, error: ErrorCode = ErrorCode.NOT_LEADER_OR_FOLLOWER) -> None:
         """Another broker leads, or the partition is gone: nobody waits any more."""
         self.is_over = True
+        self._ended_by = error
         self.on_high_watermark = None
         self._tell_followers(0)
         self._watchers.clear()
@@ -173,8 +176,12 @@ class LeaderReplica:
 
     def wait_for(self, offset: int, on_done: Callable[[ErrorCode], None]) -> CommitWait:
         """``on_done`` with NONE or NOT_ENOUGH_REPLICAS_AFTER_APPEND once the high watermark is there, or with the
-        reason why it will not be.
+        reason why it will not be. May be called from inside.
         """
+        if self.is_over:
+            return settled(on_done, self._ended_by)
+        if self.high_watermark >= offset:
+            return settled(on_done, self.error_of_commit())
         return self._waits.add(offset, on_done)
 
     def error_of_commit(self) -> ErrorCode:
@@ -249,6 +256,10 @@ class LeaderReplica:
 
     def wait_for_low_watermark(self, offset: int, on_done: Callable[[ErrorCode], None]) -> CommitWait:
         """Until every live replica's log starts there."""
+        if self.is_over:
+            return settled(on_done, self._ended_by)
+        if self.low_watermark >= offset:
+            return settled(on_done, ErrorCode.NONE)
         return self._delete_waits.add(offset, on_done)
 
     # The ISR

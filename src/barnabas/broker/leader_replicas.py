@@ -1,0 +1,178 @@
+"""The partitions that this broker leads for others too: their ISRs are looked after, and changed at the controller.
+
+An ISR is checked at each half of ``replica.lag.time.max.ms``; a follower that may join by now is taken in when brokers
+change, and within half a second. One AlterPartition request is under way at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, cast
+
+from barnabas.broker.replication.isr_changes import IsrChanges
+from barnabas.broker.replication.leader_replica import IsrStats, LeaderReplica
+from barnabas.broker.replication.partition_leadership import LeadershipContext
+from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.protocol.api_keys import ApiKey
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from barnabas.broker.partition import Partition
+    from barnabas.broker.ports import ControllerChannel
+    from barnabas.broker.replication.partition_leadership import IsrProposal
+    from barnabas.common.clock import Clock
+    from barnabas.metadata.image.cluster import ClusterImage
+    from barnabas.metadata.image.partition_registration import PartitionRegistration
+    from barnabas.protocol.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+
+__all__ = ["LeaderReplicas"]
+
+log = logging.getLogger(__name__)
+
+_RETRY_S = 0.05
+_EXPANSION_INTERVAL_S = 0.5
+_NEWEST = 3
+
+
+class LeaderReplicas:
+    def __init__(
+        self,
+        *,
+        broker_id: int,
+        broker_epoch: Callable[[], int],
+        cluster: ClusterImage,
+        controller: ControllerChannel,
+        clock: Clock,
+        replica_lag_time_max_ms: int,
+    ) -> None:
+        self.context = LeadershipContext(
+            broker_id=broker_id,
+            broker_epoch=broker_epoch,
+            cluster=cluster,
+            replica_lag_time_max_ms=replica_lag_time_max_ms,
+        )
+        self.stats = IsrStats()
+        self.all: set[LeaderReplica] = set()
+        self._controller = controller
+        self._clock = clock
+        self._changes = IsrChanges()
+        self._request: asyncio.Task[None] | None = None
+        self._timers: list[asyncio.TimerHandle] = []
+        self._told = ErrorCode.NONE
+
+    # --- following the metadata log
+
+    def lead(self, partition: Partition, registration: PartitionRegistration) -> None:
+        """A replicated partition is led here, from now on or still."""
+        now_ms = self._clock.monotonic_ms()
+        known = partition.leader_replica
+        if known is not None:
+            known.update(registration, now_ms)
+            return
+        made = LeaderReplica(
+            partition, registration, self.context, submit=self._submit, stats=self.stats, now_ms=now_ms
+        )
+        partition.leader_replica = made
+        self.all.add(made)
+        if not self._timers:
+            self._start_timers()
+        made.maybe_advance(now_ms)
+
+    def end(self, partition: Partition, error: ErrorCode) -> None:
+        """It is led by another broker, or gone: who waits is told so."""
+        leader = partition.leader_replica
+        if leader is not None:
+            partition.leader_replica = None
+            self.all.discard(leader)
+            leader.end(error)
+
+    def follow_cluster(self, cluster: ClusterImage) -> None:
+        """Brokers came, went or changed: those may join an ISR now that could not before."""
+        self.context.cluster = cluster
+        self._retry_expansions()
+
+    def stop(self) -> None:
+        for timer in self._timers:
+            timer.cancel()
+        self._timers.clear()
+        if self._request is not None:
+            self._request.cancel()
+
+    # --- time
+
+    def _start_timers(self) -> None:
+        lag_s = self.context.replica_lag_time_max_ms / 1000
+        self._timers = [asyncio.get_running_loop().call_later(0, _ignore)] * 2
+        self._repeat(0, lag_s / 2, self._check_isrs)
+        self._repeat(1, _EXPANSION_INTERVAL_S, self._retry_expansions)
+
+    def _repeat(self, place: int, interval_s: float, work: Callable[[], None]) -> None:
+        def run() -> None:
+            self._repeat(place, interval_s, work)
+            work()
+
+        self._timers[place] = asyncio.get_running_loop().call_later(interval_s, run)
+
+    def _check_isrs(self) -> None:
+        now_ms = self._clock.monotonic_ms()
+        for leader in self.all:
+            leader.check_isr(now_ms)
+
+    def _retry_expansions(self) -> None:
+        for leader in self.all:
+            leader.retry_expansion()
+
+    # --- the controller
+
+    def _submit(self, leader: LeaderReplica, proposal: IsrProposal) -> None:
+        log.info(
+            "the ISR of %s shall be %s instead of %s",
+            leader.topic_partition,
+            list(proposal.members),
+            sorted(leader.leadership.isr),
+        )
+        self._changes.submit(leader, proposal)
+        if self._request is None:
+            self._request = asyncio.get_running_loop().create_task(self._send_all())
+            self._request.add_done_callback(self._sent)
+
+    def _sent(self, task: asyncio.Task[None]) -> None:
+        self._request = None
+        if not task.cancelled() and (problem := task.exception()) is not None:
+            log.error("a change of ISRs failed", exc_info=problem)
+
+    async def _send_all(self) -> None:
+        while (request := self._next_request()) is not None:
+            if not await self._send(request):
+                await asyncio.sleep(_RETRY_S)
+
+    def _next_request(self) -> AlterPartitionRequest | None:
+        versions = self._controller.versions()
+        newest = _NEWEST if versions is None else versions.get(ApiKey.ALTER_PARTITION, (0, _NEWEST))[1]
+        return self._changes.next_request(self.context.broker_id, self.context.broker_epoch(), newest)
+
+    async def _send(self, request: AlterPartitionRequest) -> bool:
+        """Whether the next request may go at once."""
+        try:
+            response = cast("AlterPartitionResponse", await self._controller.send(request))
+        except ApiException as error:
+            self._changes.failed()
+            self._tell(error.code)
+            return False
+        refused = self.stats.failed_updates
+        refusal = self._changes.answered(response, self._clock.monotonic_ms())
+        self._tell(refusal)
+        return refusal is ErrorCode.NONE and self.stats.failed_updates == refused
+
+    def _tell(self, error: ErrorCode) -> None:
+        """Once for each time that something goes wrong."""
+        if error is not self._told and error is not ErrorCode.NONE:
+            level = logging.ERROR if error is ErrorCode.CLUSTER_AUTHORIZATION_FAILED else logging.WARNING
+            log.log(level, "ISRs can't be changed at the controller, it is tried again: %s", error.name)
+        self._told = error
+
+
+def _ignore() -> None:
+    pass
