@@ -10,14 +10,16 @@ is as old.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from barnabas.common.errors import ErrorCode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 
-    from barnabas.broker.partition import Partition
+    from barnabas.broker.partition import PartitionWatcher
+    from barnabas.broker.replication.replica_state import FollowerContact, ReplicaState
+    from barnabas.common.topic_partition import TopicPartition
     from barnabas.common.uuid import Uuid
     from barnabas.protocol.messages.fetch import FetchRequest, PartitionData
 
@@ -27,6 +29,17 @@ INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
 _INVALID_SESSION_ID = 0
 _EPOCH_MAX = 2147483647
+
+
+class Watched(Protocol):
+    """A partition: what a consumer may see of it, or what a follower may."""
+
+    @property
+    def topic_partition(self) -> TopicPartition: ...
+
+    def add_watcher(self, watcher: PartitionWatcher) -> None: ...
+
+    def remove_watcher(self, watcher: PartitionWatcher) -> None: ...
 
 
 class PartitionKey(NamedTuple):
@@ -48,6 +61,7 @@ class WantedPartition:
         "last_fetched_epoch",
         "log_start_offset",
         "max_bytes",
+        "replica",
         "sent_high_watermark",
         "sent_log_start_offset",
         "turn",
@@ -57,7 +71,9 @@ class WantedPartition:
     def __init__(self, key: PartitionKey) -> None:
         self.key = key
         self._session: FetchSession | None = None
-        self.watched: Partition | None = None
+        self.watched: Watched | None = None
+        self.replica: ReplicaState | None = None
+        """Of a follower: what the leader knows of it."""
         self.turn = 0
         """The place in the session's order."""
         self.fetch_offset = 0
@@ -97,6 +113,7 @@ class FetchSession:
     __slots__ = (
         "_listeners",
         "_next_turn",
+        "contact",
         "created_ms",
         "epoch",
         "id",
@@ -116,6 +133,8 @@ class FetchSession:
         self.created_ms = now_ms
         self.last_used_ms = now_ms
         self.epoch = 1
+        self.contact: FollowerContact | None = None
+        """Of a follower."""
         self.is_committed_only: bool | None = None
         self.partitions: dict[PartitionKey, WantedPartition] = {}
         self.unread: dict[PartitionKey, WantedPartition] = {}
@@ -137,14 +156,20 @@ class FetchSession:
         wanted = self.partitions.pop(key, None)
         self.unread.pop(key, None)
         if wanted is not None:
-            self._unwatch(wanted)
-            wanted._session = None
+            self._leave(wanted)
+
+    def _leave(self, wanted: WantedPartition) -> None:
+        self._unwatch(wanted)
+        wanted._session = None
+        replica = wanted.replica
+        if replica is not None and replica.contact is self.contact:
+            replica.contact = None
 
     def move_to_end(self, wanted: WantedPartition) -> None:
         wanted.turn = self._next_turn
         self._next_turn += 1
 
-    def watch(self, wanted: WantedPartition, partition: Partition) -> None:
+    def watch(self, wanted: WantedPartition, partition: Watched) -> None:
         if wanted.watched is partition or wanted._session is not self:
             return
         self._unwatch(wanted)
@@ -176,8 +201,7 @@ class FetchSession:
 
     def close(self) -> None:
         for wanted in self.partitions.values():
-            self._unwatch(wanted)
-            wanted._session = None
+            self._leave(wanted)
         self.notify(0)
 
     # What a waiting fetch listens to instead of each partition.

@@ -1,4 +1,5 @@
-"""Fetch: read batches from partitions that this broker leads, waiting for data when asked to.
+"""Fetch: read batches from partitions that this broker leads, waiting for data when asked to. Followers have
+``broker.follower_fetch``.
 
 Rules: the first non-empty partition may exceed both size limits by its first batch; the others fill what is left
 of ``max_bytes`` in the session's order. An answer waits for ``min_bytes`` up to ``max_wait_ms`` unless a partition
@@ -35,11 +36,13 @@ if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
     from barnabas.broker.partition import Partition
 
+__all__ = ["Reading", "handle_fetch", "respond"]
+
 _READ_COMMITTED = 1
 _LEADER_HINTS_SINCE = 16
 
 
-class _Reading:
+class Reading:
     """One pass over the wanted partitions."""
 
     __slots__ = ("answers", "bytes_read", "exhausted", "has_error", "partitions")
@@ -64,10 +67,12 @@ def handle_fetch(broker: Broker, request: FetchRequest, access: Access) -> Fetch
     version = access.context.api_version
     replica_id = request.replica_id if request.replica_state is None else request.replica_state.replica_id
     if replica_id >= 0:
-        # Followers copy partitions once replication exists; until then none can be in sync with this broker.
         if not access.allows_on_cluster(AclOperation.CLUSTER_ACTION):
             return _refused(request, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-        return _refused(request, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        from barnabas.broker.follower_fetch import FollowerFetch
+
+        replica_epoch = -1 if request.replica_state is None else request.replica_state.replica_epoch
+        return FollowerFetch(broker, request, access, replica_id=replica_id, replica_epoch=replica_epoch).answer()
     if broker.quotas is not None:
         broker.quotas.limit_fetch(request, access.context)
     context = broker.fetch_sessions.context(request, version, broker.clock.now_ms(), is_follower=False)
@@ -75,7 +80,7 @@ def handle_fetch(broker: Broker, request: FetchRequest, access: Access) -> Fetch
         return FetchResponse(error_code=context.error_code)
     reading = _read_all(broker, request, context, access)
     if reading.bytes_read >= request.min_bytes or request.max_wait_ms <= 0 or reading.has_error or context.is_empty:
-        return _respond(broker, context, reading, access)
+        return respond(broker, context, reading, access)
     notifiers = reading.partitions if context.session is None else (context.session,)
     waiting = wait_for_bytes(notifiers, request.min_bytes - reading.bytes_read, request.max_wait_ms)
     return _wait_and_read(broker, request, context, access, waiting)
@@ -85,14 +90,14 @@ async def _wait_and_read(
     broker: Broker, request: FetchRequest, context: FetchContext, access: Access, waiting: Awaitable[None]
 ) -> FetchResponse:
     await waiting
-    return _respond(broker, context, _read_all(broker, request, context, access, is_second_look=True), access)
+    return respond(broker, context, _read_all(broker, request, context, access, is_second_look=True), access)
 
 
 def _read_all(
     broker: Broker, request: FetchRequest, context: FetchContext, access: Access, *, is_second_look: bool = False
-) -> _Reading:
+) -> Reading:
     """Read what there is. A second look decides access anew, and is still the same request to the audit."""
-    reading = _Reading()
+    reading = Reading()
     left = min(request.max_bytes, broker.settings.fetch_max_bytes)
     committed_only = request.isolation_level == _READ_COMMITTED
     allowed: dict[str, bool] = {}
@@ -156,6 +161,9 @@ def _read(
     answer.aborted_transactions = [] if committed_only else None
     if wanted.last_fetched_epoch >= 0:
         epoch, end_offset = log.end_offset_for_epoch(wanted.last_fetched_epoch)
+        if epoch < 0 or end_offset < 0 or wanted.fetch_offset < log.log_start_offset:
+            # Nobody can say where the reader's last epoch ended.
+            raise ApiException(ErrorCode.OFFSET_OUT_OF_RANGE)
         if epoch < wanted.last_fetched_epoch or end_offset < wanted.fetch_offset:
             answer.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=end_offset)
             return False
@@ -180,7 +188,7 @@ def _read(
     return False
 
 
-def _respond(broker: Broker, context: FetchContext, reading: _Reading, access: Access) -> FetchResponse:
+def respond(broker: Broker, context: FetchContext, reading: Reading, access: Access) -> FetchResponse:
     broker.replicas.bytes_out += reading.bytes_read
     selected = context.select(reading.answers)
     if context.session is not None:
