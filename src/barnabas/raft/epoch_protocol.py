@@ -14,6 +14,7 @@ from barnabas.raft.epochs import (
     check_cluster_id,
     check_voter_request,
     handle_answer,
+    is_meant_for,
     listeners_of,
     maybe_transition,
     only_partition,
@@ -80,8 +81,7 @@ def handle_begin_request(replica: Replica, request: RaftRequest, now_ms: int) ->
         maybe_transition(
             replica, partition.leader_id, partition.leader_epoch, listeners_of(body.leader_endpoints), now_ms
         )
-        key = ReplicaKey(body.voter_id, partition.voter_directory_id)
-        if request.version >= 1 and not (key.id == replica.config.node_id and key.matches(replica.config.key)):
+        if not is_meant_for(replica, body.voter_id, partition.voter_directory_id):
             error = ErrorCode.INVALID_VOTER_KEY
     _respond_begin(replica, request, error)
 

@@ -7,7 +7,9 @@ from enum import Enum
 from typing import Protocol
 
 from barnabas.common.errors import ErrorCode, InvariantViolated, invariant
+from barnabas.common.uuid import Uuid
 from barnabas.raft.replica import Replica
+from barnabas.raft.replica_key import ReplicaKey
 from barnabas.raft.states.follower import FollowerState
 from barnabas.raft.states.leader import LeaderState
 from barnabas.raft.states.unattached import UnattachedState
@@ -20,6 +22,7 @@ __all__ = [
     "check_leader_request",
     "check_voter_request",
     "endpoint_of_leader",
+    "is_meant_for",
     "error_of",
     "handle_answer",
     "handle_fetch_answer",
@@ -87,6 +90,11 @@ def check_voter_request(replica: Replica, sender_id: int, epoch: int) -> ErrorCo
     if sender_id < 0:
         return ErrorCode.INVALID_REQUEST
     return ErrorCode.NONE
+
+
+def is_meant_for(replica: Replica, voter_id: int, directory_id: Uuid) -> bool:
+    """Whether a request that names the voter it is for, or its id alone, or nobody, is for this replica."""
+    return voter_id < 0 or ReplicaKey(voter_id, directory_id).matches(replica.config.key)
 
 
 def check_leader_request(replica: Replica, epoch: int) -> ErrorCode:

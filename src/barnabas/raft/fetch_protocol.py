@@ -21,7 +21,7 @@ from barnabas.protocol.messages.fetch import (
     PartitionData,
     SnapshotId,
 )
-from barnabas.raft.epochs import CLUSTER_METADATA_TOPIC, NOBODY, check_cluster_id, check_leader_request
+from barnabas.raft.epochs import NOBODY, check_cluster_id, check_leader_request
 from barnabas.raft.inbound import RaftRequest
 from barnabas.raft.log_state import OffsetCheck, OffsetVerdict
 from barnabas.raft.ready import LogSlice
@@ -33,9 +33,7 @@ from barnabas.raft.states.leader import LeaderState
 __all__ = ["FetchProtocol"]
 
 UNKNOWN = -1
-CURRENT_LEADER_SINCE = 12
-TOPIC_ID_SINCE = 13
-ENDPOINTS_SINCE = 16
+ENDPOINTS_SINCE = 17
 HIGH_WATERMARK_SINCE = 18
 
 
@@ -68,7 +66,7 @@ class FetchProtocol:
         if not check_cluster_id(self._replica, body.cluster_id):
             self._respond_top_level(request, ErrorCode.INCONSISTENT_CLUSTER_ID)
             return
-        partition = _only_partition(body, request.version)
+        partition = _only_partition(body)
         if partition is None:
             self._respond_top_level(request, ErrorCode.INVALID_REQUEST)
             return
@@ -145,13 +143,12 @@ class FetchProtocol:
             error_code=error,
             high_watermark=UNKNOWN if high_watermark is None else high_watermark,
             log_start_offset=log.start_offset,
+            current_leader=LeaderIdAndEpoch(
+                leader_id=NOBODY if leader_id is None else leader_id, leader_epoch=replica.quorum.epoch
+            ),
             aborted_transactions=[],
             records=b"",
         )
-        if request.version >= CURRENT_LEADER_SINCE:
-            data.current_leader = LeaderIdAndEpoch(
-                leader_id=NOBODY if leader_id is None else leader_id, leader_epoch=replica.quorum.epoch
-            )
         fill: LogSlice | None = None
         if check is not None and check.verdict is OffsetVerdict.DIVERGING:
             data.diverging_epoch = EpochEndOffset(epoch=check.where.epoch, end_offset=check.where.offset)
@@ -159,11 +156,7 @@ class FetchProtocol:
             data.snapshot_id = SnapshotId(end_offset=check.where.offset, epoch=check.where.epoch)
         elif check is not None and log.end_offset > partition.fetch_offset:
             fill = LogSlice(partition.fetch_offset, self._max_bytes(request))
-        topic = FetchableTopicResponse(partitions=[data])
-        if request.version >= TOPIC_ID_SINCE:
-            topic.topic_id = Uuid.METADATA_TOPIC_ID
-        else:
-            topic.topic = CLUSTER_METADATA_TOPIC
+        topic = FetchableTopicResponse(topic_id=Uuid.METADATA_TOPIC_ID, partitions=[data])
         body = FetchResponse(responses=[topic])
         endpoint = replica.leader_endpoint()
         if request.version >= ENDPOINTS_SINCE and leader_id is not None and endpoint is not None:
@@ -182,15 +175,13 @@ def _replica_id(body: FetchRequest) -> int:
     return state.replica_id if state is not None and state.replica_id >= 0 else body.replica_id
 
 
-def _only_partition(body: FetchRequest, version: int) -> FetchPartition | None:
+def _only_partition(body: FetchRequest) -> FetchPartition | None:
+    """By its id: versions before 13, which name the topic, are answered, and always refused."""
     if len(body.topics) != 1 or len(body.topics[0].partitions) != 1:
         return None
     topic = body.topics[0]
-    named = (
-        topic.topic_id == Uuid.METADATA_TOPIC_ID if version >= TOPIC_ID_SINCE else topic.topic == CLUSTER_METADATA_TOPIC
-    )
     partition = topic.partitions[0]
-    return partition if named and partition.partition == 0 else None
+    return partition if topic.topic_id == Uuid.METADATA_TOPIC_ID and partition.partition == 0 else None
 
 
 def _is_invalid(body: FetchRequest, partition: FetchPartition) -> bool:

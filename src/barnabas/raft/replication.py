@@ -103,6 +103,7 @@ def handle_fetch_snapshot_response(replica: Replica, response: RaftResponse, now
     if not isinstance(body, FetchSnapshotResponse):
         raise TypeError(body)
     if body.error_code or len(body.topics) != 1 or len(body.topics[0].partitions) != 1:
+        _forget_snapshot(replica)
         return False
     partition = body.topics[0].partitions[0]
     error = error_of(partition.error_code)
@@ -113,7 +114,7 @@ def handle_fetch_snapshot_response(replica: Replica, response: RaftResponse, now
     if outcome is not CommonOutcome.GO_ON or follower is None:
         return outcome is not CommonOutcome.RETRY
     if gone:
-        follower.start_fetching_snapshot(None)
+        _forget_snapshot(replica)
         return True
     _take_chunk(replica, follower, partition)
     _heard_from_leader(replica, follower, now_ms)
@@ -190,6 +191,13 @@ def _appended(batch: BatchView) -> AppendedBatch:
         data=batch.tobytes(),
         is_control=batch.is_control,
     )
+
+
+def _forget_snapshot(replica: Replica) -> None:
+    """The next Fetch says which one there is now. Kafka 4.3's leaders fail at the top where the snapshot is gone."""
+    follower = replica.quorum.in_state(FollowerState)
+    if follower is not None:
+        follower.start_fetching_snapshot(None)
 
 
 def _take_chunk(replica: Replica, follower: FollowerState, partition: FetchSnapshotResponsePartitionSnapshot) -> None:

@@ -23,6 +23,7 @@ from barnabas.raft.epochs import (
     check_cluster_id,
     check_voter_request,
     handle_answer,
+    is_meant_for,
     only_partition,
 )
 from barnabas.raft.inbound import RaftRequest, RaftResponse
@@ -44,7 +45,7 @@ def handle_vote_request(replica: Replica, request: RaftRequest, now_ms: int) -> 
     elif not isinstance(partition, VoteRequestPartitionData):
         _respond_top_level(replica, request, ErrorCode.INVALID_REQUEST)
     else:
-        error, granted = _decide(replica, body.voter_id, partition, request.version, now_ms)
+        error, granted = _decide(replica, body.voter_id, partition, now_ms)
         _respond(replica, request, error, granted=granted)
 
 
@@ -79,20 +80,20 @@ def handle_vote_response(replica: Replica, response: RaftResponse, now_ms: int) 
 
 
 def _decide(
-    replica: Replica, voter_id: int, partition: VoteRequestPartitionData, version: int, now_ms: int
+    replica: Replica, voter_id: int, partition: VoteRequestPartitionData, now_ms: int
 ) -> tuple[ErrorCode, bool]:
     epoch, is_pre_vote = partition.replica_epoch, partition.pre_vote
-    error = check_voter_request(replica, partition.replica_id, epoch)
-    if error is not ErrorCode.NONE:
-        return error, False
     last_epoch = partition.last_offset_epoch
     if partition.last_offset < 0 or last_epoch < 0 or last_epoch > epoch or (last_epoch == epoch and not is_pre_vote):
         return ErrorCode.INVALID_REQUEST, False
+    error = check_voter_request(replica, partition.replica_id, epoch)
+    if error is not ErrorCode.NONE:
+        return error, False
     quorum = replica.quorum
     if epoch > quorum.epoch:
         quorum.transition_to_unattached(epoch, now_ms)
         replica.state_changed()
-    if version >= 1 and not _is_me(replica, ReplicaKey(voter_id, partition.voter_directory_id)):
+    if not is_meant_for(replica, voter_id, partition.voter_directory_id):
         return ErrorCode.INVALID_VOTER_KEY, False
     candidate = ReplicaKey(partition.replica_id, partition.replica_directory_id)
     mine = replica.log.end_offset_and_epoch
@@ -105,10 +106,6 @@ def _decide(
     if granted and not is_pre_vote and quorum.state.voted_key is None:
         quorum.add_vote(candidate, now_ms)
     return ErrorCode.NONE, granted
-
-
-def _is_me(replica: Replica, key: ReplicaKey) -> bool:
-    return key.id == replica.config.node_id and key.matches(replica.config.key)
 
 
 def _request(replica: Replica, voter: ReplicaKey, *, is_pre_vote: bool) -> VoteRequest:

@@ -7,7 +7,7 @@ voters stand in the settings; what they say of themselves then is only remembere
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from barnabas import __version__
@@ -77,13 +77,9 @@ class VoterChanges:
         key = ReplicaKey(body.voter_id, body.voter_directory_id)
         listeners = listeners_of(body.listeners)
         endpoint = listeners.get(self._replica.config.listener_name)
-        leader, error, text = self._admit(body.cluster_id)
-        if leader is None:
+        leader, error, text = self._admit(body.cluster_id, key, None if endpoint else listeners)
+        if leader is None or endpoint is None:
             self._respond(request, answer(error, text))
-        elif not key.has_directory or endpoint is None:
-            name = self._replica.config.listener_name
-            text = f"A voter has a directory id and an endpoint for the listener {name}."
-            self._respond(request, answer(ErrorCode.INVALID_REQUEST, text))
         elif self._replica.quorum.voters.get(key.id) is not None:
             text = f"The voter id for {_shown(key)} is already part of the set of voters {_ids(self._replica)}."
             self._respond(request, answer(ErrorCode.DUPLICATE_VOTER, text))
@@ -109,7 +105,7 @@ class VoterChanges:
 
         key = ReplicaKey(body.voter_id, body.voter_directory_id)
         voters = self._replica.quorum.voters
-        leader, error, text = self._admit(body.cluster_id)
+        leader, error, text = self._admit(body.cluster_id, key)
         voter = voters.get(key.id)
         if leader is None:
             self._respond(request, answer(error, text))
@@ -148,14 +144,23 @@ class VoterChanges:
                 leader, VoterSet(update if each.key == key else each for each in replica.quorum.voters), now_ms
             )
 
-    def _admit(self, cluster_id: str | None) -> tuple[LeaderState | None, ErrorCode, str]:
-        """The leader that may make a change now, or why there is none."""
+    def _admit(
+        self, cluster_id: str | None, key: ReplicaKey, unusable: Mapping[str, Endpoint] | None = None
+    ) -> tuple[LeaderState | None, ErrorCode, str]:
+        """The leader that may make a change now, or why not. ``unusable``: endpoints without the one that is needed."""
         replica = self._replica
         leader = replica.quorum.in_state(LeaderState)
         if not check_cluster_id(replica, cluster_id):
             return None, ErrorCode.INCONSISTENT_CLUSTER_ID, "The request is for another cluster."
         if leader is None:
             return None, ErrorCode.NOT_LEADER_OR_FOLLOWER, "This replica does not lead the quorum."
+        if not _names_a_replica(key):
+            text = f"A voter has a node id and a directory id, and not {key.id} and {key.directory_id}."
+            return None, ErrorCode.INVALID_REQUEST, text
+        if unusable is not None:
+            name = replica.config.listener_name
+            text = f"A voter has an endpoint for the listener {name}, and not only for {sorted(unusable)}."
+            return None, ErrorCode.INVALID_REQUEST, text
         if replica.control_records.last_kraft_version < 1:
             text = "The voters stand in controller.quorum.voters: upgrade kraft.version to 1 first."
             return None, ErrorCode.UNSUPPORTED_VERSION, text
@@ -172,10 +177,14 @@ class VoterChanges:
             return None, ErrorCode.INCONSISTENT_CLUSTER_ID
         if error is not ErrorCode.NONE or leader is None:
             return None, error
+        if not _names_a_replica(update.key) or replica.config.listener_name not in update.listeners:
+            return None, ErrorCode.INVALID_REQUEST
+        if not 0 <= update.kraft_version_min <= update.kraft_version_max:
+            return None, ErrorCode.INVALID_REQUEST
         level = replica.control_records.last_kraft_version
         if level >= 1 and not self._is_idle(leader):
             return None, ErrorCode.REQUEST_TIMED_OUT
-        if replica.config.listener_name not in update.listeners or not _can_work_with(update, level):
+        if not _can_work_with(update, level):
             return None, ErrorCode.INVALID_REQUEST
         voter = replica.quorum.voters.get(update.key.id)
         if voter is None or (level >= 1 and voter.key != update.key):
@@ -261,6 +270,10 @@ class VoterChanges:
             port=endpoint.port,
         )
         return UpdateRaftVoterResponse(error_code=error, current_leader=leader)
+
+
+def _names_a_replica(key: ReplicaKey) -> bool:
+    return key.id >= 0 and key.has_directory
 
 
 def _can_work_with(voter: VoterNode, level: int) -> bool:

@@ -165,25 +165,34 @@ class SnapshotGenerator:
         self._driver = driver
         self._max_bytes = max_bytes
         self._max_interval_ms = max_interval_ms
+        self._is_closed = False
         self._bytes = 0
         self._since_ms = driver.clock.now_ms()
         self._running: asyncio.Task[OffsetAndEpoch | None] | None = None
+        self._waiting: MetadataImage | None = None
+        """What was published while a snapshot was being written."""
 
     def publish(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:
         if manifest.is_snapshot:
+            self._waiting = None
             self._reset()
             return
         self._bytes += manifest.byte_count
         if new_image.features.metadata_version is None:
             return  # A new log begins with control records alone; nothing says yet how to write others.
-        if self._running is not None or not self._is_due():
-            return
+        if self._running is not None:
+            self._waiting = new_image
+        elif self._is_due():
+            self._save(new_image)
+
+    def _save(self, image: MetadataImage) -> None:
         self._reset()
-        self._running = asyncio.get_running_loop().create_task(self._snapshots.save(new_image))
+        self._running = asyncio.get_running_loop().create_task(self._snapshots.save(image))
         self._running.add_done_callback(self._saved)
 
     async def close(self) -> None:
         """Wait for a snapshot that is being written: half a file would be left else."""
+        self._is_closed = True
         if self._running is not None:
             with suppress(Exception):
                 await self._running
@@ -203,6 +212,9 @@ class SnapshotGenerator:
         if error is not None:
             # The log still holds everything: the node can go on, only its next start takes longer.
             log.error("a metadata snapshot could not be written; the next one is due as usual", exc_info=error)
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None and not self._is_closed and self._is_due():
+            self._save(waiting)
 
 
 def _unlink(path: str) -> None:

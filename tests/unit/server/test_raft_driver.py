@@ -366,6 +366,34 @@ def test_a_snapshot_is_due_after_enough_bytes_or_enough_time(tmp_path: Path) -> 
     run(test)
 
 
+def test_what_is_committed_while_a_snapshot_is_written_gets_one_of_its_own(tmp_path: Path) -> None:
+    async def test() -> None:
+        driver, loading, _ = await with_image(tmp_path)
+        images = []
+        for record in (FEATURE, topic("a"), topic("b")):
+            await driver.append([record])
+            images.append(loading.loader.image)
+        saved: list[MetadataImage] = []
+        both = asyncio.Event()
+
+        class Snapshots(MetadataSnapshots):
+            async def save(self, image: MetadataImage) -> OffsetAndEpoch | None:
+                saved.append(image)
+                if len(saved) == 2:
+                    both.set()
+                return None
+
+        generator = SnapshotGenerator(Snapshots(driver), driver, max_bytes=1, max_interval_ms=0)
+        for image in images:
+            generator.publish(None, image, LoaderManifest(image.provenance, False, 1, 100))  # type: ignore[arg-type]
+        await asyncio.wait_for(both.wait(), 10)
+        await generator.close()
+        assert saved == [images[0], images[2]]
+        await driver.close()
+
+    run(test)
+
+
 def test_no_snapshot_is_made_before_there_is_a_metadata_version(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
