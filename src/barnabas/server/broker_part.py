@@ -81,6 +81,7 @@ class BrokerPart:
         self.maintenance = LogMaintenance(config, self.logs, self.replicas, core.clock)
         settings = broker_settings(config)
         core.dynamic_settings.add_effect(CleanerEffect(self.maintenance))
+        core.dynamic_settings.add_effect(self.fetchers)
         core.dynamic_settings.add_effect(ProducerIdEffect(self.logs, settings))
         self.broker = self._broker(settings)
         self.connections = core.connection_quotas(config.broker_listeners, config.inter_broker_listener_name)

@@ -56,6 +56,9 @@ class LogMaintenance:
         )
         self._every(_DELETION_INTERVAL_S, lambda: self._logs.remove_deleted(self._clock.now_ms()))
         self._every_on_thread(checkpoint_s, self._logs.checkpoint)
+        self._every_on_thread(
+            config.replica_high_watermark_checkpoint_interval_ms / 1000, self._checkpoint_high_watermarks
+        )
         self._every_on_thread(_ROLLED_FLUSH_INTERVAL_S, self._logs.flush_rolled)
         if flush_s < 24 * 3600:
             self._every(flush_s, lambda: self._logs.flush_due(self._clock.now_ms()))
@@ -74,6 +77,8 @@ class LogMaintenance:
                 dedupe_buffer_size=config.log_cleaner_dedupe_buffer_size,
                 load_factor=config.log_cleaner_io_buffer_load_factor,
                 pause=pause,
+                pauses=logs.cleaning_pauses,
+                report_failure=logs.report_failure,
             )
 
         return CleanerThread(
@@ -110,6 +115,11 @@ class LogMaintenance:
         """For what waits for the disk."""
         loop = asyncio.get_running_loop()
         self._tasks.append(loop.create_task(_repeat(interval_s, lambda: loop.run_in_executor(None, work), None)))
+
+    def _checkpoint_high_watermarks(self) -> None:
+        """What only this broker has is committed as soon as it is written."""
+        if any(partition.replica_count > 1 for partition in list(self._replicas.partitions.values())):
+            self._logs.checkpoint_high_watermarks()
 
     def _open_new(self) -> None:
         """Directories of new partitions, one in each turn of the loop, so that answering goes first."""

@@ -217,7 +217,8 @@ _WITHOUT_EFFECT: tuple[tuple[str, str], ...] = (
     (
         "One event loop does this work: there is no pool or queue to size.",
         "num.io.threads num.network.threads num.recovery.threads.per.data.dir num.replica.alter.log.dirs.threads"
-        " background.threads group.coordinator.threads group.coordinator.background.threads queued.max.requests log.cleaner.threads",
+        " background.threads group.coordinator.threads group.coordinator.background.threads queued.max.requests"
+        " log.cleaner.threads",
     ),
     (
         "Requests that wait are forgotten as soon as they complete: there is nothing to purge.",
@@ -235,7 +236,7 @@ _WITHOUT_EFFECT: tuple[tuple[str, str], ...] = (
     ("A broker that stops always leaves in an orderly way.", "controlled.shutdown.enable"),
     (
         "Connections to controllers have controller.socket.timeout.ms and controller.quorum.request.timeout.ms.",
-        "request.timeout.ms",
+        "socket.connection.setup.timeout.max.ms request.timeout.ms",
     ),
     (
         "The operating system sizes the buffers of each connection, which serves it better than one fixed size.",
@@ -419,6 +420,7 @@ _FOLLOWED = frozenset(
         "max.connections",
         "max.connections.per.ip",
         "max.connections.per.ip.overrides",
+        "num.replica.fetchers",
         "producer.id.expiration.ms",
     )
 )

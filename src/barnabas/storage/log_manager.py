@@ -23,9 +23,10 @@ from typing import NamedTuple
 from barnabas.common.topic_config import TopicConfig
 from barnabas.common.topic_partition import TopicPartition
 from barnabas.common.uuid import Uuid
+from barnabas.storage.cleaning_pauses import CleaningPauses
 from barnabas.storage.errors import StorageError
 from barnabas.storage.file_pool import FilePool
-from barnabas.storage.log_checkpoints import write_checkpoints
+from barnabas.storage.log_checkpoints import write_checkpoints, write_high_watermarks
 from barnabas.storage.log_dir_failure import is_disk_failure
 from barnabas.storage.log_directories import LogDirectories, LogDirectoryOffline
 from barnabas.storage.log_directory import LogDirectory, delete_directory_name, future_directory_name
@@ -71,7 +72,9 @@ class LogManager:
         self.producer_id_expiration_ms = producer_id_expiration_ms
         self.previous_broker_epoch = -1
         self.table = LogTable()
+        self.cleaning_pauses = CleaningPauses()
         self._new_unique_id = new_unique_id
+        self._checkpoint_lock = Lock()
         self._cleaner_checkpoint_lock = Lock()
         # (due, path) of directories that were renamed to be deleted.
         self._deleted: list[tuple[int, str]] = []
@@ -339,10 +342,18 @@ class LogManager:
 
         May be called from a thread: small files are forced to disk.
         """
-        for directory in self.directories.online:
-            logs = self.table.in_directory(directory)
-            self.directories.attempt(directory, lambda at, logs=logs: write_checkpoints(at, logs))  # type: ignore[misc]
+        with self._checkpoint_lock:
+            for directory in self.directories.online:
+                logs = self.table.in_directory(directory)
+                self.directories.attempt(directory, lambda at, logs=logs: write_checkpoints(at, logs))  # type: ignore[misc]
         self.checkpoint_cleaner_offsets()
+
+    def checkpoint_high_watermarks(self) -> None:
+        """Only them: other replicas' logs are cut by them, so they are to be fresh. May be called from a thread."""
+        with self._checkpoint_lock:
+            for directory in self.directories.online:
+                logs = self.table.in_directory(directory)
+                self.directories.attempt(directory, lambda at, logs=logs: write_high_watermarks(at, logs))  # type: ignore[misc]
 
     def checkpoint_cleaner_offsets(self) -> None:
         """Write up to where logs are compacted. The cleaner calls this from its thread."""

@@ -38,12 +38,12 @@ from barnabas.storage.produced_batch import (
     ProducedBatch,
     produce_rules,
     read_produced_batch,
-    read_replicated_batch,
 )
 from barnabas.storage.producer_checks import apply_batch, find_duplicate
 from barnabas.storage.producer_recovery import rebuild_producers
 from barnabas.storage.producer_snapshot import delete_snapshot, list_snapshots, write_snapshot
 from barnabas.storage.producer_state import ProducerState
+from barnabas.storage.replicated_batches import EPOCH_MAX, replicated_batches
 from barnabas.storage.segment import Segment
 
 __all__ = ["AppendInfo", "FetchedRecords", "PartitionLog"]
@@ -278,32 +278,46 @@ class PartitionLog:
             first_offset, last_offset, now_ms if is_log_append_time else NO_TIMESTAMP, self.log_start_offset
         )
 
-    def append_as_follower(self, records: Buffer, *, now_ms: int) -> None:
-        """Write batches that have their offsets and epochs from a leader. They must start at the log's end."""
-        view = memoryview(records)
-        while len(view):
-            batch = read_replicated_batch(view, partition=self.topic_partition)
-            base_offset, _, leader_epoch = PREFIX.unpack_from(view)
-            if base_offset < self.log_end_offset:
-                raise ApiException(
-                    ErrorCode.UNKNOWN_SERVER_ERROR,
-                    f"Batch at offset {base_offset} is below the end {self.log_end_offset} of {self.topic_partition}",
-                )
+    def append_as_follower(self, records: Buffer, *, now_ms: int, leader_epoch: int = EPOCH_MAX) -> int:
+        """Write batches that have their offsets and epochs from the leader of ``leader_epoch``; return their bytes.
+
+        What is cut off at the end is left out, and so is what comes from a later epoch on: who sent it does not lead in
+        the epoch that it was asked for. Raises ApiException for a batch that is damaged or not behind the log's end;
+        those in front of it are written then.
+        """
+        written = 0
+        for batch, base_offset, batch_epoch, data in replicated_batches(records, leader_epoch, self.topic_partition):
             last_offset = base_offset + batch.last_offset_delta
+            if base_offset < self.log_end_offset:
+                self._begin_inside(base_offset, last_offset, now_ms)
             segment = self._roll_if_needed(batch.size, batch.max_timestamp, last_offset, now_ms)
             segment.append(
-                (view[: batch.size],),
+                (data,),
                 batch.size,
                 last_offset=last_offset,
                 max_timestamp=batch.max_timestamp,
                 index_interval_bytes=self.config.index_interval_bytes,
             )
-            if leader_epoch > self.epochs.latest_epoch:
-                self.epochs.assign(leader_epoch, base_offset)
+            if batch_epoch > self.epochs.latest_epoch:
+                self.epochs.assign(batch_epoch, base_offset)
             self.log_end_offset = last_offset + 1
             if batch.producer_id >= 0:
                 apply_batch(self.producers, batch, last_offset, segment)
-            view = view[batch.size :]
+            written += batch.size
+        if self.log_end_offset - self.recovery_point >= self.config.flush_messages:
+            self.flush(now_ms)
+        return written
+
+    def _begin_inside(self, base_offset: int, last_offset: int, now_ms: int) -> None:
+        """A log without records that starts inside of this batch, as the leader's does, gets the whole batch."""
+        start = self.log_start_offset
+        if self.log_end_offset != start or last_offset < start:
+            raise ApiException(
+                ErrorCode.UNKNOWN_SERVER_ERROR,
+                f"Batch at offset {base_offset} is below the end {self.log_end_offset} of {self.topic_partition}",
+            )
+        self.truncate_fully_and_start_at(base_offset, now_ms=now_ms)
+        self.log_start_offset = self.high_watermark = start
 
     # Rolling
 
@@ -455,14 +469,18 @@ class PartitionLog:
                 delete_snapshot(self.directory, offset)
 
     def truncate_to(self, offset: int, *, now_ms: int) -> None:
-        """Remove everything from ``offset`` on (whole batches: one that reaches over it goes)."""
+        """Remove everything from ``offset`` on (whole batches: one that reaches over it goes).
+
+        A log that would start behind its new end starts there then.
+        """
         if offset >= self.log_end_offset:
             return
         if offset <= self.segments[0].base_offset:
             self.truncate_fully_and_start_at(offset, now_ms=now_ms)
             return
         end_offset = self._segments.truncate_to(offset, due_ms=now_ms + self.config.file_delete_delay_ms)
-        self.log_end_offset = max(end_offset, self.log_start_offset)
+        self.log_end_offset = end_offset
+        self.log_start_offset = min(self.log_start_offset, end_offset)
         self._after_truncation()
 
     def truncate_fully_and_start_at(self, offset: int, *, now_ms: int) -> None:
@@ -500,6 +518,13 @@ class PartitionLog:
         """The partition is deleted: its directory gets this name, its files wait there for their end."""
         self._segments.move_to(directory)
         self.directory = directory
+
+    def move_to(self, directory: str) -> None:
+        """The log has been copied and takes its place: its directory gets this name, on the same volume."""
+        self._segments.rename_to(directory)
+        self.directory = directory
+        if self._epochs is not None:
+            self._epochs.path = f"{directory}/{LEADER_EPOCH_CHECKPOINT}"
 
     # Durability
 

@@ -1,0 +1,53 @@
+"""What a fetcher needs of a partition that it copies: a port, so that it runs on any kind of log."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from barnabas.common.topic_partition import TopicPartition
+    from barnabas.common.uuid import Uuid
+    from barnabas.storage.batch_header import Buffer
+
+__all__ = ["FollowerReplica"]
+
+
+class FollowerReplica(Protocol):
+    """Its log, under one leader and leader epoch. What writes raises ApiException for bad data, OSError or StorageError
+    for a bad disk."""
+
+    @property
+    def topic_partition(self) -> TopicPartition: ...
+
+    @property
+    def topic_id(self) -> Uuid: ...
+
+    @property
+    def log_start_offset(self) -> int: ...
+
+    @property
+    def log_end_offset(self) -> int: ...
+
+    @property
+    def high_watermark(self) -> int: ...
+
+    @property
+    def latest_epoch(self) -> int:
+        """The leader epoch of the last record; -1 when no epoch is known."""
+        ...
+
+    def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
+        """(the greatest epoch up to ``epoch`` that is known, the offset after its last record), or (-1, -1)."""
+        ...
+
+    def append(self, records: Buffer, leader_epoch: int) -> int:
+        """Write the whole batches of these bytes, which begin at the log's end; return how many bytes they are."""
+        ...
+
+    def follow_offsets(self, *, high_watermark: int, log_start_offset: int) -> None:
+        """Take over the leader's, as far as the own log reaches; neither goes back. -1: not told."""
+        ...
+
+    def truncate_to(self, offset: int) -> None: ...
+
+    def truncate_fully_and_start_at(self, offset: int) -> None: ...

@@ -1,0 +1,33 @@
+"""Where a follower's log stops being its leader's: the offset to cut it at (KIP-101, KIP-279)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+
+    class EpochLog(Protocol):
+        @property
+        def log_end_offset(self) -> int: ...
+
+        def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]: ...
+
+
+__all__ = ["truncation_offset"]
+
+
+def truncation_offset(own: EpochLog, epoch: int, end_offset: int) -> int:
+    """The leader says: the greatest of its epochs up to our last one is ``epoch``, and ends at ``end_offset``.
+
+    Where we know that epoch, both logs agree up to the earlier of both ends. Where we don't, they can't agree beyond
+    the end of the epoch before it that we know; the leader is asked again from there.
+    """
+    end = own.log_end_offset
+    if end_offset < 0:
+        return end
+    own_epoch, own_end_offset = own.end_offset_for_epoch(epoch)
+    if own_end_offset < 0:
+        return min(end_offset, end)
+    if own_epoch != epoch:
+        return min(own_end_offset, end)
+    return min(own_end_offset, end_offset, end)

@@ -1,0 +1,93 @@
+"""Stands for the replica fetchers until there is a partition to copy: a broker alone never loads them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.clients.client_config import Address
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from barnabas.broker.partition import Partition
+    from barnabas.common.topic_partition import TopicPartition
+    from barnabas.server.dynamic_settings import SettingsChange
+    from barnabas.server.node_core import NodeCore
+    from barnabas.server.replica_fetchers import ReplicaFetchers
+
+__all__ = ["DeferredFetchers"]
+
+
+class DeferredFetchers:
+    """Implements the broker's port ``ReplicaFetchers``."""
+
+    def __init__(self, core: NodeCore, *, broker_epoch: Callable[[], int]) -> None:
+        self.made: ReplicaFetchers | None = None
+        self._core = core
+        self._broker_epoch = broker_epoch
+        self._fetchers_per_leader = core.config.num_replica_fetchers
+        self._is_started = False
+
+    def follow(self, partitions: Iterable[Partition]) -> None:
+        followed = list(partitions)
+        if self.made is None:
+            if all(each.leader_id < 0 for each in followed):
+                return
+            self.made = self._make()
+            if self._is_started:
+                self.made.start()
+        self.made.follow(followed)
+
+    def stop(self, partitions: Iterable[TopicPartition]) -> None:
+        if self.made is not None:
+            self.made.stop(partitions)
+
+    def prepare(self, change: SettingsChange) -> Callable[[], None] | None:
+        """An effect of the dynamic settings: ``num.replica.fetchers`` may change."""
+        count = change.new.num_replica_fetchers
+        if count == change.old.num_replica_fetchers:
+            return None
+
+        def follow() -> None:
+            self._fetchers_per_leader = count
+            if self.made is not None:
+                self.made.resize(count)
+
+        return follow
+
+    def start(self) -> None:
+        self._is_started = True
+        if self.made is not None:
+            self.made.start()
+
+    async def close(self) -> None:
+        self._is_started = False
+        if self.made is not None:
+            await self.made.close()
+
+    def _make(self) -> ReplicaFetchers:
+        from barnabas.broker.replication.replica_fetcher import FetcherConfig
+        from barnabas.server.inter_broker_client import inter_broker_client_config
+        from barnabas.server.replica_fetchers import ReplicaFetchers
+
+        core, config = self._core, self._core.config
+        return ReplicaFetchers(
+            broker_id=config.node_id,
+            config=FetcherConfig(
+                max_wait_ms=config.replica_fetch_wait_max_ms,
+                min_bytes=config.replica_fetch_min_bytes,
+                response_max_bytes=config.replica_fetch_response_max_bytes,
+                partition_max_bytes=config.replica_fetch_max_bytes,
+                backoff_ms=config.replica_fetch_backoff_ms,
+            ),
+            fetchers_per_leader=self._fetchers_per_leader,
+            broker_epoch=self._broker_epoch,
+            clock=core.clock,
+            find_broker=self._find_broker,
+            client_config=lambda client_id: inter_broker_client_config(config, client_id=client_id),
+        )
+
+    def _find_broker(self, broker_id: int) -> Address | None:
+        broker = self._core.metadata.image.cluster.brokers.get(broker_id)
+        listener = None if broker is None else broker.listeners.get(self._core.config.inter_broker_listener_name)
+        return None if listener is None else Address(listener.host, listener.port)

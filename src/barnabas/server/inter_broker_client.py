@@ -1,0 +1,40 @@
+"""How this broker connects to others: by the settings of the listener that brokers use among each other.
+
+As in Kafka the client's side of that listener is what the listener itself has: ``listener.name.<name>.ssl.*`` and
+``listener.name.<name>.<mechanism>.sasl.jaas.config`` in front of the settings without a listener's name.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.clients.client_config import ClientConfig
+from barnabas.server.controller_client import listener_client_values
+
+if TYPE_CHECKING:
+    from barnabas.server.node_config import NodeConfig
+
+__all__ = ["inter_broker_client_config"]
+
+
+def inter_broker_client_config(config: NodeConfig, *, client_id: str) -> ClientConfig:
+    """For a client that is told the address of each request.
+
+    Raises NodeStartError for credentials that can't log in.
+    """
+    listener = config.inter_broker_listener_name
+    protocol = next(each.security_protocol for each in config.broker_listeners if each.listener == listener)
+    values = listener_client_values(
+        config,
+        listener,
+        protocol,
+        mechanism=config.sasl_mechanism_inter_broker_protocol,
+        client_id=client_id,
+        request_timeout_ms=config.replica_socket_timeout_ms,
+        peers="other brokers",
+    )
+    values["socket.connection.setup.timeout.ms"] = config.socket_connection_setup_timeout_ms
+    if "replica.socket.receive.buffer.bytes" in config.values:
+        # Its default is far too small for a fast network: unless it is asked for, the operating system decides.
+        values["receive.buffer.bytes"] = config.values["replica.socket.receive.buffer.bytes"]
+    return ClientConfig([], values)

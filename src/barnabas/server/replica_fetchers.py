@@ -1,0 +1,259 @@
+"""Copies partitions from their leaders: connections and time for ``broker.replication.replica_fetcher``.
+
+Each leader has ``num.replica.fetchers`` fetchers, each with a connection, a fetch session and one request under way; a
+partition always belongs to the same one. A fetcher whose last partition goes away ends at once, so that a request to a
+leader that hangs holds up nobody who comes back to it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+from typing import TYPE_CHECKING
+from zlib import crc32
+
+from barnabas.broker.replication.followed_partition import FollowedPartition
+from barnabas.broker.replication.replica_fetcher import FETCH_VERSION_MIN, FetcherConfig, ReplicaFetcher
+from barnabas.clients.errors import ClientError, InvalidClientConfig, UnsupportedVersion
+from barnabas.clients.network_client import NetworkClient
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.errors import DecodeError, EncodeError
+from barnabas.server.node_storage import NodeStartError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from barnabas.broker.partition import Partition
+    from barnabas.clients.client_config import Address, ClientConfig
+    from barnabas.clients.node_connection import NodeConnection
+    from barnabas.common.clock import Clock
+    from barnabas.common.topic_partition import TopicPartition
+    from barnabas.protocol.schema import Message
+
+__all__ = ["ReplicaFetchers"]
+
+log = logging.getLogger(__name__)
+
+_BYTES_AT_ONCE = 1024 * 1024
+"""Written without letting anybody else have a turn."""
+
+
+class _Source:
+    """One fetcher of one leader, and its connection."""
+
+    def __init__(self, owner: ReplicaFetchers, leader_id: int, index: int, fetcher: ReplicaFetcher) -> None:
+        self.leader_id = leader_id
+        self.index = index
+        self.fetcher = fetcher
+        self.changed = asyncio.Event()
+        self.task: asyncio.Task[None] | None = None
+        self._owner = owner
+        self._connection: NodeConnection | None = None
+        self._told = ""
+
+    def start(self) -> None:
+        if self.task is None:
+            self.task = asyncio.get_running_loop().create_task(self._run())
+
+    async def _run(self) -> None:
+        try:
+            while True:
+                try:
+                    await self._round()
+                except Exception:
+                    log.exception("copying from broker %d goes wrong; it is tried again", self.leader_id)
+                    self.fetcher.lost(self._owner.now_ms())
+        finally:
+            if self._connection is not None:
+                await self._connection.close()
+
+    async def _round(self) -> None:
+        """One request and its answer, or a wait until there is one to send."""
+        fetcher, now_ms = self.fetcher, self._owner.now_ms
+        self.changed.clear()
+        due_ms = fetcher.wakeup_ms()
+        if due_ms is None or due_ms > now_ms():
+            await self._wait(None if due_ms is None else due_ms - now_ms())
+            return
+        try:
+            connection = await self._connect()
+            request = fetcher.next_request(now_ms(), fetch_version=connection.version_of(ApiKey.FETCH))
+            if request is None:
+                return
+            response = await connection.request(request)
+        except (ClientError, DecodeError, EncodeError) as error:
+            self._tell(error)
+            fetcher.lost(now_ms())
+            return
+        self._told = ""
+        await self._take(request, response)
+
+    async def _take(self, request: Message, response: Message) -> None:
+        left = _BYTES_AT_ONCE
+        for written in self.fetcher.receive(request, response, self._owner.now_ms()):
+            self._owner.bytes_in += written
+            left -= written
+            if left < 0:
+                left = _BYTES_AT_ONCE
+                await asyncio.sleep(0)
+
+    async def _wait(self, for_ms: int | None) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(None if for_ms is None else for_ms / 1000):
+                await self.changed.wait()
+
+    async def _connect(self) -> NodeConnection:
+        address = self._owner.address_of(self.leader_id)
+        known = self._connection
+        if known is not None and known.is_open and known.address == address:
+            return known
+        if known is not None:
+            await known.close()
+        self._connection = connection = await self._owner.client(self.index).open(address)
+        if connection.version_of(ApiKey.FETCH) < FETCH_VERSION_MIN:
+            raise UnsupportedVersion(
+                f"broker {self.leader_id} at {address} is too old to be copied from: it does not speak Fetch in "
+                f"version {FETCH_VERSION_MIN}"
+            )
+        return connection
+
+    def _tell(self, error: Exception) -> None:
+        """Once for each time that something goes wrong."""
+        told = type(error).__name__
+        if told != self._told:
+            self._told = told
+            log.warning("partitions can't be copied from broker %d at the moment: %s", self.leader_id, error)
+
+
+class ReplicaFetchers:
+    """Implements the broker's port of the same name. Nothing is sent before ``start``."""
+
+    def __init__(
+        self,
+        *,
+        broker_id: int,
+        config: FetcherConfig,
+        fetchers_per_leader: int,
+        broker_epoch: Callable[[], int],
+        clock: Clock,
+        find_broker: Callable[[int], Address | None],
+        client_config: Callable[[str], ClientConfig],
+    ) -> None:
+        """``client_config`` makes the settings of a client with this id; it may raise NodeStartError."""
+        self._broker_id = broker_id
+        self._config = config
+        self._fetchers_per_leader = fetchers_per_leader
+        self._broker_epoch = broker_epoch
+        self._clock = clock
+        self._find_broker = find_broker
+        self._client_config = client_config
+        self._clients: dict[int, NetworkClient] = {}
+        self._sources: dict[tuple[int, int], _Source] = {}
+        self._followed: dict[TopicPartition, tuple[_Source, Partition]] = {}
+        self._is_started = False
+        self.bytes_in = 0
+
+    # --- the broker's port
+
+    def follow(self, partitions: Iterable[Partition]) -> None:
+        for partition in partitions:
+            name = partition.topic_partition
+            if partition.leader_id < 0 or partition.leader_id == self._broker_id:
+                self._stop(name)
+                continue
+            source = self._source(partition.leader_id, crc32(str(name).encode()) % self._fetchers_per_leader)
+            known = self._followed.get(name)
+            if known is not None and known[0] is not source:
+                self._stop(name)
+            self._followed[name] = (source, partition)
+            source.fetcher.follow(FollowedPartition(partition, self._clock), partition.leader_epoch)
+            source.changed.set()
+        self._end_idle()
+
+    def stop(self, partitions: Iterable[TopicPartition]) -> None:
+        for name in partitions:
+            self._stop(name)
+        self._end_idle()
+
+    def _stop(self, name: TopicPartition) -> None:
+        known = self._followed.pop(name, None)
+        if known is not None:
+            known[0].fetcher.stop(name)
+
+    def _source(self, leader_id: int, index: int) -> _Source:
+        source = self._sources.get((leader_id, index))
+        if source is None:
+            fetcher = ReplicaFetcher(broker_id=self._broker_id, config=self._config, broker_epoch=self._broker_epoch)
+            source = self._sources[leader_id, index] = _Source(self, leader_id, index, fetcher)
+            if self._is_started:
+                source.start()
+        return source
+
+    def _end_idle(self) -> None:
+        for key, source in list(self._sources.items()):
+            if source.fetcher.is_empty and not source.fetcher.failed:
+                del self._sources[key]
+                if source.task is not None:
+                    source.task.cancel()
+
+    def resize(self, fetchers_per_leader: int) -> None:
+        """Share the partitions anew among so many fetchers of each leader."""
+        self._fetchers_per_leader = fetchers_per_leader
+        self.follow([partition for _, partition in self._followed.values()])
+
+    # --- life
+
+    def start(self) -> None:
+        self._is_started = True
+        for source in self._sources.values():
+            source.start()
+
+    async def close(self) -> None:
+        """Nothing is written to any log afterwards."""
+        self._is_started = False
+        tasks = [source.task for source in self._sources.values() if source.task is not None]
+        self._sources.clear()
+        self._followed.clear()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for client in self._clients.values():
+            await client.close()
+        self._clients.clear()
+
+    # --- what is known of them
+
+    @property
+    def failed_count(self) -> int:
+        return sum(len(source.fetcher.failed) for source in self._sources.values())
+
+    @property
+    def max_lag(self) -> int:
+        """By how many committed records the partition is behind that is behind most."""
+        return max(
+            (each.lag or 0 for source in self._sources.values() for each in source.fetcher.partitions), default=0
+        )
+
+    # --- for the sources
+
+    def now_ms(self) -> int:
+        return self._clock.monotonic_ms()
+
+    def address_of(self, leader_id: int) -> Address:
+        """Raises ClientError while it is not known."""
+        address = self._find_broker(leader_id)
+        if address is None:
+            raise ClientError("it has no listener of the name that brokers use among each other")
+        return address
+
+    def client(self, index: int) -> NetworkClient:
+        """Raises ClientError when the settings of the listener don't make a client."""
+        client = self._clients.get(index)
+        if client is None:
+            try:
+                config = self._client_config(f"broker-{self._broker_id}-fetcher-{index}")
+                client = self._clients[index] = NetworkClient(config)
+            except (NodeStartError, InvalidClientConfig) as error:
+                raise ClientError(str(error)) from error
+        return client
