@@ -1,6 +1,7 @@
 """What all tests share: hypothesis profiles, how they are spread over workers, and the real Kafka as fixtures.
 
-With several workers (``make test``) the tests of a module stay on one worker, because they share nodes.
+With several workers (``make test``) the tests of a module stay on one worker, because they share nodes, and those of
+``tests/spark`` all on the same one, because they share a Spark session.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -21,6 +23,21 @@ settings.register_profile(
     "fuzz", deadline=None, print_blob=True, max_examples=20_000, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("default")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """None: the one that ``--dist`` names."""
+    if config.getvalue("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class BySession(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            scope: str = super()._split_scope(nodeid)
+            return "tests/spark" if scope.startswith("tests/spark/") else scope
+
+    return BySession(config, log)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
