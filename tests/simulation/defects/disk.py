@@ -56,6 +56,13 @@ def _() -> None:
     replace_in("storage.metadata_log", "MetadataLog._forget_before", lambda original: lambda self, snapshot_id: None)
 
 
+@defect("old-snapshots-come-back", "a snapshot from before the log's start counts again after a power failure")
+def _() -> None:
+    replace_in(
+        "storage.metadata_log", "MetadataLog._drop_snapshots_before", lambda original: lambda self, start_offset: None
+    )
+
+
 @defect("truncation-in-memory-only", "the driver does not truncate the file")
 def _() -> None:
     def make(original: Any) -> Any:
