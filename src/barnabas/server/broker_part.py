@@ -17,7 +17,7 @@ from barnabas.broker.producer_ids import ProducerIdAllocator
 from barnabas.broker.replica_manager import ReplicaManager
 from barnabas.broker.topic_defaults import TopicDefaultsPublisher
 from barnabas.common.uuid import Uuid
-from barnabas.metadata.features import NO_REPLICATION, SUPPORTED_FEATURES, VersionRange
+from barnabas.metadata.features import SUPPORTED_FEATURES
 from barnabas.network.api_handler import HandlerTable
 from barnabas.network.request_dispatcher import RequestDispatcher
 from barnabas.server.config_encryption import offered_features
@@ -98,7 +98,7 @@ class BrokerPart:
             incarnation_id=Uuid(os.urandom(16)),
             rack=config.broker_rack,
             directory_ids=core.identity.directory_ids,
-            features={**offered_features(core.config_cipher), NO_REPLICATION: VersionRange(0, 0)},
+            features=offered_features(core.config_cipher),
             heartbeat_interval_ms=config.broker_heartbeat_interval_ms,
             registration_timeout_ms=config.initial_broker_registration_timeout_ms,
             metadata_offset=lambda: core.metadata.image.offset,
