@@ -24,6 +24,7 @@ from barnabas.storage.batch_cleaner import BatchCleaner, walk_keys
 from barnabas.storage.batch_header import ATTRIBUTES_OFFSET, BATCH_OVERHEAD, HEADER, HEADER_SIZE, header_problem
 from barnabas.storage.cleaned_transactions import CleanedTransactions
 from barnabas.storage.cleaner_offset_map import CleanerOffsetMap
+from barnabas.storage.cleaning_pauses import CleaningPauses
 from barnabas.storage.errors import CorruptSegmentError, StorageError
 from barnabas.storage.file_pool import FilePool
 from barnabas.storage.partition_log import PartitionLog
@@ -319,14 +320,21 @@ class LogCleaner:
         dedupe_buffer_size: int = DEDUPE_BUFFER_SIZE,
         load_factor: float = LOAD_FACTOR,
         pause: Callable[[int], None] = lambda size: None,
+        pauses: CleaningPauses | None = None,
+        report_failure: Callable[[PartitionLog, BaseException], bool] = lambda log, error: False,
     ) -> None:
-        """``cleaner_offsets`` is updated after each cleaning, then ``checkpoint`` is called to write it."""
+        """``cleaner_offsets`` is updated after each cleaning, then ``checkpoint`` is called to write it.
+
+        ``report_failure`` is told what failed, and says whether a disk is to blame.
+        """
         self._logs = logs
         self._cleaner_offsets = cleaner_offsets
         self._checkpoint = checkpoint
         self._dedupe_buffer_size = dedupe_buffer_size
         self._load_factor = load_factor
         self._pause = pause
+        self._pauses = pauses if pauses is not None else CleaningPauses()
+        self._report_failure = report_failure
         self.uncleanable: dict[TopicPartition, str] = {}
         """Logs that are damaged, and how: they are left alone until the node starts again."""
 
@@ -335,6 +343,8 @@ class LogCleaner:
         chosen: tuple[PartitionLog, CleanableRange] | None = None
         for log in self._logs():
             if not log.config.compact or log.is_deleted or log.topic_partition in self.uncleanable:
+                continue
+            if self._pauses.is_paused(log.topic_partition):
                 continue
             cleanable = cleanable_range(log, self._cleaner_offsets.get(log.topic_partition), now_ms)
             if not cleanable.dirty_bytes:
@@ -348,9 +358,19 @@ class LogCleaner:
     def clean_dirtiest(self, now_ms: int) -> CleanerStats | None:
         """Clean one log, if one needs it. A damaged one is set aside, one that changed meanwhile is tried again."""
         chosen = self.dirtiest(now_ms)
-        if chosen is None:
+        if chosen is None or not self._pauses.try_begin(chosen[0].topic_partition):
             return None
-        log, cleanable = chosen
+        try:
+            return self._clean(*chosen, now_ms)
+        finally:
+            self._pauses.end()
+
+    def _clean(self, log: PartitionLog, cleanable: CleanableRange, now_ms: int) -> CleanerStats | None:
+        def pause(size: int) -> None:
+            if self._pauses.is_paused(log.topic_partition):
+                raise CleaningAborted(f"{log.topic_partition} moves to another directory")
+            self._pause(size)
+
         try:
             stats = clean_log(
                 log,
@@ -358,15 +378,19 @@ class LogCleaner:
                 now_ms=now_ms,
                 dedupe_buffer_size=self._dedupe_buffer_size,
                 load_factor=self._load_factor,
-                pause=self._pause,
+                pause=pause,
             )
         except (CorruptSegmentError, DecodeError) as error:
             self.uncleanable[log.topic_partition] = str(error)
             _log.error("%s can not be compacted: %s", log.topic_partition, error)
             return None
-        except (CleaningAborted, FileNotFoundError, StorageError) as error:
+        except (CleaningAborted, FileNotFoundError) as error:
             if not log.is_deleted:
                 _log.info("compaction of %s was given up: %s", log.topic_partition, error)
+            return None
+        except (OSError, StorageError) as error:
+            if not self._report_failure(log, error):
+                _log.warning("compaction of %s was given up: %s", log.topic_partition, error)
             return None
         self._cleaner_offsets[log.topic_partition] = stats.end_offset
         self._checkpoint()

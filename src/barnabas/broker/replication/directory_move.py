@@ -1,0 +1,63 @@
+"""One replica that moves to another log directory of its broker, from the request to the end.
+
+COPYING: the future log follows the current one. Once it has caught up it is made durable (FLUSHING), and the controller
+is told where the replica is about to be (ASSIGNING): after a crash it has to know which of the two logs counts. When it
+has taken that (COMPLETING), the future log replaces the current one as soon as it holds all of it.
+
+    COPYING -> FLUSHING -> ASSIGNING -> COMPLETING -> over
+
+A move may be given up in each of them. From ASSIGNING on the controller may believe that it is over: it is told anew
+where the replica is.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+
+from barnabas.broker.replication.directory_assignments import ReplicaKey
+from barnabas.common.topic_partition import TopicPartition
+from barnabas.common.uuid import Uuid
+
+__all__ = ["DirectoryMove", "MoveStage"]
+
+
+class MoveStage(Enum):
+    COPYING = auto()
+    FLUSHING = auto()
+    ASSIGNING = auto()
+    COMPLETING = auto()
+
+
+class DirectoryMove:
+    __slots__ = ("key", "stage", "target_id", "topic_partition")
+
+    def __init__(self, topic_partition: TopicPartition, topic_id: Uuid, target_id: Uuid) -> None:
+        self.topic_partition = topic_partition
+        self.key: ReplicaKey = (topic_id, topic_partition.partition)
+        self.target_id = target_id
+        self.stage = MoveStage.COPYING
+
+    def __repr__(self) -> str:
+        return f"DirectoryMove({self.topic_partition} to {self.target_id}, {self.stage.name})"
+
+    @property
+    def may_be_known(self) -> bool:
+        """Whether the controller may have been told that the move is over."""
+        return self.stage in (MoveStage.ASSIGNING, MoveStage.COMPLETING)
+
+    def caught_up(self) -> bool:
+        """The future log holds all of the current one. True if it is to be made durable now."""
+        if self.stage is not MoveStage.COPYING:
+            return False
+        self.stage = MoveStage.FLUSHING
+        return True
+
+    def flushed(self, *, is_assignment_needed: bool) -> None:
+        if self.stage is MoveStage.FLUSHING:
+            self.stage = MoveStage.ASSIGNING if is_assignment_needed else MoveStage.COMPLETING
+
+    def assigned(self, directory_id: Uuid) -> None:
+        """The controller says that the replica is in this directory."""
+        if directory_id == self.target_id and self.stage is not MoveStage.FLUSHING:
+            # Also while copying: a node that was killed goes on where it was.
+            self.stage = MoveStage.COMPLETING

@@ -1,0 +1,95 @@
+"""A future log follows the current one of its partition, in small steps, until it may take its place.
+
+What the current log has lost meanwhile (its end was cut as it followed another leader, its start has moved on) goes in
+the future log too. Equal epochs mean equal records up to where the shorter one ends: as between replicas.
+"""
+
+from __future__ import annotations
+
+from barnabas.storage.errors import StorageError
+from barnabas.storage.log_dir_failure import is_disk_failure
+from barnabas.storage.partition_log import PartitionLog
+
+__all__ = ["FutureLogFailed", "copy_to_future", "is_complete"]
+
+_NO_EPOCH = -1
+
+
+class FutureLogFailed(StorageError):
+    """The disk that the partition moves to failed; the one that it comes from did not."""
+
+
+def is_complete(current: PartitionLog, future: PartitionLog) -> bool:
+    """Whether the future log holds what the current one does, and nothing else."""
+    return (
+        future.log_end_offset == current.log_end_offset
+        and future.log_start_offset == current.log_start_offset
+        and not _diverges(current, future)
+    )
+
+
+def copy_to_future(current: PartitionLog, future: PartitionLog, *, max_bytes: int, now_ms: int) -> int:
+    """Copy about ``max_bytes`` more; returns how many bytes that were, 0 when there is nothing more to copy.
+
+    Raises ApiException for a batch that is damaged; FutureLogFailed, or OSError for the disk of the current log.
+    """
+    try:
+        while _diverges(current, future):
+            _truncate(current, future, now_ms)
+        if future.log_end_offset < current.log_start_offset:
+            future.truncate_fully_and_start_at(current.log_start_offset, now_ms=now_ms)
+    except (OSError, StorageError) as error:
+        raise _failed(error) from error
+    records: memoryview | bytes = b""
+    if future.log_end_offset < current.log_end_offset:
+        records = memoryview(current.read(future.log_end_offset, max_bytes, min_one_message=True).records)
+    try:
+        if records:
+            future.append_as_follower(records, now_ms=now_ms)
+        elif future.log_end_offset < current.log_end_offset:
+            # The records before an empty last segment were compacted away: only its name knows the offset.
+            future.log_end_offset = current.log_end_offset
+            future.roll(now_ms)
+        future.maybe_advance_high_watermark(current.high_watermark)
+        _follow_start(current, future, now_ms)
+    except (OSError, StorageError) as error:
+        raise _failed(error) from error
+    return len(records)
+
+
+def _failed(error: Exception) -> Exception:
+    return FutureLogFailed(str(error)) if is_disk_failure(error) else error
+
+
+def _diverges(current: PartitionLog, future: PartitionLog) -> bool:
+    if future.log_end_offset > current.log_end_offset:
+        return True
+    if future.latest_epoch == _NO_EPOCH:
+        return False
+    epoch, end = current.end_offset_for_epoch(future.latest_epoch)
+    if epoch == _NO_EPOCH:
+        # The current log knows nothing that old or that new any more: it starts behind it, or was cut before it.
+        return future.latest_epoch > current.latest_epoch and future.log_end_offset > current.log_start_offset
+    return epoch < future.latest_epoch or end < future.log_end_offset
+
+
+def _truncate(current: PartitionLog, future: PartitionLog, now_ms: int) -> None:
+    """Cut the future log to where both may still be the same; always shorter than before, or as the current one."""
+    epoch, end = current.end_offset_for_epoch(future.latest_epoch)
+    if epoch == _NO_EPOCH or epoch == future.latest_epoch:
+        offset = min(current.log_end_offset, end if epoch != _NO_EPOCH else current.log_start_offset)
+    else:
+        offset = min(future.end_offset_for_epoch(epoch)[1], end)
+    if offset <= future.log_start_offset:
+        future.truncate_fully_and_start_at(current.log_start_offset, now_ms=now_ms)
+    else:
+        future.truncate_to(offset, now_ms=now_ms)
+
+
+def _follow_start(current: PartitionLog, future: PartitionLog, now_ms: int) -> None:
+    if future.maybe_increment_log_start(min(current.log_start_offset, future.log_end_offset)):
+        segments, start = future.segments, future.log_start_offset
+        count = 0
+        while count + 1 < len(segments) and segments[count + 1].base_offset <= start:
+            count += 1
+        future.delete_oldest_segments(count, now_ms=now_ms)
