@@ -9,6 +9,7 @@ from collections.abc import Generator, Iterator
 from typing import Any, NamedTuple, TypeAlias
 
 from barnabas.common.uuid import Uuid
+from barnabas.protocol.api_keys import API_TABLE, ApiKey
 from barnabas.protocol.messages import add_raft_voter as add
 from barnabas.protocol.messages import begin_quorum_epoch as begin
 from barnabas.protocol.messages import describe_quorum as describe
@@ -16,8 +17,19 @@ from barnabas.protocol.messages import end_quorum_epoch as end
 from barnabas.protocol.messages import fetch, fetch_snapshot, vote
 from barnabas.protocol.messages import update_raft_voter as update
 from barnabas.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest
+from tests.peers.node_requests import NODE_REQUESTS
+from tests.peers.quorum_requests import outdated_quorum_request
 
-__all__ = ["Place", "Step", "Story", "following_story", "leading_story", "snapshot_story", "static_story"]
+__all__ = [
+    "Place",
+    "Step",
+    "Story",
+    "denied_story",
+    "following_story",
+    "leading_story",
+    "snapshot_story",
+    "static_story",
+]
 
 TOPIC = "__cluster_metadata"
 OTHER_DIRECTORY = Uuid.from_int(0xABCDEF)
@@ -40,6 +52,8 @@ class Place(NamedTuple):
     directory_id: Uuid
     ports: tuple[int, ...]
     """Of all voters; its own is the first."""
+    user: str | None = None
+    """Who asks, if one must log in."""
 
     @property
     def port(self) -> int:
@@ -492,6 +506,23 @@ def snapshot_story(place: Place) -> Story:
         yield chunk("at a negative position", -1, version)
         yield chunk("of an earlier epoch", 0, version, snapshot=(end_offset, 0))
         yield chunk("of an earlier end", 0, version, snapshot=(end_offset - 1, 1))
+
+
+# --- an authorizer, and somebody without rights
+
+
+def denied_story(place: Place) -> Story:
+    """What only nodes may ask, asked by somebody else."""
+    for key in (ApiKey.FETCH, ApiKey.VOTE, ApiKey.BEGIN_QUORUM_EPOCH, ApiKey.END_QUORUM_EPOCH, ApiKey.FETCH_SNAPSHOT,
+                ApiKey.ADD_RAFT_VOTER, ApiKey.REMOVE_RAFT_VOTER, ApiKey.UPDATE_RAFT_VOTER):  # fmt: skip
+        for version in range(API_TABLE[key].lowest, API_TABLE[key].highest + 1):
+            yield Step(f"{key.name} v{version}", outdated_quorum_request(key, version), version)
+    for key, request in NODE_REQUESTS.items():
+        for version in range(API_TABLE[key].lowest, API_TABLE[key].highest + 1):
+            yield Step(f"{key.name} v{version}", request, version)
+    for version in (0, 1, 2):
+        request = a_description((TOPIC, 0), (TOPIC, 1), ("other", 0))
+        yield Step(f"DESCRIBE_QUORUM v{version}", request, version)
 
 
 # --- one of three voters, alone, whose timers never run out

@@ -18,7 +18,15 @@ from pathlib import Path
 from typing import Any
 
 from tests.interop.raw_client import RawClient
-from tests.peers.quorum_story import Place, Story, following_story, leading_story, snapshot_story, static_story
+from tests.peers.quorum_story import (
+    Place,
+    Story,
+    denied_story,
+    following_story,
+    leading_story,
+    snapshot_story,
+    static_story,
+)
 from tests.peers.quorums import ControllerNode, RealController, new_quorum, wait_until
 
 __all__ = ["SITUATIONS", "told_in"]
@@ -30,10 +38,23 @@ _WITHOUT_TIMERS = {
     "controller.quorum.election.timeout.ms": _FOREVER,
     "controller.quorum.fetch.timeout.ms": _FOREVER,
 }
+_JAAS = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+_SECURE = {
+    **_QUIET,
+    "listener.security.protocol.map": "CONTROLLER:SASL_PLAINTEXT,PLAINTEXT:PLAINTEXT",
+    "sasl.enabled.mechanisms": "PLAIN",
+    "sasl.mechanism.controller.protocol": "PLAIN",
+    "listener.name.controller.plain.sasl.jaas.config": (
+        f'{_JAAS} username="admin" password="admin-secret" user_admin="admin-secret" user_alice="alice-secret";'
+    ),
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:admin",
+}
 SITUATIONS: Mapping[str, tuple[Callable[[Place], Story], int, bool, Mapping[str, str]]] = {
     "leading": (leading_story, 1, False, _QUIET),
     "static": (static_story, 1, True, _QUIET),
     "snapshot": (snapshot_story, 1, False, {**_QUIET, "metadata.log.max.record.bytes.between.snapshots": "1"}),
+    "denied": (denied_story, 1, False, _SECURE),
     "following": (following_story, 3, False, _WITHOUT_TIMERS),
 }
 """The story, how many voters there are, whether they stand in the settings, and the settings."""
@@ -53,7 +74,9 @@ def told_in(situation: str, folder: Path, kind: type[ControllerNode]) -> dict[st
             given = next(line.partition("=")[2] for line in lines if line.startswith("directory.id"))
             directory_id = type(directory_id).from_string(given)
         ports = tuple(each.controller_port for each in quorum.controllers)
-        place = Place(quorum.cluster_id, controller.node_id, directory_id, ports)
+        place = Place(
+            quorum.cluster_id, controller.node_id, directory_id, ports, "alice" if situation == "denied" else None
+        )
         return _told(story(place), place)
     finally:
         controller.kill()
@@ -73,6 +96,8 @@ def _told(story: Story, place: Place) -> dict[str, Any]:
         answer = None
         with suppress(ConnectionError):
             client = RawClient(place.port)
+            if place.user is not None:
+                client.log_in(place.user, f"{place.user}-secret")
             answer = client.call(step.request, step.version)
             client.close()
         answers[step.name] = "closed" if answer is None else _comparable(answer.to_json(step.version), place)

@@ -73,7 +73,9 @@ class QuorumHandlers(ControllerHandlers):
         known = self._handlers.get(api_key)
         if known is None:
             acl = frozenset((AclRule(ResourceType.CLUSTER, operation),))
-            known = self._handlers[api_key] = ApiHandler(api_key, acl, self._ask_replica, None)
+            known = self._handlers[api_key] = ApiHandler(
+                api_key, acl, self._ask_replica, _refused_fetch if api_key is ApiKey.FETCH else None
+            )
         return known
 
     def _ask_replica(self, controller: Any, request: Message, access: Access) -> Awaitable[Message]:
@@ -83,6 +85,31 @@ class QuorumHandlers(ControllerHandlers):
         except NotLeaderException as error:
             raise ApiException(ErrorCode.BROKER_NOT_AVAILABLE, "This controller is shutting down.") from error
         return _answer(answer)
+
+
+def _refused_fetch(request: Any, error: ApiException) -> Message:
+    """Versions that name topics have the error in each partition too: the oldest of them have no other place for it."""
+    from barnabas.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
+
+    code = int(error.code)
+    topics = [
+        FetchableTopicResponse(
+            topic=topic.topic,
+            partitions=[
+                PartitionData(
+                    partition_index=each.partition,
+                    error_code=code,
+                    high_watermark=-1,
+                    aborted_transactions=[],
+                    records=b"",
+                )
+                for each in topic.partitions
+            ],
+        )
+        for topic in request.topics
+        if topic.topic
+    ]
+    return FetchResponse(error_code=code, responses=topics)
 
 
 async def _answer(answer: asyncio.Future[Message]) -> Message:
