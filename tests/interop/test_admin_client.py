@@ -8,9 +8,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack
-from functools import partial
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -61,25 +59,12 @@ from barnabas.clients.network_client import NetworkClient
 from barnabas.clients.node_connection import NodeConnection, SupportedVersions
 from barnabas.common.error_code import ErrorCode
 from barnabas.protocol.api_keys import ApiKey
-from tests.peers import LAST_3_X, PROJECT
-from tests.peers.kinds import BARNABAS, KAFKA, OLD_KAFKA, run_on_each_kind
-from tests.peers.secure import USERS, SecureNode, jaas_client, running_secure_barnabas, running_secure_kafka
+from tests.peers import PROJECT
+from tests.peers.kinds import run_on_each_kind
+from tests.peers.secure import SecureNode
+from tests.peers.secure_kinds import running_kind, sasl_properties
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(180), pytest.mark.usefixtures("kafka_peer")]
-
-SETTINGS = {
-    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-    "super.users": "User:ANONYMOUS;User:admin",
-    "delegation.token.secret.key": "the key of all tokens",
-    "group.initial.rebalance.delay.ms": "0",
-    "offsets.topic.num.partitions": "4",
-    "offsets.topic.replication.factor": "1",
-}
-RUNNING: dict[str, Callable[..., AbstractContextManager[SecureNode]]] = {
-    BARNABAS: running_secure_barnabas,
-    KAFKA: running_secure_kafka,
-    OLD_KAFKA: partial(running_secure_kafka, version=LAST_3_X),
-}
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -88,9 +73,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture(scope="module")
 def peer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureNode]:
-    with ExitStack() as stack:
-        folder = tmp_path_factory.mktemp(f"admin-{request.param}")
-        yield stack.enter_context(RUNNING[request.param](folder, settings=SETTINGS))
+    with running_kind(request.param, tmp_path_factory.mktemp(f"admin-{request.param}")) as node:
+        yield node
 
 
 @pytest.fixture
@@ -100,18 +84,8 @@ def admin(peer: SecureNode) -> Iterator[SyncAdminClient]:
         yield client
 
 
-def properties(peer: SecureNode, user: str, mechanism: str, password: str | None = None, **more: Any) -> dict[str, str]:
-    return {
-        "security.protocol": "SASL_SSL",
-        "ssl.truststore.type": "PEM",
-        "ssl.truststore.location": str(peer.authority),
-        "sasl.mechanism": mechanism,
-        "sasl.jaas.config": jaas_client(mechanism, user, USERS.get(user, "") if password is None else password, **more),
-    }
-
-
 def login(peer: SecureNode, user: str, mechanism: str = "PLAIN", **more: Any) -> SyncAdminClient:
-    return AdminClient.sync(peer.bootstrap("SASL_SSL"), properties(peer, user, mechanism, **more))
+    return AdminClient.sync(peer.bootstrap("SASL_SSL"), sasl_properties(peer, user, mechanism, **more))
 
 
 VERSIONS_OF_3_0 = {

@@ -7,19 +7,17 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import pytest
 
 from barnabas.cli.main import main
-from tests.peers import LAST_3_X
 from tests.peers.barnabas_node import running_barnabas
-from tests.peers.kinds import BARNABAS, KAFKA, OLD_KAFKA, run_on_each_kind
-from tests.peers.secure import USERS, SecureNode, jaas_client, running_secure_barnabas, running_secure_kafka
+from tests.peers.commands import Run, runner
+from tests.peers.kinds import run_on_each_kind
+from tests.peers.secure import SecureNode
+from tests.peers.secure_kinds import running_kind, sasl_properties, write_properties
 
 pytestmark = [
     pytest.mark.interop,
@@ -27,68 +25,26 @@ pytestmark = [
     pytest.mark.usefixtures("kafka_peer"),
 ]
 
-SETTINGS = {
-    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-    "super.users": "User:ANONYMOUS;User:admin",
-    "group.initial.rebalance.delay.ms": "0",
-    "offsets.topic.num.partitions": "4",
-    "offsets.topic.replication.factor": "1",
-}
-RUNNING: dict[str, Callable[..., AbstractContextManager[SecureNode]]] = {
-    BARNABAS: running_secure_barnabas,
-    KAFKA: running_secure_kafka,
-    OLD_KAFKA: partial(running_secure_kafka, version=LAST_3_X),
-}
-
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     run_on_each_kind(metafunc, "peer")
 
 
-class Said(NamedTuple):
-    status: int
-    out: str
-    err: str
-
-    @property
-    def document(self) -> dict[str, Any]:
-        return dict(json.loads(self.out))
-
-
-Run = Callable[..., Said]
-
-
 @pytest.fixture(scope="module")
 def peer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureNode]:
-    with ExitStack() as stack:
-        folder = tmp_path_factory.mktemp(f"bench-{request.param}")
-        yield stack.enter_context(RUNNING[request.param](folder, settings=SETTINGS))
+    with running_kind(request.param, tmp_path_factory.mktemp(f"bench-{request.param}")) as node:
+        yield node
 
 
 @pytest.fixture
 def run(peer: SecureNode, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Runs a command as a super user without a login."""
-
-    def run(*arguments: str, server: str = "PLAINTEXT") -> Said:
-        status = main([*arguments, "--bootstrap-server", peer.bootstrap(server)])
-        return Said(status, *capsys.readouterr())
-
-    return run
+    return runner(peer.bootstrap, capsys)
 
 
 @pytest.fixture
 def alice(peer: SecureNode, tmp_path: Path) -> str:
     """A file with what alice needs to log in."""
-    lines = {
-        "security.protocol": "SASL_SSL",
-        "ssl.truststore.type": "PEM",
-        "ssl.truststore.location": str(peer.authority),
-        "sasl.mechanism": "PLAIN",
-        "sasl.jaas.config": jaas_client("PLAIN", "alice", USERS["alice"]),
-    }
-    path = tmp_path / "alice.properties"
-    path.write_text("".join(f"{key}={value}\n" for key, value in lines.items()))
-    return str(path)
+    return write_properties(tmp_path / "alice.properties", sasl_properties(peer, "alice"))
 
 
 def test_what_is_produced_is_consumed(run: Run) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,6 +26,7 @@ from barnabas.protocol.record_batch_builder import build_batch
 from tests.interop.raw_client import RawClient
 from tests.peers import KafkaNode, run_class
 from tests.peers.barnabas_node import BarnabasNode
+from tests.peers.commands import Run, Said
 from tests.peers.node_process import NodeProcess, free_ports
 from tests.peers.quorums import OurController
 
@@ -33,16 +34,6 @@ pytestmark = [pytest.mark.interop, pytest.mark.long, pytest.mark.timeout(180), p
 
 JVM = ("-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
 OURS, KAFKA = "barnabas", "kafka"
-
-
-class Said(NamedTuple):
-    status: int
-    out: str
-    err: str
-
-    @property
-    def document(self) -> dict[str, Any]:
-        return dict(json.loads(self.out))
 
 
 class Peer(NamedTuple):
@@ -56,9 +47,6 @@ class Peer(NamedTuple):
 
     def directories(self, node: int) -> list[str]:
         return [str(self.folder / str(node) / name) for name in ("one", "two")]
-
-
-Run = Callable[..., Said]
 
 
 def meta_of(directory: Path) -> dict[str, str]:

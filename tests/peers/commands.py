@@ -1,0 +1,36 @@
+"""The command line as a test runs it: in its own process, and what it said."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import pytest
+
+from barnabas.cli.main import main
+
+__all__ = ["Run", "Said", "runner"]
+
+
+class Said(NamedTuple):
+    status: int
+    out: str
+    err: str
+
+    @property
+    def document(self) -> dict[str, Any]:
+        return dict(json.loads(self.out))
+
+
+Run = Callable[..., Said]
+
+
+def runner(bootstrap: Callable[[str], str], capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs a command as a super user without a login, unless another listener's name is given as ``server``."""
+
+    def run(*arguments: str, server: str = "PLAINTEXT") -> Said:
+        status = main([*arguments, "--bootstrap-server", bootstrap(server)])
+        return Said(status, *capsys.readouterr())
+
+    return run
