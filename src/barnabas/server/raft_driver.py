@@ -124,6 +124,8 @@ class RaftDriver:
         self._timer: asyncio.TimerHandle | None = None
         self._leader = LeaderAndEpoch(None, 0)
         self._is_flushing = False
+        self._flush_end = 0
+        """Up to where the flush under way makes the log durable, less what is cut off meanwhile."""
         self._is_persisting = False
         self._is_processing = False
         self._fault: BaseException | None = None
@@ -263,6 +265,7 @@ class RaftDriver:
     # --- doing what the node asks
 
     def _enqueue(self, ready: Ready) -> None:
+        self._flush_end = min(self._flush_end, _kept_by(ready, self._flush_end))
         self._inbox.append(ready)
         self._process()
 
@@ -344,7 +347,8 @@ class RaftDriver:
             return
         self._is_flushing = True
         flush = self.log.start_flush()
-        self._run_in_thread(flush.run, lambda: self._flushed(flush.end_offset))
+        self._flush_end = min((_kept_by(ready, flush.end_offset) for ready in self._inbox), default=flush.end_offset)
+        self._run_in_thread(flush.run, lambda: self._flushed(self._flush_end))
 
     def _flushed(self, end_offset: int) -> None:
         self._is_flushing = False
@@ -440,6 +444,15 @@ class RaftDriver:
             serde=self.serde,
             random_below=random_below,
         )
+
+
+def _kept_by(ready: Ready, end_offset: int) -> int:
+    """How much of a log that ends there is still the same when this has been carried out."""
+    if ready.truncate_to is not None:
+        end_offset = min(end_offset, ready.truncate_to)
+    if ready.restart_at is not None:
+        end_offset = min(end_offset, ready.restart_at.offset)
+    return end_offset
 
 
 def _exchange_of(metadata_log: MetadataLog) -> RaftExchange:
