@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from barnabas.broker.partition import Partition
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from barnabas.broker.leader_replicas import LeaderReplicas
     from barnabas.broker.ports import ReplicaFetchers
+    from barnabas.broker.replica_directories import ReplicaDirectories
     from barnabas.common.clock import Clock
     from barnabas.common.topic_config import TopicConfig
     from barnabas.common.uuid import Uuid
@@ -43,6 +45,7 @@ __all__ = ["ReplicaManager"]
 log = logging.getLogger(__name__)
 
 _VALIDATION_THREADS = 2
+_DISK_ERROR = "Disk error when trying to access log file on the disk."
 
 
 class ReplicaManager:
@@ -60,6 +63,8 @@ class ReplicaManager:
         self.leader_replicas: LeaderReplicas | None = None
         self.fetchers: ReplicaFetchers | None = None
         """To be set before the first publication that has partitions of others."""
+        self.directories: ReplicaDirectories | None = None
+        """To be set before the first publication, unless nobody needs to know where replicas are."""
         self._new_leader_replicas = new_leader_replicas
         self.logs = logs
         self.partitions: dict[TopicPartition, Partition] = {}
@@ -115,6 +120,8 @@ class ReplicaManager:
             followed.append(partition)
         if fetchers is not None and followed:
             fetchers.follow(followed)
+        if self.directories is not None:
+            self.directories.follow(changes)
 
     def _lead(self, partition: Partition, registration: PartitionRegistration) -> None:
         if partition.leader_replica is None and len(registration.replicas) == 1:
@@ -168,12 +175,20 @@ class ReplicaManager:
         existing = self.logs.get(topic_partition)
         if existing is not None and existing.topic_id != partition.topic_id:
             self.logs.delete(topic_partition, now_ms=self._clock.now_ms())
-        opened = self.logs.get_or_create(
-            topic_partition,
-            partition.topic_id,
-            now_ms=self._clock.now_ms(),
-            config=self.topic_config(topic_partition.topic),
-        )
+        directory_id = self.directory_id_of(partition)
+        try:
+            opened = self.logs.get_or_create(
+                topic_partition,
+                partition.topic_id,
+                now_ms=self._clock.now_ms(),
+                config=self.topic_config(topic_partition.topic),
+                directory_id=directory_id,
+            )
+        except StorageError as error:
+            log.warning("%s", error)
+            raise ApiException(ErrorCode.KAFKA_STORAGE_ERROR, _DISK_ERROR) from error
+        if self.directories is not None:
+            self.directories.opened(opened, directory_id)
         if partition.leader_id == self.broker_id and partition.replica_count == 1:
             opened.maybe_advance_high_watermark(opened.log_end_offset)
         return opened
@@ -182,7 +197,8 @@ class ReplicaManager:
         """Make directories for up to ``count`` new partitions; True while more are left."""
         for partition in self.without_log[:count]:
             if partition.log_or_none is None and self.partitions.get(partition.topic_partition) is partition:
-                _ = partition.log
+                with suppress(ApiException):  # Told, and tried again by whoever needs the log.
+                    _ = partition.log
         del self.without_log[:count]
         return bool(self.without_log)
 
@@ -192,8 +208,29 @@ class ReplicaManager:
         if partition is not None:
             self._end_leadership(partition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             partition.notify(0)
-        if self.logs.get(topic_partition) is not None:
-            self.logs.delete(topic_partition, now_ms=self._clock.now_ms())
+            if self.directories is not None:
+                self.directories.forget(topic_partition, partition.topic_id)
+        self.logs.delete(topic_partition, now_ms=self._clock.now_ms())
+
+    def lose_logs(self, topic_partitions: Iterable[TopicPartition]) -> None:
+        """Their directory is out of use: nobody can read or write them any more, here."""
+        lost = list(topic_partitions)
+        if self.fetchers is not None:
+            self.fetchers.stop(lost)
+        for topic_partition in lost:
+            partition = self.partitions.get(topic_partition)
+            if partition is not None:
+                partition.log_or_none = None
+                self._end_leadership(partition, ErrorCode.KAFKA_STORAGE_ERROR)
+                partition.notify(0)
+
+    def directory_id_of(self, partition: Partition) -> Uuid | None:
+        """Where the controller believes this broker's replica to be."""
+        topic = None if self._image is None else self._image.topics.by_id.get(partition.topic_id)
+        registration = None if topic is None else topic.partitions.get(partition.topic_partition.partition)
+        if registration is None or self.broker_id not in registration.replicas:
+            return None
+        return registration.directory_of(self.broker_id)
 
     def delete_strays(self) -> None:
         """After the first image: logs on disk whose topic is gone, or was made anew under the same name."""
@@ -326,9 +363,8 @@ class ReplicaManager:
             info = written.append_batch(batch, leader_epoch=partition.leader_epoch, now_ms=now_ms)
         except (OSError, StorageError) as error:
             log.error("the log of %s cannot be written: %s", partition.topic_partition, error)
-            raise ApiException(
-                ErrorCode.KAFKA_STORAGE_ERROR, "Disk error when trying to access log file on the disk."
-            ) from error
+            self.logs.report_failure(written, error)
+            raise ApiException(ErrorCode.KAFKA_STORAGE_ERROR, _DISK_ERROR) from error
         self.bytes_in += batch.size
         self.batches_in += 1
         if leader is not None:

@@ -6,6 +6,9 @@ the future log too. Equal epochs mean equal records up to where the shorter one 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from barnabas.storage.errors import StorageError
 from barnabas.storage.log_dir_failure import is_disk_failure
 from barnabas.storage.partition_log import PartitionLog
@@ -33,17 +36,15 @@ def copy_to_future(current: PartitionLog, future: PartitionLog, *, max_bytes: in
 
     Raises ApiException for a batch that is damaged; FutureLogFailed, or OSError for the disk of the current log.
     """
-    try:
+    with _blaming_the_future():
         while _diverges(current, future):
             _truncate(current, future, now_ms)
         if future.log_end_offset < current.log_start_offset:
             future.truncate_fully_and_start_at(current.log_start_offset, now_ms=now_ms)
-    except (OSError, StorageError) as error:
-        raise _failed(error) from error
     records: memoryview | bytes = b""
     if future.log_end_offset < current.log_end_offset:
         records = memoryview(current.read(future.log_end_offset, max_bytes, min_one_message=True).records)
-    try:
+    with _blaming_the_future():
         if records:
             future.append_as_follower(records, now_ms=now_ms)
         elif future.log_end_offset < current.log_end_offset:
@@ -52,13 +53,17 @@ def copy_to_future(current: PartitionLog, future: PartitionLog, *, max_bytes: in
             future.roll(now_ms)
         future.maybe_advance_high_watermark(current.high_watermark)
         _follow_start(current, future, now_ms)
-    except (OSError, StorageError) as error:
-        raise _failed(error) from error
     return len(records)
 
 
-def _failed(error: Exception) -> Exception:
-    return FutureLogFailed(str(error)) if is_disk_failure(error) else error
+@contextmanager
+def _blaming_the_future() -> Iterator[None]:
+    try:
+        yield
+    except (OSError, StorageError) as error:
+        if not is_disk_failure(error):
+            raise
+        raise FutureLogFailed(str(error)) from error
 
 
 def _diverges(current: PartitionLog, future: PartitionLog) -> bool:

@@ -29,7 +29,7 @@ from barnabas.storage.file_pool import FilePool
 from barnabas.storage.log_checkpoints import write_checkpoints, write_high_watermarks
 from barnabas.storage.log_dir_failure import is_disk_failure
 from barnabas.storage.log_directories import LogDirectories, LogDirectoryOffline
-from barnabas.storage.log_directory import LogDirectory, delete_directory_name, future_directory_name
+from barnabas.storage.log_directory import DELETE_SUFFIX, LogDirectory, delete_directory_name, future_directory_name
 from barnabas.storage.log_recovery import Truncation, load_log
 from barnabas.storage.log_table import LogTable
 from barnabas.storage.partition_log import PartitionLog
@@ -122,6 +122,8 @@ class LogManager:
                 return log
             _log.warning("%s belongs to the earlier topic %s: deleting it", topic_partition, log.topic_id)
             self.delete(topic_partition, now_ms=now_ms)
+        if self._has_arrived(topic_partition, topic_id, directory_id):
+            return self.replace_current(topic_partition, now_ms=now_ms)
         for directory in self.directories.candidates(topic_partition, topic_id, directory_id, self.table.count):
             path = directory.partition_path(topic_partition)
             created = self._try_create(directory, path, topic_partition, topic_id, config, now_ms)
@@ -130,6 +132,14 @@ class LogManager:
                 self.directories.preferred.pop(topic_partition, None)
                 return created
         raise LogDirectoryOffline(f"no log directory can take {topic_partition}")
+
+    def _has_arrived(self, topic_partition: TopicPartition, topic_id: Uuid | None, directory_id: Uuid | None) -> bool:
+        """Whether a crash came between the last two steps of a move: there is only the future log, in its place."""
+        future = self.future(topic_partition)
+        if future is None or future.topic_id != topic_id:
+            return False
+        directory = self.table.directory_of(future)
+        return directory is not None and directory.id == directory_id
 
     def create_future(self, topic_partition: TopicPartition, directory: LogDirectory, *, now_ms: int) -> PartitionLog:
         """An empty log of the partition, which has a current one, in another directory. Raises StorageError."""
@@ -144,21 +154,43 @@ class LogManager:
     def replace_current(self, topic_partition: TopicPartition, *, now_ms: int) -> PartitionLog:
         """The future log is complete: it becomes the current one, and the one before is deleted.
 
-        The old one goes first: after a crash in between there is only the future log, which the next start takes.
+        The old one is renamed first: after a crash in between there is only the future log, which the next start takes.
+        Raises OSError, with the disk reported, if the future log can't take its place; the current one stays then.
         """
         future = self.table.future[topic_partition]
         current = self.get(topic_partition)
+        old_path = None if current is None else self._step_aside(current)
+        directory = self.table.directory_of(future)
+        if directory is None:
+            raise LogDirectoryOffline(f"the future log of {topic_partition} is gone")
+        try:
+            future.move_to(directory.partition_path(topic_partition))
+            directory.sync()
+        except OSError as error:
+            self.directories.failures.report(directory.path, error)
+            if current is not None and old_path is not None:
+                current.move_to(old_path)
+            raise
         if current is not None:
-            source = self._retire(current, now_ms)
-            if source.is_online:
-                source.sync()
-        directory = self.table.remove(future)
-        future.move_to(directory.partition_path(topic_partition))
-        directory.sync()
+            self._retire(current, now_ms)
+        self.table.remove(future)
         self.table.add(future, directory)
         # It may hold what the cleaner had removed from the other one.
         self.cleaner_offsets.pop(topic_partition, None)
         return future
+
+    def _step_aside(self, current: PartitionLog) -> str | None:
+        """Give up the current log's name; returns its path before, None if its disk does not let us."""
+        directory, path = self.table.directory_of(current), current.directory
+        if directory is None:
+            return None
+        try:
+            current.move_to(self._deleted_path(directory, current))
+            directory.sync()
+        except OSError as error:
+            self.directories.failures.report(directory.path, error)
+            return None
+        return path
 
     def update_config(self, topic: str, config: TopicConfig) -> None:
         """The topic's settings changed (or are known now): they hold from the next append on."""
@@ -410,7 +442,7 @@ class LogManager:
     def _retire(self, log: PartitionLog, now_ms: int) -> LogDirectory:
         """Forget a log and rename its directory, whose files go later; returns where it lived."""
         directory = self.table.remove(log)
-        path = f"{directory.path}/{delete_directory_name(log.topic_partition, self._new_unique_id())}"
+        path = log.directory if log.directory.endswith(DELETE_SUFFIX) else self._deleted_path(directory, log)
         try:
             log.mark_deleted(path)
         except OSError as error:
@@ -418,6 +450,9 @@ class LogManager:
         else:
             self._deleted.append((now_ms + log.config.file_delete_delay_ms, path))
         return directory
+
+    def _deleted_path(self, directory: LogDirectory, log: PartitionLog) -> str:
+        return f"{directory.path}/{delete_directory_name(log.topic_partition, self._new_unique_id())}"
 
     def _each(self, logs: Iterable[PartitionLog], work: Callable[[PartitionLog], int]) -> int:
         """The sum of what ``work`` returns. The disk of a log that fails is reported; the others go on."""

@@ -3,7 +3,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
-from typing import Any, cast
 
 import pytest
 
@@ -17,6 +16,7 @@ from barnabas.protocol.produce_validation import WorkBudget
 from barnabas.protocol.record_batch import Record
 from barnabas.protocol.record_batch_builder import build_batch
 from barnabas.storage.file_pool import FilePool
+from barnabas.storage.log_manager import LogManager
 from barnabas.storage.partition_log import AppendInfo, PartitionLog
 
 NOW = 1_750_000_000_000
@@ -33,7 +33,7 @@ class Clock:
 
 @pytest.fixture
 def replicas(tmp_path: Path) -> Iterator[ReplicaManager]:
-    made = ReplicaManager(broker_id=1, logs=cast("Any", None), clock=Clock(), defaults=TopicConfig({}))
+    made = ReplicaManager(broker_id=1, logs=LogManager([str(tmp_path)]), clock=Clock(), defaults=TopicConfig({}))
     pool = FilePool(100)
 
     def create_log(partition: Partition) -> PartitionLog:
