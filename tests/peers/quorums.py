@@ -149,14 +149,23 @@ class OurBroker(NodeProcess):
 class Quorum:
     """Controllers that were formatted as the voters of one cluster."""
 
-    def __init__(self, controllers: Sequence[ControllerNode], cluster_id: str, *, is_static: bool = False) -> None:
+    def __init__(
+        self,
+        controllers: Sequence[ControllerNode],
+        cluster_id: str,
+        *,
+        is_static: bool = False,
+        options: Sequence[str] = (),
+    ) -> None:
         self.controllers = list(controllers)
         self.cluster_id = cluster_id
         self._is_static = is_static
+        self._options = options
 
     def format(self, controller: ControllerNode) -> None:
         initial = ",".join(f"{each.node_id}@{each.address}:{each.directory_id}" for each in self.controllers)
-        controller.format(self.cluster_id, *(() if self._is_static else ("--initial-controllers", initial)))
+        voters = () if self._is_static else ("--initial-controllers", initial)
+        controller.format(self.cluster_id, *voters, *self._options)
 
     def wipe(self, controller: ControllerNode) -> None:
         """It has lost its disk, and got a new one."""
@@ -188,8 +197,12 @@ def new_quorum(
     *,
     is_static: bool = False,
     settings: Mapping[str, str] | None = None,
+    options: Sequence[str] = (),
 ) -> Quorum:
-    """One formatted controller for each kind, none started. ``is_static``: voters in the settings, kraft.version 0."""
+    """One formatted controller for each kind, none started. ``is_static``: voters in the settings, kraft.version 0.
+
+    ``options`` are further ones for formatting.
+    """
     ports = free_ports(len(kinds))
     addresses = [f"127.0.0.1:{port}" for port in ports]
     if is_static:
@@ -200,7 +213,7 @@ def new_quorum(
         kind(folder / str(FIRST_ID + i), FIRST_ID + i, ports[i], {**voters, **(settings or {})})
         for i, kind in enumerate(kinds)
     ]
-    quorum = Quorum(controllers, _random_uuid(), is_static=is_static)
+    quorum = Quorum(controllers, _random_uuid(), is_static=is_static, options=options)
     for controller in controllers:
         quorum.format(controller)
     return quorum

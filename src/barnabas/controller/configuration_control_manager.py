@@ -60,7 +60,7 @@ class ConfigurationControlManager:
         self._validate(
             resource, {key: value for key, value in wanted.items() if value is not None}, wanted, is_new=True
         )
-        return wanted, records
+        return wanted, self._with_elr_cleared(resource, records)
 
     def described_topic_configs(self, creation_configs: Mapping[str, str | None]) -> list[CreatableTopicConfigs]:
         return self._resolver.described(creation_configs)
@@ -122,6 +122,11 @@ class ConfigurationControlManager:
         records = [
             self._record(resource, key, value) for key, value in changed.items() if always or current.get(key) != value
         ]
+        return self._with_elr_cleared(resource, records)
+
+    def _with_elr_cleared(
+        self, resource: ConfigResource, records: list[ApiMessageAndVersion]
+    ) -> list[ApiMessageAndVersion]:
         if any(record.message.name == _MIN_ISR for record in records):
             records.extend(self._clear_elr_records(resource))
         return records

@@ -72,7 +72,9 @@ class PartitionAlteration:
         error = self._reason_against(broker_id, partition, change)
         if error != ErrorCode.NONE:
             return PartitionState(error)
-        builder = self._election.builder_for(topic, change.partition_id, partition, self._cluster.is_active)
+        builder = self._election.builder_for(
+            topic, change.partition_id, partition, self._cluster.is_active, may_be_unclean=True
+        )
         builder.target_isr = [replica for replica, _ in change.isr]
         builder.target_recovery_state = change.leader_recovery_state
         record = builder.build()

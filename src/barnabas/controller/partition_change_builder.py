@@ -93,7 +93,8 @@ class PartitionChangeBuilder:
             return
         remaining = [r for r in self.target_replicas if r not in self.target_removing]
         isr = [r for r in self.target_isr if r in remaining]
-        if not isr or not set(self.target_adding) <= set(isr):
+        awaited = set(self.target_adding) - set(self.target_removing)  # Kafka may write some as both.
+        if not isr or not awaited <= set(isr):
             return
         self.target_directories = [
             directory
@@ -106,13 +107,11 @@ class PartitionChangeBuilder:
     def _compute_elr(self) -> None:
         if not self._is_elr_enabled:
             return
-        if len(self.target_isr) >= min(self._min_isr, len(self.target_replicas)):
+        if len(self.target_isr) >= self._min_isr:
             self._target_elr = []
             return
-        candidates = dict.fromkeys([*self._target_elr, *self._partition.isr])
-        self._target_elr = [
-            r for r in candidates if r not in self.target_isr and r not in self.unclean_shutdown_replicas
-        ]
+        candidates = {*self._target_elr, *self._partition.isr}
+        self._target_elr = sorted(candidates - {*self.target_isr, *self.unclean_shutdown_replicas})
 
     def _elect(self, record: PartitionChangeRecord) -> None:
         leader, is_unclean = self._choose_leader()
@@ -145,8 +144,8 @@ class PartitionChangeBuilder:
         return NO_LEADER, False
 
     def _is_valid_leader(self, replica: int) -> bool:
-        is_eligible = replica in self.target_isr or (self._is_elr_enabled and replica in self._target_elr)
-        return is_eligible and self._is_acceptable_leader(replica)
+        is_in_elr = self._is_elr_enabled and replica in self._target_elr and replica in self.target_replicas
+        return (replica in self.target_isr or is_in_elr) and self._is_acceptable_leader(replica)
 
     def _can_elect_last_known_leader(self) -> bool:
         if not self._is_elr_enabled or self._target_elr or len(self._partition.last_known_elr) != 1:
@@ -158,7 +157,7 @@ class PartitionChangeBuilder:
         if record.leader != NO_LEADER_CHANGE:
             return
         loses_replica = not set(self._partition.replicas) <= set(self.target_replicas)
-        shrinks_isr = not set(self._partition.isr) <= set(self.target_isr if record.isr is None else record.isr)
+        shrinks_isr = record.isr is not None and not set(self._partition.isr) <= set(record.isr)
         if loses_replica or (shrinks_isr and self._metadata_version.is_leader_epoch_bump_on_isr_shrink):
             record.leader = self._partition.leader
 

@@ -66,13 +66,17 @@ class PartitionElection:
         partition_id: int,
         partition: PartitionRegistration,
         is_acceptable_leader: Callable[[int], bool],
+        *,
+        may_be_unclean: bool = False,
     ) -> PartitionChangeBuilder:
+        """``may_be_unclean``: an unclean election, if the topic's settings allow one, where there is no other way."""
         features = self._state.image.features
 
         def may_lead(replica: int) -> bool:
-            return is_acceptable_leader(replica) and (
-                replica not in partition.replicas
-                or self._cluster.has_online_directory(replica, partition.directory_of(replica))
+            return (
+                is_acceptable_leader(replica)
+                and replica in partition.replicas
+                and self._cluster.has_online_directory(replica, partition.directory_of(replica))
             )
 
         settings = self._configs.election_settings(topic.name)
@@ -82,10 +86,10 @@ class PartitionElection:
             partition_id,
             is_acceptable_leader=may_lead,
             metadata_version=features.metadata_version_or_throw(),
-            min_isr=settings.min_isr,
+            min_isr=min(settings.min_isr, len(topic.partitions[0].replicas)),
             is_elr_enabled=features.is_elr_enabled,
         )
-        if settings.is_unclean_enabled:
+        if may_be_unclean and settings.is_unclean_enabled:
             builder.election = Election.UNCLEAN
         return builder
 
@@ -107,7 +111,7 @@ class PartitionElection:
 
         records = []
         for topic, partition_id, partition in partitions:
-            builder = self.builder_for(topic, partition_id, partition, is_acceptable_leader)
+            builder = self.builder_for(topic, partition_id, partition, is_acceptable_leader, may_be_unclean=True)
             builder.target_isr = [replica for replica in partition.isr if replica not in gone]
             if unclean != NO_BROKER:
                 builder.unclean_shutdown_replicas = (unclean,)

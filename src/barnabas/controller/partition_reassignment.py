@@ -2,7 +2,9 @@
 
 While a partition is reassigned its replicas are those of before and of after; those that come are "adding", those that
 shall go are "removing". It is done when all that come are in sync (``PartitionChangeBuilder``). Another target may be
-given meanwhile: then it is worked out anew against the replicas from before.
+given meanwhile. It is worked out against all the replicas of that moment, also those that were to go: as Kafka does,
+but for two cases. Where no other replica comes, Kafka goes on waiting for those that came, also if they shall go now,
+and that never ends; where none shall go, it goes on removing those that it was asked to keep.
 """
 
 from __future__ import annotations
@@ -16,7 +18,6 @@ from barnabas.controller.configuration_control_manager import ConfigurationContr
 from barnabas.controller.controller_result import ControllerResult
 from barnabas.controller.controller_state import ControllerState
 from barnabas.controller.partition_assignment import validate_can_replicate, validate_manual_assignment
-from barnabas.controller.partition_change_builder import Election
 from barnabas.controller.partition_election import PartitionElection
 from barnabas.metadata.image.partition_registration import PartitionRegistration
 from barnabas.metadata.image.record_writer import ApiMessageAndVersion
@@ -98,20 +99,22 @@ class PartitionReassignment:
         if replicas is None:
             return self._cancel(topic, index, partition)
         validate_manual_assignment(replicas, None, self._cluster)
-        before = [replica for replica in partition.replicas if replica not in partition.adding_replicas]
-        if not may_change_factor and len(before) != len(replicas):
+        factor = len(set(partition.replicas) - set(partition.removing_replicas))
+        if not may_change_factor and factor != len(replicas):
             raise ApiException(
                 ErrorCode.INVALID_REPLICATION_FACTOR,
-                f"The replication factor is changed from {len(before)} to {len(replicas)}",
+                f"The replication factor is changed from {factor} to {len(replicas)}",
             )
-        removing = [replica for replica in partition.replicas if replica not in replicas]
-        if set(replicas) != set(partition.replicas):
+        removing = sorted(set(partition.replicas) - set(replicas))
+        adding = sorted(set(replicas) - set(partition.replicas))
+        if adding or removing:
+            before = [replica for replica in partition.replicas if replica not in partition.adding_replicas]
             validate_can_replicate(list(dict.fromkeys([*before, *replicas])), self._cluster)
         builder = self._election.builder_for(topic, index, partition, self._cluster.is_active)
         builder.target_replicas = [*replicas, *removing]
         builder.target_directories = self._directories(partition, builder.target_replicas)
-        builder.target_adding = sorted(set(replicas) - set(before))
-        builder.target_removing = sorted(removing)
+        builder.target_adding = adding or [replica for replica in partition.adding_replicas if replica in replicas]
+        builder.target_removing = removing
         return builder.build()
 
     def _cancel(self, topic: TopicImage, index: int, partition: PartitionRegistration) -> ApiMessageAndVersion | None:
@@ -119,7 +122,6 @@ class PartitionReassignment:
             raise ApiException(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
         replicas = [replica for replica in partition.replicas if replica not in partition.adding_replicas]
         isr = [replica for replica in partition.isr if replica in replicas]
-        builder = self._election.builder_for(topic, index, partition, self._cluster.is_active)
         if not isr:
             # Only replicas that go again are in sync: what they alone have would be lost.
             if not self._configs.election_settings(topic.name).is_unclean_enabled:
@@ -128,7 +130,8 @@ class PartitionReassignment:
                     f"Unable to revert partition assignment for {topic.name}:{index} because it would require an "
                     "unclean leader election.",
                 )
-            builder.election = Election.UNCLEAN
+            isr = replicas[:1]
+        builder = self._election.builder_for(topic, index, partition, self._cluster.is_active, may_be_unclean=True)
         builder.target_isr = isr
         builder.target_replicas = replicas
         builder.target_directories = self._directories(partition, replicas)

@@ -29,7 +29,7 @@ def handle(
     def decide() -> ControllerResult[UnregisterBrokerResponse]:
         require_on_cluster(authorizer, context, AclOperation.ALTER)
         result = controller.replication.unregister_broker(request.broker_id)
-        return result.with_response(UnregisterBrokerResponse(error_message=None))
+        return result.with_response(UnregisterBrokerResponse(error_message=""))
 
     def answer_error(error: ApiException) -> UnregisterBrokerResponse:
         return UnregisterBrokerResponse(error_code=int(error.code), error_message=error.message)

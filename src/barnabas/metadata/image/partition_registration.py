@@ -127,7 +127,7 @@ class PartitionRegistration:
         )
 
     def without_elr(self) -> PartitionRegistration:
-        """What ClearElrRecord makes of it; no epoch moves."""
+        """What ClearElrRecord makes of it: a change like any other, so that the partition epoch grows."""
         if not self.elr and not self.last_known_elr:
             return self
         return PartitionRegistration(
@@ -136,7 +136,7 @@ class PartitionRegistration:
             isr=self.isr,
             leader=self.leader,
             leader_epoch=self.leader_epoch,
-            partition_epoch=self.partition_epoch,
+            partition_epoch=self.partition_epoch + 1,
             leader_recovery_state=self.leader_recovery_state,
             removing_replicas=self.removing_replicas,
             adding_replicas=self.adding_replicas,
