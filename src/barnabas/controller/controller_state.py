@@ -121,19 +121,14 @@ class ControllerState:
         else:
             self.committed = self.image = self.committed.with_provenance(provenance)
 
-    def load_snapshot(self, records: Iterable[Any], provenance: MetadataProvenance) -> None:
+    def load_snapshot(self, image: MetadataImage) -> None:
         """Replace everything by a snapshot, whose brokers count as registered at its end."""
         self.transaction = TransactionState()
-        self.registration_offsets.clear()
         self._ahead.clear()
-        delta = MetadataDelta(self.committed, is_snapshot=True)
-        for record in records:
-            delta.replay(record)
-        delta.finish_snapshot()
-        self._delta = delta
-        self._apply(provenance)
-        for broker_id in self.committed.cluster.brokers:
-            self.registration_offsets[broker_id] = provenance.last_contained_offset
+        self.committed = self.image = image
+        self._delta = MetadataDelta(image)
+        end = image.provenance.last_contained_offset
+        self.registration_offsets = dict.fromkeys(image.cluster.brokers, end)
 
     def revert(self) -> None:
         """Drop what is not committed: it will never be, or somebody else's log will say so."""

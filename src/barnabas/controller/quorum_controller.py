@@ -40,7 +40,7 @@ from barnabas.controller.producer_ids_control_manager import ProducerIdsControlM
 from barnabas.controller.replication_control_manager import ReplicationControlManager
 from barnabas.controller.scram_control_manager import ScramControlManager
 from barnabas.coordinator.deferred import Deferred
-from barnabas.metadata.image.metadata_image import MetadataImage, MetadataProvenance
+from barnabas.metadata.image.metadata_image import MetadataImage
 from barnabas.metadata.image.record_writer import ApiMessageAndVersion
 from barnabas.metadata.loader import CommittedBatch
 from barnabas.protocol.records.no_op_record import NoOpRecord
@@ -144,9 +144,10 @@ class QuorumController:
         else:
             self.state.handle_commit(followed)
 
-    def load_snapshot(self, records: Iterable[Any], provenance: MetadataProvenance) -> None:
+    def load_snapshot(self, image: MetadataImage) -> None:
+        """Start anew from what a snapshot held; the image may be others' as well, because images never change."""
         invariant(not self.is_active, "an active controller does not load a snapshot")
-        self.state.load_snapshot(records, provenance)
+        self.state.load_snapshot(image)
 
     def handle_leader_change(self, leader_id: int) -> None:
         """Who leads now (-1: nobody known), for the message of a NOT_CONTROLLER answer."""

@@ -51,17 +51,16 @@ class MetadataListener:
             self._controller.handle_commit(batches)
 
     def handle_load_snapshot(self, reader: SnapshotReader) -> None:
-        records = list(reader.records(self._serde))
         provenance = MetadataProvenance(
             last_contained_offset=reader.snapshot_id.offset - 1,
             last_contained_epoch=reader.snapshot_id.epoch,
             last_contained_log_time_ms=reader.last_contained_log_timestamp,
         )
-        self._loader.load_snapshot(records, provenance, reader.size)
+        self._loader.load_snapshot(reader.records(self._serde), provenance, reader.size)
         if self._controller is not None:
             if self._controller.is_active:
                 self._controller.deactivate()
-            self._controller.load_snapshot(records, provenance)
+            self._controller.load_snapshot(self._loader.image)
 
     def handle_leader_change(self, leader: LeaderAndEpoch) -> None:
         controller = self._controller

@@ -11,7 +11,6 @@ from barnabas.metadata.bootstrap import bootstrap_records
 from barnabas.metadata.image.metadata_image import MetadataProvenance
 from barnabas.metadata.loader import CommittedBatch
 from barnabas.metadata.metadata_version import MetadataVersion
-from barnabas.metadata.snapshot import records_of
 from barnabas.protocol.records.abort_transaction_record import AbortTransactionRecord
 from barnabas.protocol.records.begin_transaction_record import BeginTransactionRecord
 from barnabas.protocol.records.end_transaction_record import EndTransactionRecord
@@ -70,7 +69,7 @@ def test_a_controller_that_was_given_a_snapshot_goes_on_from_it() -> None:
     first.start_broker(1)
     image = first.controller.committed_image
     second = ControllerHarness()
-    second.controller.load_snapshot([m for m, _ in records_of(image)], image.provenance)
+    second.controller.load_snapshot(image)
     second.controller.activate(2, image.offset + 1)
     second.log = list(first.log)
     second.settle()

@@ -190,6 +190,7 @@ def test_controllers_agree_whatever_happens(seed: int) -> None:
     world.check()
     assert not world.unanswered, "somebody waits for ever"
     image = world.harness.controller.committed_image
-    restored = ControllerHarness()
-    restored.controller.load_snapshot([message for message, _ in records_of(image)], image.provenance)
+    loader, restored = MetadataLoader(), ControllerHarness()
+    loader.load_snapshot([message for message, _ in records_of(image)], image.provenance)
+    restored.controller.load_snapshot(loader.image)
     assert restored.controller.committed_image == image
