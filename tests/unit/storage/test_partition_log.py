@@ -343,3 +343,58 @@ def test_rolled_segments_can_be_flushed_apart_from_the_active_one(tmp_path: Path
     assert log.flush_rolled()
     assert log.recovery_point == 4
     assert not log.flush_rolled()
+
+
+def test_a_follower_leaves_out_what_is_cut_and_what_comes_from_a_later_epoch(tmp_path: Path) -> None:
+    leader = new_log(tmp_path / "leader")
+    for epoch in (1, 1, 4):
+        append(leader, batch(b"abcdef"), epoch=epoch)
+    records = bytes(leader.read(0, 1000).records)
+    size = len(records) // 3
+    follower = new_log(tmp_path / "follower")
+    assert follower.append_as_follower(records[: size + 70], now_ms=NOW_MS) == size
+    assert follower.append_as_follower(records[size:], now_ms=NOW_MS, leader_epoch=3) == size
+    assert (follower.log_end_offset, follower.latest_epoch) == (2, 1)
+    assert follower.append_as_follower(records[2 * size : -1], now_ms=NOW_MS) == 0
+
+
+def test_a_follower_writes_what_precedes_a_damaged_batch(tmp_path: Path) -> None:
+    leader = new_log(tmp_path / "leader")
+    append(leader, batch(b"a"))
+    append(leader, batch(b"b"))
+    records = bytearray(leader.read(0, 1000).records)
+    records[-1] ^= 1
+    follower = new_log(tmp_path / "follower")
+    with pytest.raises(ApiException, match="checksum"):
+        follower.append_as_follower(records, now_ms=NOW_MS)
+    assert offsets_and_values(follower) == offsets_and_values(leader)[:1]
+
+
+def test_an_empty_follower_that_starts_inside_of_a_batch_gets_all_of_it(tmp_path: Path) -> None:
+    leader = new_log(tmp_path / "leader")
+    append(leader, batch(b"a", b"b", b"c"))
+    append(leader, batch(b"d"))
+    follower = new_log(tmp_path / "follower")
+    follower.truncate_fully_and_start_at(2, now_ms=NOW_MS)
+    follower.append_as_follower(leader.read(2, 1000).records, now_ms=NOW_MS)
+    assert (follower.log_start_offset, follower.log_end_offset, follower.high_watermark) == (2, 4, 2)
+    assert bytes(follower.read(2, 1000).records) == bytes(leader.read(0, 1000).records)
+
+
+def test_a_follower_flushes_as_often_as_its_topic_wants(tmp_path: Path) -> None:
+    leader = new_log(tmp_path / "leader")
+    append(leader, batch(b"a", b"b", b"c"))
+    follower = new_log(tmp_path / "follower", config(flush_messages=3))
+    follower.append_as_follower(leader.read(0, 1000).records, now_ms=NOW_MS)
+    assert follower.recovery_point == 3
+
+
+def test_a_log_that_is_cut_below_its_start_starts_at_its_end(tmp_path: Path) -> None:
+    log = new_log(tmp_path)
+    for value in (b"a", b"b", b"c", b"d"):
+        append(log, batch(value))
+    log.maybe_advance_high_watermark(4)
+    log.delete_records_before(3, now_ms=NOW_MS)
+    log.truncate_to(2, now_ms=NOW_MS)
+    assert (log.log_start_offset, log.log_end_offset, log.high_watermark) == (2, 2, 2)
+    assert append(log, batch(b"e")).first_offset == 2
