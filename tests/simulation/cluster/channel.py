@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Any
 from barnabas.clients.errors import ConnectFailed, Disconnected, RequestTimedOut
 from barnabas.network.connection import CloseConnection
 from barnabas.protocol.api_keys import API_TABLE, ApiKey
+from barnabas.protocol.errors import EncodeError
 from barnabas.protocol.headers import RequestHeader, ResponseHeader, request_header_version, response_header_version
+from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from barnabas.raft.errors import NotLeaderException
 from barnabas.raft.inbound import RaftResponse, RequestFailed
 from barnabas.server.controller_handlers import SERVED_ON_CONTROLLER_LISTENERS
@@ -40,27 +42,67 @@ def deliver_raft_request(source: SimulatedNode, request: OutboundRequest) -> Non
     world = source.world
     target_id = int(request.endpoint.host[1:])
     kind = type(request.body)
-    version = kind.MAX_VERSION
-    data = bytes(request.body.encode(version))
     owner = source.owner
-    world.checks.sent(source, request.body)
+    target = world.nodes[target_id]
+    version = source.software.version_with(target.software, request.body.API_KEY, kind.MAX_VERSION)
 
     def to_source(action: Callable[[], None]) -> None:
         if source.owner is owner:
             source.act(lambda: _heard(action))
 
-    def failed(*, is_refused: bool = False) -> None:
-        failure = RequestFailed(request.correlation_id, request.destination_id, is_refused=is_refused)
+    def failed(*, is_refused: bool = False, is_unsupported: bool = False) -> None:
+        failure = RequestFailed(
+            request.correlation_id,
+            request.destination_id,
+            is_refused=is_refused,
+            is_unsupported_version=is_unsupported,
+        )
         to_source(lambda: source.driver.handle_outcome(failure))
 
+    try:
+        data = b"" if version < 0 else bytes(request.body.encode(version))
+    except EncodeError:
+        version = -1  # A pre-vote, for one, can't be asked of who knows only real votes.
+    if version >= 0:
+        world.checks.sent(source, request.body)
+
     def arrive() -> None:
-        target = world.nodes.get(target_id)
-        if target is None or not target.is_up:
+        if not target.is_up or request.endpoint.port != target.port:
             world.network.refuse(lambda: failed(is_refused=True))
-            return
-        target.act(lambda: _answer_raft(source, target, request, kind.decode(data, version), to_source, failed))
+        elif version < 0 or target.software.versions.get(request.body.API_KEY, version) < version:
+            world.network.refuse(lambda: failed(is_unsupported=True))
+        elif kind is ApiVersionsRequest:
+            target.act(lambda: _tell_versions(source, target, request, to_source, failed))
+        else:
+            body = kind.decode(data, version)
+            target.act(lambda: _answer_raft(source, target, request, body, version, to_source, failed))
 
     world.network.send(source.id, target_id, arrive, failed, may_double=True)
+
+
+def _tell_versions(
+    source: SimulatedNode,
+    target: SimulatedNode,
+    request: OutboundRequest,
+    to_source: Callable[[Callable[[], None]], None],
+    failed: Callable[[], None],
+) -> None:
+    """Not the replica answers what the node supports, but its dispatcher."""
+    network, key, version = source.world.network, ApiKey.API_VERSIONS, 4
+    if target.dispatcher is None:
+        network.refuse(failed)
+        return
+    header = RequestHeader(request_api_key=key, request_api_version=version, correlation_id=1, client_id="raft")
+    frame = header.encode(request_header_version(key, version)) + request.body.encode(version)
+
+    def back(chunks: list[bytes | memoryview] | None) -> None:
+        data = b"".join(chunks or ())
+        _, position = ResponseHeader.read(data, 0, response_header_version(key, version))
+        response, _ = ApiVersionsResponse.read(data, position, version)
+        outcome = RaftResponse(request.correlation_id, request.destination_id, response)
+        network.send(target.id, source.id, lambda: to_source(lambda: source.driver.handle_outcome(outcome)), failed)
+
+    _serve(target, bytes(frame), back, lambda: network.refuse(failed))
 
 
 def _heard(action: Callable[[], None]) -> None:
@@ -74,11 +116,11 @@ def _answer_raft(
     target: SimulatedNode,
     request: OutboundRequest,
     body: Message,
+    version: int,
     to_source: Callable[[Callable[[], None]], None],
     failed: Callable[[], None],
 ) -> None:
     network = target.world.network
-    version = type(body).MAX_VERSION
     try:
         answer = target.driver.handle_request(body, version)
     except NotLeaderException:
@@ -131,7 +173,7 @@ class SimulatedClient:
             node.act(lambda: None if opened.done() else opened.set_result(connection))
 
         def arrive() -> None:
-            if target.dispatcher is None or not target.is_up:
+            if target.dispatcher is None or not target.is_up or address.port != target.port:
                 network.refuse(refused)
             else:
                 network.send(target.id, node.id, accepted, refused)

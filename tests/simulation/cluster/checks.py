@@ -21,6 +21,7 @@ from barnabas.storage.snapshot_file import SnapshotReader
 from tests.simulation.cluster.answers import check_answer
 from tests.simulation.cluster.decisions import is_allowed, right_for
 from tests.simulation.cluster.model import Model, flat_parts
+from tests.simulation.cluster.voters import VoterWatch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,9 +65,10 @@ class Checks:
         self.batch_starts: dict[int, int] = {}
         self.end_offset = 0
         self.leaders: dict[int, int] = {}
-        self.votes: dict[tuple[int, int], int] = {}
-        self.claimed: dict[int, int] = {}
-        """The highest epoch that a node has spoken for in a message, over all of its lives."""
+        self.voters = VoterWatch(self)
+        self.votes: dict[tuple[str, int], int] = {}
+        self.claimed: dict[str, int] = {}
+        """The highest epoch that each disk has spoken for in a message, over all lives of its node."""
         self.decided_at: dict[int, int] = {}
         """The newest image that each node has decided an access with, over all of its lives."""
         self.acknowledged: dict[int, int] = {}
@@ -111,6 +113,7 @@ class Checks:
             if batch.tobytes() not in self.written:
                 self.fail(f"{node.name} finds a batch at {batch.base_offset} that nobody has written")
         disk.durable_end = log.end_offset
+        self.voters.opened(node)
 
     def died(self, node: SimulatedNode) -> None:
         self._lives.pop(node.id, None)
@@ -142,6 +145,7 @@ class Checks:
         if known is None:
             self.leaders[epoch] = node.id
             self._elected_s[epoch] = self.world.loop.now_s
+            self.voters.elected(node)
             self._newest_epoch = max(self._newest_epoch, epoch)
         elif known != node.id:
             self.fail(f"n{known} and {node.name} both lead epoch {epoch}")
@@ -156,7 +160,7 @@ class Checks:
 
     def started(self, node: SimulatedNode) -> None:
         """Who has spoken for an epoch never forgets it."""
-        claimed = self.claimed.get(node.id, 0)
+        claimed = self.claimed.get(node.directory, 0)
         if node.driver.node.epoch < claimed:
             self.fail(f"{node.name} spoke for epoch {claimed} and starts in {node.driver.node.epoch}")
 
@@ -165,7 +169,7 @@ class Checks:
             partition = body.topics[0].partitions[0]
             if not partition.pre_vote:
                 self._spoke_for(node, partition.replica_epoch)
-                self._voted(node.id, partition.replica_epoch, partition.replica_id)
+                self._voted(node, partition.replica_epoch, partition.replica_id)
         elif isinstance(body, FetchRequest) and node.is_controller:
             offset = body.topics[0].partitions[0].fetch_offset
             if offset > max(node.disk.durable_end, _newest_snapshot(node)):
@@ -176,7 +180,7 @@ class Checks:
             asked, answer = request.topics[0].partitions[0], response.topics[0].partitions[0]
             if answer.vote_granted and not asked.pre_vote:
                 self._spoke_for(node, asked.replica_epoch)
-                self._voted(node.id, asked.replica_epoch, asked.replica_id)
+                self._voted(node, asked.replica_epoch, asked.replica_id)
 
     def heard(self, node: SimulatedNode, *, was_ready: bool) -> None:
         """A leader's first answer says up to where the rules must be known before anybody is judged by them."""
@@ -186,15 +190,15 @@ class Checks:
 
     def _spoke_for(self, node: SimulatedNode, epoch: int) -> None:
         """A vote, or a candidacy, is on disk before anybody hears of it."""
-        self.claimed[node.id] = max(self.claimed.get(node.id, 0), epoch)
+        self.claimed[node.directory] = max(self.claimed.get(node.directory, 0), epoch)
         stored = _stored_epoch(node)
         if stored < epoch:
             self.fail(f"{node.name} votes in epoch {epoch}, and its disk is in epoch {stored}")
 
-    def _voted(self, voter: int, epoch: int, candidate: int) -> None:
-        known = self.votes.setdefault((voter, epoch), candidate)
+    def _voted(self, voter: SimulatedNode, epoch: int, candidate: int) -> None:
+        known = self.votes.setdefault((voter.directory, epoch), candidate)
         if known != candidate:
-            self.fail(f"n{voter} votes for n{known} and for n{candidate} in epoch {epoch}")
+            self.fail(f"{voter.name} votes for n{known} and for n{candidate} in epoch {epoch}")
 
     # --- what is committed
 
@@ -219,9 +223,7 @@ class Checks:
             return
         if batch.base_offset != self.end_offset:
             self.fail(f"{node.name} commits {batch.base_offset}, and {self.end_offset} is to be next")
-        holders = [other.id for other in self.world.controllers if _holds(other, data, batch.last_offset)]
-        if len(holders) * 2 <= len(self.world.controllers):
-            self.fail(f"{node.name} commits {batch.base_offset}, which is durable only on {holders}")
+        self.voters.committed_batch(node, batch, data)
         self.batches[batch.base_offset] = data
         self.end_offset = batch.last_offset + 1
         self.counts["committed batches"] += 1
@@ -258,10 +260,13 @@ class Checks:
         self._compare(
             f"the snapshot {snapshot_id} of {node.name}", image_from_records(reader.records(node.serde), provenance)
         )
+        self.voters.snapshot_made(node, reader)
         self.counts["snapshots made"] += 1
 
-    def wrote(self, data: bytes) -> None:
+    def wrote(self, node: SimulatedNode, data: bytes) -> None:
+        is_first = data not in self.written
         self.written.add(data)
+        self.voters.wrote(node, data, is_first=is_first)
 
     # --- images
 
@@ -270,6 +275,7 @@ class Checks:
         self._compare_changed(node, "image", node.loader.image)
         if node.controller is not None:
             self._compare_changed(node, "committed image of the controller", node.controller.committed_image)
+        self.voters.published(node)
         high_watermark = node.driver.high_watermark or 0
         if node.image_offset >= max(high_watermark, 1):
             self.fail(f"{node.name} acts on {node.image_offset}, committed is up to {high_watermark}")
@@ -402,6 +408,7 @@ class Checks:
             self.fail(f"{node.name} answers by {committed} and its image is at {node.image_offset}")
         self.counts["answers"] += 1
         problem, is_acknowledged = check_answer(self.model, self.served, begun, self.end_offset, request, response)
+        problem = problem or self.voters.answer_problem(begun, request, response)
         if is_acknowledged and problem is None and context.principal not in node.authorizer.super_users:
             problem = self._right_problem(begun, context, request)
         if problem is not None:
@@ -436,8 +443,3 @@ def _stored_epoch(node: SimulatedNode) -> int:
     except FileNotFoundError:
         return -1
     return epoch
-
-
-def _holds(node: SimulatedNode, data: bytes, last_offset: int) -> bool:
-    """Whether the node would find this batch after the loss of all that is not durable."""
-    return any(data in found for found in node.disk.durable.values()) or node.disk.newest_snapshot_end() > last_offset

@@ -24,6 +24,7 @@ from barnabas.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from barnabas.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from barnabas.security.principal import parse_principal
 from barnabas.security.request_context import RequestContext
+from tests.simulation.cluster.quorum_changes import QUORUM_CALLS
 
 if TYPE_CHECKING:
     from barnabas.protocol.schema import Message
@@ -40,6 +41,9 @@ RETRY_S = 0.2
 
 
 def carry_out_call(world: World, step: Step) -> None:
+    if step.kind in QUORUM_CALLS:
+        QUORUM_CALLS[step.kind](world, *step.args)
+        return
     node = world.nodes[step.args[0]]
     if not node.is_up:
         world.say(f"{node.name} is down")

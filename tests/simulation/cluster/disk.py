@@ -39,12 +39,22 @@ class Disk:
         """What the log held durably when it last said so, less what was cut off since."""
         self.dies_at_next_write: Callable[[], None] | None = None
         self.on_write: Callable[[bytes], None] = lambda data: None
+        self.on_truncate: Callable[[int], None] = lambda end_offset: None
+        self.on_restart: Callable[[OffsetAndEpoch], None] = lambda snapshot_id: None
         self._draw = draw
 
     def newest_snapshot_end(self) -> int:
         """Snapshots are durable when they have their name."""
         names = (name for name in os.listdir(self.log_folder) if name.endswith(".checkpoint"))
         return max((int(name[:20]) for name in names), default=0)
+
+    def replace(self) -> None:
+        """Another one, empty, in its place."""
+        self.durable.clear()
+        self.indexes.clear()
+        self.durable_end = 0
+        self.is_full = self.fails_to_flush = False
+        self.dies_at_next_write = None
 
     # --- what a flush does
 
@@ -164,17 +174,19 @@ def _mixed(before: bytes, now: bytes, draw: random.Random) -> bytes:
 
 
 class _Flush(PendingFlush):
-    __slots__ = ("_disk", "_taken")
+    __slots__ = ("_disk", "_taken", "durable_end")
 
     def __init__(self, disk: Disk, end_offset: int, paths: list[str], directory: str | None) -> None:
         super().__init__(end_offset, paths, directory)
         self._disk = disk
         self._taken = disk.take(paths)
+        self.durable_end = end_offset
+        """Less when what it has taken is cut off while it runs."""
 
     def run(self) -> None:
         super().run()
         self._disk.make_durable(self._taken)
-        self._disk.durable_end = max(self._disk.durable_end, self.end_offset)
+        self._disk.durable_end = max(self._disk.durable_end, self.durable_end)
 
 
 class SimulatedLog(MetadataLog):
@@ -182,6 +194,7 @@ class SimulatedLog(MetadataLog):
 
     def __init__(self, disk: Disk, *, segment_bytes: int, segment_ms: int, now_ms: int) -> None:
         self.disk = disk
+        self._flush_under_way: _Flush | None = None
         super().__init__(disk.folder, segment_bytes=segment_bytes, segment_ms=segment_ms, now_ms=now_ms)
 
     def append(self, batch: AppendedBatch) -> None:
@@ -196,16 +209,25 @@ class SimulatedLog(MetadataLog):
     def truncate_to(self, end_offset: int) -> None:
         super().truncate_to(end_offset)
         self.disk.durable_end = min(self.disk.durable_end, end_offset)
+        self._cut_flush(end_offset)
+        self.disk.on_truncate(end_offset)
 
     def restart_at(self, snapshot_id: OffsetAndEpoch) -> None:
         super().restart_at(snapshot_id)
         self.disk.durable_end = snapshot_id.offset
+        self._cut_flush(snapshot_id.offset)
+        self.disk.on_restart(snapshot_id)
 
     def start_flush(self) -> PendingFlush:
         paths, self._unflushed = self._unflushed, []
         directory = self.directory if self._is_directory_dirty else None
         self._is_directory_dirty = False
-        return _Flush(self.disk, self.end_offset, paths, directory)
+        self._flush_under_way = _Flush(self.disk, self.end_offset, paths, directory)
+        return self._flush_under_way
+
+    def _cut_flush(self, end_offset: int) -> None:
+        if self._flush_under_way is not None:
+            self._flush_under_way.durable_end = min(self._flush_under_way.durable_end, end_offset)
 
     def release(self) -> None:
         """As the death of its process would."""

@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from barnabas.metadata.features import METADATA_VERSION
+from tests.simulation.cluster.quorum_changes import may_lose
+from tests.simulation.cluster.software import SOFTWARE
+
 if TYPE_CHECKING:
     from tests.simulation.cluster.node import SimulatedNode
     from tests.simulation.cluster.plan import Step
@@ -74,6 +78,32 @@ def _stop(world: World, node_id: int, down_ms: int) -> None:
         return
     world.loop.start_as(owner, lambda: world.loop.create_task(node.stop()))
     _later(world, down_ms + 6000, lambda: start(world, node))
+
+
+def _replace_disk(world: World, node_id: int, down_ms: int) -> None:
+    node = world.nodes[node_id]
+    if may_lose(world, node):
+        node.crash(is_power_loss=True)
+        node.replace_disk()
+        world.say(f"{node.name}: has an empty disk, {node.directory}")
+        _later(world, down_ms, lambda: start(world, node))
+
+
+def _move(world: World, node_id: int, down_ms: int) -> None:
+    """The controller is started again on another port."""
+    node = world.nodes[node_id]
+    if may_lose(world, node):
+        _kill(world, node, down_ms, False, False)
+        node.port += 1
+
+
+def _restart_as(world: World, node_id: int, software: str, down_ms: int) -> None:
+    """Another program on the same disk, if it can work with what the cluster has finalized."""
+    node = world.nodes[node_id]
+    level = world.checks.model.now["features"].get(METADATA_VERSION, 0)
+    if SOFTWARE[software].metadata_version >= level:
+        _kill(world, node, down_ms, False, False)
+        node.software = SOFTWARE[software]
 
 
 def _cut(world: World, node_ids: tuple[int, ...], way: str, for_ms: int) -> None:
@@ -200,6 +230,9 @@ _FAULTS: dict[str, Callable[..., None]] = {
     "crash_all": _crash_all,
     "crash_writing": _crash_writing,
     "stop": _stop,
+    "replace_disk": _replace_disk,
+    "move": _move,
+    "restart_as": _restart_as,
     "cut": _cut,
     "depose": _depose,
     "leave_behind": _leave_behind,

@@ -22,7 +22,7 @@ from barnabas.common.errors import ApiException
 from barnabas.common.uuid import Uuid
 from barnabas.controller.controller_config import ControllerConfig
 from barnabas.controller.quorum_controller import QuorumController
-from barnabas.metadata.features import SUPPORTED_FEATURES
+from barnabas.metadata.features import METADATA_VERSION
 from barnabas.metadata.image.record_writer import ApiMessageAndVersion
 from barnabas.metadata.loader import MetadataLoader
 from barnabas.network.api_handler import Access, ApiHandler
@@ -39,11 +39,6 @@ from barnabas.server import network_channel, raft_driver
 from barnabas.server.applied_offset import AppliedOffset
 from barnabas.server.controller_access import CombinedChannel
 from barnabas.server.controller_dispatcher import ControllerDispatcher
-from barnabas.server.controller_handlers import (
-    SERVED_ON_CONTROLLER_LISTENERS,
-    SERVED_TO_OWN_BROKER,
-    ControllerHandlers,
-)
 from barnabas.server.controller_service import ControllerService
 from barnabas.server.in_process_channel import InProcessChannel
 from barnabas.server.metadata_listener import MetadataListener
@@ -52,12 +47,15 @@ from barnabas.server.metadata_snapshots import MetadataSnapshots, SnapshotGenera
 from barnabas.server.network_channel import NetworkChannel
 from barnabas.server.node_authorizer import NodeAuthorizer
 from barnabas.server.raft_driver import MetadataLogConfig, RaftDriver
+from barnabas.server.raft_handlers import SERVED_BY_CONTROLLER, SERVED_IN_PROCESS, QuorumHandlers
 from barnabas.storage import metadata_log
 from barnabas.storage.metadata_log import METADATA_LOG_DIRECTORY
 from barnabas.storage.snapshot_file import RawSnapshotWriter, SnapshotReader, SnapshotWriter
 from tests.simulation.cluster.channel import SimulatedClient, deliver_raft_request, peer_of
 from tests.simulation.cluster.disk import Disk, SimulatedLog
+from tests.simulation.cluster.software import NEWEST, SOFTWARE
 from tests.simulation.cluster.virtual_loop import Owner
+from tests.simulation.cluster.voters import VoterLog
 
 if TYPE_CHECKING:
     from tests.simulation.cluster.world import World
@@ -90,18 +88,29 @@ class ClusterShape:
     session_ms: int
     heartbeat_ms: int
     bootstrap: tuple[ApiMessageAndVersion, ...]
+    spare_ids: tuple[int, ...] = ()
+    """Controllers that are no voters at first."""
+    joins_by_itself: bool = False
+    """``controller.quorum.auto.join.enable``"""
+    changes_quorum: bool = False
+    changes_software: bool = False
+    software: tuple[tuple[int, str], ...] = ()
+    """What nodes run at first, where that is not the newest."""
 
     @property
     def voters(self) -> VoterSet:
-        return VoterSet(voter_node(id_, is_static=self.is_static) for id_ in self.controller_ids)
+        return VoterSet(
+            voter_node(id_, is_static=self.is_static) for id_ in self.controller_ids if id_ not in self.spare_ids
+        )
 
 
-def directory_of(node_id: int) -> Uuid:
-    return Uuid.from_int(1000 + node_id)
+def directory_of(node_id: int, generation: int = 0) -> Uuid:
+    """A disk in the place of another has another id."""
+    return Uuid.from_int(1000 + node_id + 100_000 * generation)
 
 
-def endpoint_of(node_id: int) -> Endpoint:
-    return Endpoint(f"n{node_id}", 9093)
+def endpoint_of(node_id: int, port: int = 9093) -> Endpoint:
+    return Endpoint(f"n{node_id}", port)
 
 
 def voter_node(node_id: int, *, is_static: bool) -> VoterNode:
@@ -138,11 +147,11 @@ class _Listener(MetadataListener):
         self.node.world.checks.published(self.node)
 
 
-class _Handlers(ControllerHandlers):
+class _Handlers(QuorumHandlers):
     """The product's, each answer looked at before anybody else sees it."""
 
     def __init__(self, node: SimulatedNode, served: Any) -> None:
-        super().__init__(served)
+        super().__init__(node.driver, served=served)
         self._node = node
 
     def handler(self, api_key: ApiKey) -> ApiHandler:
@@ -198,6 +207,12 @@ class SimulatedNode:
         self.is_broker = is_broker
         self.wall_offset_ms = 0
         self.lives = 0
+        self.port = 9093
+        """Of the controller listener."""
+        self.directory_ids = [directory_of(node_id)]
+        """Of its disks, one after the other."""
+        self.software = SOFTWARE[dict(world.shape.software).get(node_id, NEWEST.name)]
+        self.voters = VoterLog(frozenset())
         self.down_since_s = 0.0
         self.epochs: list[int] = []
         """The broker epochs that this broker was given, life after life."""
@@ -205,9 +220,11 @@ class SimulatedNode:
         seed = world.seed * 1000 + node_id
         self.draw = random.Random(f"node {seed}")
         self.disk = Disk(f"{world.folder}/n{node_id}", random.Random(f"disk {seed}"))
-        self.disk.on_write = world.checks.wrote
+        self.disk.on_write = lambda data: world.checks.wrote(self, data)
+        self.disk.on_truncate = lambda end_offset: self.voters.truncate(end_offset)
+        self.disk.on_restart = lambda snapshot_id: world.checks.voters.restarted(self, snapshot_id)
         self.owner: Owner | None = None
-        self._format()
+        self._format(knows_voters=node_id not in world.shape.spare_ids)
 
     # --- what everybody asks
 
@@ -226,6 +243,23 @@ class SimulatedNode:
     @property
     def name(self) -> str:
         return f"n{self.id}"
+
+    @property
+    def endpoint(self) -> Endpoint:
+        return endpoint_of(self.id, self.port)
+
+    @property
+    def directory_id(self) -> Uuid:
+        return self.directory_ids[-1]
+
+    @property
+    def directory(self) -> str:
+        return str(self.directory_id)
+
+    def holds(self, data: bytes, last_offset: int) -> bool:
+        """Whether it would find this batch after the loss of all that is not durable."""
+        disk = self.disk
+        return any(data in found for found in disk.durable.values()) or disk.newest_snapshot_end() > last_offset
 
     # --- life
 
@@ -266,6 +300,12 @@ class SimulatedNode:
         if owner is self.owner and owner is not None:
             self.crash(is_power_loss=False)
 
+    def replace_disk(self) -> None:
+        """The process is down, and comes back with an empty disk."""
+        self.directory_ids.append(directory_of(self.id, len(self.directory_ids)))
+        self.disk.replace()
+        self._format(knows_voters=False)
+
     def act(self, action: Callable[[], None]) -> None:
         """Do something as a part of this process, if it lives; later, if it is too slow now."""
         owner = self.owner
@@ -280,12 +320,13 @@ class SimulatedNode:
 
     # --- building
 
-    def _format(self) -> None:
+    def _format(self, *, knows_voters: bool) -> None:
+        """``knows_voters``: as with ``--initial-controllers``; else the log tells who they are."""
         folder = f"{self.disk.folder}/{METADATA_LOG_DIRECTORY}"
         shutil.rmtree(self.disk.folder, ignore_errors=True)
         os.makedirs(folder)
         shape = self.world.shape
-        if self.is_controller and not shape.is_static:
+        if self.is_controller and knows_voters and not shape.is_static:
             writer = SnapshotWriter(
                 RawSnapshotWriter(folder, OffsetAndEpoch(0, 0), token="format"),
                 last_contained_log_timestamp=0,
@@ -351,13 +392,14 @@ class SimulatedNode:
         shape = self.world.shape
         return RaftConfig(
             node_id=self.id,
-            directory_id=directory_of(self.id),
+            directory_id=self.directory_id,
             cluster_id=CLUSTER_ID,
             can_be_voter=self.is_controller,
             listener_name=LISTENER,
-            listeners={LISTENER: endpoint_of(self.id)} if self.is_controller else {},
+            listeners={LISTENER: self.endpoint} if self.is_controller else {},
             static_voters=shape.voters if shape.is_static else VoterSet(),
-            bootstrap_servers=tuple(endpoint_of(id_) for id_ in shape.controller_ids),
+            bootstrap_servers=tuple(other.endpoint for other in self.world.controllers),
+            joins_by_itself=shape.joins_by_itself and self.is_controller,
             election_timeout_ms=shape.election_timeout_ms,
             fetch_timeout_ms=shape.fetch_timeout_ms,
             election_backoff_max_ms=shape.election_timeout_ms,
@@ -379,6 +421,7 @@ class SimulatedNode:
                 broker_session_timeout_ms=shape.session_ms,
                 metadata_max_idle_interval_ms=shape.max_idle_ms,
                 static_configs={},
+                supported_features=self.software.features,
             ),
             clock=self.clock,
             new_uuid=lambda: Uuid(self.draw.randbytes(16)),
@@ -386,16 +429,18 @@ class SimulatedNode:
             bootstrap=shape.bootstrap,
             on_appends=self.service.wake,
             on_fault=lambda fault: self.world.checks.fault(self, fault),
+            describe_quorum=self.driver.describe_quorum,
+            upgrade_quorum=self.driver.upgrade_kraft_version,
         )
         self.in_process = InProcessChannel(
             controller=self.controller,
-            handlers=_Handlers(self, SERVED_TO_OWN_BROKER),
+            handlers=_Handlers(self, SERVED_IN_PROCESS),
             authorizer=self.authorizer,
             own_context=own_context,
         )
         self.dispatcher = ControllerDispatcher(
             server=self.controller,
-            handlers=_Handlers(self, SERVED_ON_CONTROLLER_LISTENERS),
+            handlers=_Handlers(self, SERVED_BY_CONTROLLER),
             authorizer=self.authorizer,
             stats={},
             ready=self.authorization.ready,
@@ -447,7 +492,7 @@ class SimulatedNode:
             incarnation_id=Uuid(self.draw.randbytes(16)),
             rack=None,
             directory_ids=[Uuid.from_int(5000 + self.id)],
-            features=SUPPORTED_FEATURES,
+            features=self.software.features,
             heartbeat_interval_ms=shape.heartbeat_ms,
             registration_timeout_ms=60_000,
             metadata_offset=lambda: self.loader.image.offset,
@@ -460,9 +505,18 @@ class SimulatedNode:
         try:
             await lifecycle.register([to_listener("PLAINTEXT", self.name, 9092, 0)], -1)
         except ApiException as error:
-            self.world.checks.fail(f"{self.name} gives up at its start: {error}")
+            if self.software.metadata_version >= self.world.checks.model.now["features"][METADATA_VERSION]:
+                self.world.checks.fail(f"{self.name} gives up at its start: {error}")
+            self._come_back_newer()
+            return
         self.epochs.append(lifecycle.broker_epoch)
         self.world.say(f"{self.name}: serves as broker, epoch {lifecycle.broker_epoch}")
+
+    def _come_back_newer(self) -> None:
+        """The cluster was upgraded beyond what this software can work with, which is refused: an operator sees it."""
+        self.world.say(f"{self.name}: is too old with {self.software.name}, and stops")
+        self.software = NEWEST
+        self.world.loop.call_soon(lambda: self.crash(is_power_loss=False))
 
     @property
     def is_serving(self) -> bool:

@@ -7,12 +7,13 @@ remains happens at the same time as before.
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from barnabas.metadata.bootstrap import bootstrap_records
 from barnabas.metadata.metadata_version import LATEST_PRODUCTION, MetadataVersion
 from tests.simulation.cluster.node import ClusterShape
+from tests.simulation.cluster.software import SOFTWARE, Software
 
 __all__ = ["Plan", "Step", "draw_plan"]
 
@@ -55,12 +56,13 @@ VERSIONS = ("IBP_3_3_IV3", "IBP_3_6_IV2", "IBP_3_7_IV4", "IBP_3_9_IV0", "IBP_4_0
 
 def draw_plan(seed: int, *, steps_max: int = 70) -> Plan:
     draw = random.Random(f"plan {seed}")
-    shape = _shape(draw)
+    shape = _with_operators(random.Random(f"operators' shape {seed}"), _shape(draw))
     faults_end_ms = draw.choice((6000, 9000, 12_000))
     calls = draw.randrange(steps_max // 2, steps_max)
     steps = [_call(draw, shape, number, draw.randrange(300, faults_end_ms)) for number in range(calls)]
     faults = draw.randrange(0, steps_max // 2)
     steps += [_fault(draw, shape, draw.randrange(500, faults_end_ms)) for _ in range(faults)]
+    steps += _steps_of_operators(random.Random(f"operators {seed}"), shape, faults_end_ms)
     if seed % 8 == 7:
         steps += [_leave_behind(draw, shape, draw.randrange(1500, faults_end_ms - 3000)) for _ in range(2)]
     steps.sort(key=lambda step: step.at_ms)
@@ -90,6 +92,56 @@ def _shape(draw: random.Random) -> ClusterShape:
         heartbeat_ms=draw.choice((300, 500)),
         bootstrap=tuple(bootstrap_records(version)),
     )
+
+
+# --- what operators do: seeds of their own, so that the other plans stay as they were
+
+
+def _with_operators(draw: random.Random, shape: ClusterShape) -> ClusterShape:
+    """In some runs the quorum changes, in some the software is not the same everywhere."""
+    if draw.random() < 0.35 and not shape.is_static:
+        spares = draw.choice(((), (7,), (7,), (7, 8)))
+        return replace(
+            shape,
+            controller_ids=(*shape.controller_ids, *spares),
+            spare_ids=spares,
+            joins_by_itself=draw.random() < 0.3,
+            changes_quorum=True,
+        )
+    if draw.random() < 0.25:
+        names = ["newest", *(name for name, software in SOFTWARE.items() if _may_run(software, shape))]
+        nodes = sorted({*shape.controller_ids, *shape.broker_ids})
+        software = tuple((node, name) for node in nodes if (name := draw.choice(names)) != "newest")
+        return replace(shape, software=software, changes_software=True)
+    return replace(shape, changes_quorum=shape.is_static and draw.random() < 0.3)
+
+
+def _may_run(software: Software, shape: ClusterShape) -> bool:
+    return software.metadata_version >= shape.metadata_version and (shape.is_static or software.kraft_version >= 1)
+
+
+def _steps_of_operators(draw: random.Random, shape: ClusterShape, faults_end_ms: int) -> list[Step]:
+    steps = []
+    for _ in range(draw.randrange(4, 12) if shape.changes_quorum or shape.changes_software else 0):
+        at_ms, down_ms = draw.randrange(500, faults_end_ms), draw.choice((50, 300, 1500))
+        if shape.changes_software:
+            names = [name for name, software in SOFTWARE.items() if _may_run(software, shape)]
+            node = draw.choice(sorted({*shape.controller_ids, *shape.broker_ids}))
+            steps.append(Step(at_ms, "restart_as", (node, draw.choice(names), down_ms), is_fault=True))
+            steps.append(
+                Step(draw.randrange(500, faults_end_ms), "upgrade", (draw.choice(shape.controller_ids), "User:admin"))
+            )
+            continue
+        if shape.is_static:
+            steps.append(Step(at_ms, "upgrade_quorum"))
+        node = draw.choice((*shape.controller_ids, *shape.spare_ids))
+        kind = draw.choices(("add_voter", "remove_voter", "replace_disk", "move"), weights=(8, 6, 3, 2))[0]
+        if kind in ("add_voter", "remove_voter"):
+            args = (node,) if kind == "add_voter" else (node, draw.random() < 0.3)
+            steps.append(Step(at_ms, kind, args))
+        elif not shape.is_static:
+            steps.append(Step(at_ms, kind, (node, down_ms), is_fault=True))
+    return steps
 
 
 # --- what clients ask for

@@ -19,6 +19,7 @@ from tests.simulation.cluster.faults import carry_out_fault, start
 from tests.simulation.cluster.network import Network
 from tests.simulation.cluster.node import SimulatedNode, install_simulated_world
 from tests.simulation.cluster.plan import Plan, Step
+from tests.simulation.cluster.quorum_changes import unsettled_quorum
 from tests.simulation.cluster.virtual_loop import OWNER, VirtualLoop
 
 __all__ = ["Outcome", "World", "run_plan"]
@@ -53,6 +54,8 @@ class World:
         """What happens by itself, in no process."""
         self.network = Network(self.loop, random.Random(f"network {plan.seed}"))
         self.checks = Checks(self)
+        self.quorum_calls: set[int] = set()
+        """Changes of the voters that an operator waits for."""
         self.history: list[str] = []
         self.violation: Violation | None = None
         self._keeps_history = keeps_history
@@ -135,6 +138,9 @@ class World:
             f"controllers {shape.controller_ids}, brokers {shape.broker_ids}, {voters} voters, "
             f"metadata.version {shape.metadata_version}, segments of {shape.segment_bytes} bytes, "
             f"a snapshot every {shape.bytes_between_snapshots}, retention {shape.retention_bytes}"
+            f"{f', no voters {shape.spare_ids}' if shape.spare_ids else ''}"
+            f"{', joining' if shape.joins_by_itself else ''}"
+            f"{f', software {shape.software}' if shape.software else ''}"
         )
 
     def restart(self, node: SimulatedNode) -> None:
@@ -174,7 +180,7 @@ class World:
             node.flush_ms = self.shape.flush_ms
             node.disk.dies_at_next_write = None
             if node.owner is not None:
-                node.owner.paused_until_s = 0.0
+                node.owner.paused_until_s = min(node.owner.paused_until_s, self.loop.now_s)
                 if node.disk.is_full or node.disk.fails_to_flush:
                     node.disk.is_full = node.disk.fails_to_flush = False
         end_ms = int(self.loop.now_s * 1000) + HEAL_MS
@@ -211,6 +217,9 @@ class World:
                 broker = leader.loader.image.cluster.brokers.get(node.id)
                 if not node.is_serving or broker is None or broker.fenced:
                     return f"broker {node.name} does not serve"
+        problem = unsettled_quorum(self)
+        if problem is not None:
+            return problem
         if self.checks.unanswered():
             return f"without an answer: {self.checks.unanswered()}"
         return None
