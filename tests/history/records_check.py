@@ -54,6 +54,10 @@ class RecordsCheck:
     def sent(self, record: RecordId, partition: int) -> None:
         self._partitions[partition].sent[record] = None
 
+    def not_sent(self, record: RecordId, partition: int) -> None:
+        """The client refused to take it."""
+        del self._partitions[partition].sent[record]
+
     def acknowledged(self, record: RecordId, partition: int, offset: int | None) -> None:
         self._partitions[partition].acknowledged[record] = offset
         if offset is not None:

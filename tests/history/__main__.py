@@ -1,0 +1,51 @@
+"""``python -m tests.history --seconds 60 --seed 1 --kind ours``: a cluster under faults, and what its histories prove.
+
+Kinds: ours, kafka, mixed (both among brokers and among controllers), our-brokers, our-controllers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from tests.history.cluster import KINDS
+from tests.history.run import Options, Report, run_history
+
+_SHOWN = 20
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.history", description=__doc__)
+    parser.add_argument("--seconds", type=float, default=60.0, help="how long faults go on")
+    parser.add_argument("--seed", type=int, default=None, help="of the plan of faults; without it another each time")
+    parser.add_argument("--kind", choices=KINDS, default="ours")
+    parser.add_argument("--rate", type=int, default=200, help="records a second of each of the two producers")
+    parser.add_argument("--data", type=Path, default=None, help="a new folder, which is kept")
+    parser.add_argument("--no-disks", action="store_true", help="disks don't fill up")
+    parser.add_argument("--no-clocks", action="store_true", help="clocks don't jump")
+    given = parser.parse_args()
+    seed = given.seed if given.seed is not None else int(time.time())
+    options = Options(seed, given.seconds, given.kind, given.rate, not given.no_disks, not given.no_clocks)
+    folder = given.data or Path(tempfile.mkdtemp(prefix="barnabas-history-"))
+    print(f"seed {seed}, {given.seconds:.0f} s, {given.kind}; logs of the nodes: {folder}", flush=True)
+    report = run_history(folder, options, lambda text: print(text, flush=True))
+    _show(report)
+    return 1 if report.violations else 0
+
+
+def _show(report: Report) -> None:
+    if report.violations:
+        print("\n".join(["", "What was done:", *report.told]))
+    print("\n".join(f"{count:9} {what}" for what, count in sorted(report.counts.items())))
+    for violation in report.violations[:_SHOWN]:
+        print(violation)
+    if len(report.violations) > _SHOWN:
+        print(f"... and {len(report.violations) - _SHOWN} more")
+    print(f"{len(report.violations)} violations")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

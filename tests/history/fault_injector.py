@@ -1,0 +1,181 @@
+"""Does what a plan says to running processes, and undoes it."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+
+from barnabas.clients.admin import AdminError, SyncAdminClient
+from barnabas.clients.admin.replicas import ElectionType
+from barnabas.clients.errors import ClientError
+from barnabas.common.topic_partition import TopicPartition
+from tests.history.cluster import Cluster, ClusterNode
+from tests.history.faults import Fault, FaultKind
+from tests.peers.link_proxy import CLIENT
+
+__all__ = ["FaultInjector"]
+
+
+class FaultInjector:
+    """One thread for each track. ``told`` is what was done, with the times at which it was."""
+
+    def __init__(self, cluster: Cluster, topic: str, partitions: int, *, seed: int) -> None:
+        self._cluster, self._topic, self._partitions = cluster, topic, partitions
+        self._rng = random.Random(f"{seed} replicas")
+        self._began_s = time.monotonic()
+        self._locks = {node.name: threading.RLock() for node in cluster.nodes}
+        self.counts: Counter[str] = Counter()
+        self.told: list[str] = []
+        self.crash: BaseException | None = None
+
+    def run(self, tracks: list[list[Fault]]) -> None:
+        """Until all faults have ended. Raises what stopped a track, such as a node that does not start any more."""
+        self._began_s = time.monotonic()
+        threads = [threading.Thread(target=self._run_track, args=(track,), daemon=True) for track in tracks]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if self.crash is not None:
+            raise self.crash
+
+    def _run_track(self, track: list[Fault]) -> None:
+        try:
+            for fault in track:
+                self._wait_until(fault.begins_s)
+                if self.crash is not None:
+                    return
+                self._do(fault)
+        except BaseException as error:
+            self.crash = error
+
+    def _wait_until(self, moment_s: float) -> None:
+        time.sleep(max(0.0, self._began_s + moment_s - time.monotonic()))
+
+    def _do(self, fault: Fault) -> None:
+        self.told.append(f"{time.monotonic() - self._began_s:7.1f} s {fault}")
+        self.counts[fault.kind.name] += 1
+        match fault.kind:
+            case FaultKind.KILL | FaultKind.KILL_TWO:
+                self._take_down(fault, orderly=False)
+            case FaultKind.STOP:
+                self._take_down(fault, orderly=True)
+            case FaultKind.FREEZE:
+                self._freeze(fault)
+            case FaultKind.CUT | FaultKind.ISOLATE | FaultKind.DEAFEN:
+                self._cut(fault)
+            case FaultKind.FULL_DISK:
+                self._fill_disk(fault)
+            case FaultKind.CLOCK:
+                self._set_clock(fault)
+            case FaultKind.LEADERS:
+                self._elect()
+            case FaultKind.REASSIGN:
+                self._reassign(fault)
+
+    def _take_down(self, fault: Fault, *, orderly: bool) -> None:
+        nodes = [self._cluster.node(name) for name in fault.nodes]
+        with self._alone(nodes):
+            for node in nodes:
+                if orderly and node.is_running:
+                    self._stop(node)
+                else:
+                    node.kill()
+            time.sleep(fault.lasts_s)
+            for node in nodes:
+                node.launch()
+        for node in nodes:
+            with self._alone([node]):
+                self.bring_up(node)
+
+    def _stop(self, node: ClusterNode) -> None:
+        """A node that nobody answers may take as long as it wants to leave; then it is killed, as people do."""
+        try:
+            node.stop(timeout_s=20)
+        except AssertionError:
+            self.counts["STOP ended with a kill"] += 1
+
+    def bring_up(self, node: ClusterNode) -> None:
+        """It is waited for, and started again if it ended by itself, as it may with a full disk."""
+        if not node.is_running:
+            node.kill()
+            node.launch()
+        if node.role == "broker":
+            with suppress(AssertionError):
+                node.wait_until_ready(timeout_s=30)
+
+    def _freeze(self, fault: Fault) -> None:
+        node = self._cluster.node(fault.nodes[0])
+        with self._alone([node]):
+            if not node.is_running:
+                return
+            node.freeze()
+            time.sleep(fault.lasts_s)
+            node.thaw()
+
+    def _cut(self, fault: Fault) -> None:
+        links = self._links(fault)
+        for source, destination in links:
+            self._cluster.proxy.cut(source, destination)
+        time.sleep(fault.lasts_s)
+        for source, destination in links:
+            self._cluster.proxy.heal(source, destination, resets=fault.resets)
+
+    def _links(self, fault: Fault) -> list[tuple[str, str]]:
+        if fault.kind is FaultKind.CUT:
+            source, destination = fault.nodes
+            return [(source, destination)]
+        (one,) = fault.nodes
+        others = [node.name for node in self._cluster.nodes if node.name != one] + [CLIENT]
+        if fault.kind is FaultKind.ISOLATE:
+            return [(one, other) for other in others]
+        return [(other, one) for other in others]
+
+    def _fill_disk(self, fault: Fault) -> None:
+        """A log directory that failed stays so until its node is started again."""
+        node = self._cluster.node(fault.nodes[0])
+        assert node.disk is not None
+        node.disk.fill()
+        time.sleep(fault.lasts_s)
+        node.disk.free()
+        with self._alone([node]):
+            if not node.is_running:
+                self.counts["FULL_DISK ended the node"] += 1
+            node.kill()
+            self.bring_up(node)
+
+    def _set_clock(self, fault: Fault) -> None:
+        node = self._cluster.node(fault.nodes[0])
+        assert node.clock is not None
+        node.clock.set_offset(fault.jump_s)
+        time.sleep(fault.lasts_s)
+        node.clock.set_offset(0)
+
+    def _elect(self) -> None:
+        with suppress(AdminError, ClientError), SyncAdminClient(self._cluster.bootstrap) as admin:
+            admin.elect_leaders(ElectionType.PREFERRED, timeout_s=5)
+
+    def _reassign(self, fault: Fault) -> None:
+        """To two brokers, or three in another order, and to three again in the end."""
+        partition = TopicPartition(self._topic, self._rng.randrange(self._partitions))
+        for count in (self._rng.choice([2, 3]), 3):
+            brokers = [broker.node_id for broker in self._cluster.brokers]
+            wanted = self._rng.sample(brokers, count)
+            try:
+                with SyncAdminClient(self._cluster.bootstrap) as admin:
+                    admin.alter_partition_reassignments({partition: wanted}, timeout_s=5).raise_for_errors()
+            except (AdminError, ClientError):
+                self.counts["REASSIGN not answered"] += 1
+            time.sleep(fault.lasts_s / 2)
+
+    @contextmanager
+    def _alone(self, nodes: list[ClusterNode]) -> Iterator[None]:
+        """The tracks don't start, stop or freeze a node at the same time."""
+        with ExitStack() as held:
+            for name in sorted(node.name for node in nodes):
+                held.enter_context(self._locks[name])
+            yield

@@ -1,0 +1,150 @@
+"""What is done to the processes of a cluster, and when: drawn from a seed before the run begins.
+
+Two tracks run side by side, one of them mostly for brokers, the other mostly for controllers, so that faults overlap.
+On each a fault begins, lasts, and ends; then there is a pause, and after some faults a long one, in which everything
+may come together again. The real processes do the rest, so that a seed gives the same faults and not the same run.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+__all__ = ["Abilities", "Fault", "FaultKind", "plan"]
+
+
+class FaultKind(StrEnum):
+    KILL = "kill -9"
+    KILL_TWO = "kill -9 of two"
+    STOP = "an orderly stop"
+    FREEZE = "SIGSTOP"
+    CUT = "what one sends to another is held up"
+    ISOLATE = "what one sends to all others is held up"
+    DEAFEN = "what all others send to one is held up"
+    FULL_DISK = "a full disk"
+    CLOCK = "a wall clock that jumps"
+    LEADERS = "preferred leaders are elected"
+    REASSIGN = "replicas are moved away and back"
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    begins_s: float
+    lasts_s: float
+    kind: FaultKind
+    nodes: tuple[str, ...] = ()
+    """Those it is done to; for a cut the sender and the receiver."""
+    resets: bool = False
+    """When what was held up is let go: connections are reset, instead of bytes that come late."""
+    jump_s: float = 0.0
+
+    def __str__(self) -> str:
+        details = " ".join(self.nodes) + (f" by {self.jump_s:.0f} s" if self.jump_s else "")
+        return f"{self.begins_s:7.1f} s, for {self.lasts_s:4.1f} s: {self.kind.name} {details}".rstrip()
+
+
+@dataclass(frozen=True, slots=True)
+class Abilities:
+    """What can be done on this machine, and what this cluster knows."""
+
+    disks: bool = False
+    clocks: bool = False
+
+
+_WEIGHTS = {
+    FaultKind.KILL: 5,
+    FaultKind.KILL_TWO: 1,
+    FaultKind.STOP: 3,
+    FaultKind.FREEZE: 4,
+    FaultKind.CUT: 4,
+    FaultKind.ISOLATE: 3,
+    FaultKind.DEAFEN: 2,
+    FaultKind.FULL_DISK: 1,
+    FaultKind.CLOCK: 2,
+    FaultKind.LEADERS: 2,
+    FaultKind.REASSIGN: 2,
+}
+_OF_THE_CLUSTER = (FaultKind.LEADERS, FaultKind.REASSIGN)
+_LONGEST_S = 12.0
+_CLOCK_JUMPS_S = (-3600.0, -120.0, -5.0, 5.0, 120.0, 3600.0)
+_PAUSE_S = (0.3, 4.0)
+_REST_S = 10.0
+_FAULTS_UNTIL_REST = 5
+
+
+def plan(
+    seed: int, seconds: float, brokers: Sequence[str], controllers: Sequence[str], abilities: Abilities
+) -> list[list[Fault]]:
+    """For each track its faults in their order; all have ended when the seconds are over."""
+    tracks = []
+    for number, (own, others) in enumerate([(brokers, controllers), (controllers, brokers)]):
+        rng = random.Random(f"{seed} track {number}")
+        kinds = [kind for kind in _WEIGHTS if _is_possible(kind, number == 0, abilities)]
+        tracks.append(list(_track(rng, seconds, own, others, kinds)))
+    return tracks
+
+
+def _is_possible(kind: FaultKind, is_for_brokers: bool, abilities: Abilities) -> bool:
+    if kind is FaultKind.FULL_DISK:
+        return is_for_brokers and abilities.disks
+    if kind is FaultKind.CLOCK:
+        return abilities.clocks
+    return is_for_brokers or kind not in _OF_THE_CLUSTER
+
+
+def _track(
+    rng: random.Random, seconds: float, own: Sequence[str], others: Sequence[str], kinds: Sequence[FaultKind]
+) -> Iterator[Fault]:
+    now, count = rng.uniform(1, 4), 0
+    while True:
+        lasts = min(rng.expovariate(1 / 3.0) + 0.2, _LONGEST_S)
+        if now + lasts > seconds:
+            return
+        (kind,) = rng.choices(kinds, [_WEIGHTS[each] for each in kinds])
+        yield _MAKERS.get(kind, _of_one)(rng, now, lasts, kind, own, others)
+        count += 1
+        now += lasts + (_REST_S if count % _FAULTS_UNTIL_REST == 0 else rng.uniform(*_PAUSE_S))
+
+
+def _of_one(
+    rng: random.Random, now: float, lasts: float, kind: FaultKind, own: Sequence[str], others: Sequence[str]
+) -> Fault:
+    return Fault(now, lasts, kind, (rng.choice(own),), resets=rng.random() < 0.5)
+
+
+def _of_two(
+    rng: random.Random, now: float, lasts: float, kind: FaultKind, own: Sequence[str], others: Sequence[str]
+) -> Fault:
+    return Fault(now, lasts, kind, tuple(rng.sample(list(own), 2)))
+
+
+def _of_a_link(
+    rng: random.Random, now: float, lasts: float, kind: FaultKind, own: Sequence[str], others: Sequence[str]
+) -> Fault:
+    source = rng.choice(own)
+    destination = rng.choice([each for each in (*own, *own, *others) if each != source])
+    return Fault(now, lasts, kind, (source, destination), resets=rng.random() < 0.5)
+
+
+def _of_the_cluster(
+    rng: random.Random, now: float, lasts: float, kind: FaultKind, own: Sequence[str], others: Sequence[str]
+) -> Fault:
+    return Fault(now, lasts, kind)
+
+
+def _of_a_clock(
+    rng: random.Random, now: float, lasts: float, kind: FaultKind, own: Sequence[str], others: Sequence[str]
+) -> Fault:
+    return Fault(now, lasts, kind, (rng.choice(own),), jump_s=rng.choice(_CLOCK_JUMPS_S))
+
+
+_Maker = Callable[[random.Random, float, float, FaultKind, Sequence[str], Sequence[str]], Fault]
+_MAKERS: dict[FaultKind, _Maker] = {
+    FaultKind.KILL_TWO: _of_two,
+    FaultKind.CUT: _of_a_link,
+    FaultKind.CLOCK: _of_a_clock,
+    FaultKind.LEADERS: _of_the_cluster,
+    FaultKind.REASSIGN: _of_the_cluster,
+}

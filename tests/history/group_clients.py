@@ -1,0 +1,153 @@
+"""Members that share a topic, commit what they were given, leave and come back; and one who asks what is committed."""
+
+from __future__ import annotations
+
+import random
+import time
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+from tests.history.clients import CLIENT_SETTINGS, Client, tell_what_was_seen
+from tests.history.groups_check import GroupsCheck
+from tests.history.records_check import RecordsCheck
+from tests.history.register_check import Read, Write
+
+__all__ = ["CommittedOffsetsReader", "GroupMember", "committed_offsets"]
+
+_TIMEOUT_S = 10.0
+
+
+class GroupMember(Client):
+    """``protocol``: "classic" or "consumer" (KIP-848)."""
+
+    def __init__(
+        self, bootstrap: str, topic: str, groups: GroupsCheck, records: RecordsCheck,
+        *, group: str, protocol: str, name: str, seed: int,
+    ) -> None:  # fmt: skip
+        super().__init__(name)
+        self._bootstrap, self._topic, self._groups, self._records = bootstrap, topic, groups, records
+        self._group, self._protocol = group, protocol
+        self._rng = random.Random(f"{seed} {name}")
+        self._positions: dict[int, int] = {}
+        self._began: dict[int, float] = {}
+
+    def _run(self) -> None:
+        while not self._ends.is_set():
+            settings = {
+                **CLIENT_SETTINGS,
+                "bootstrap.servers": self._bootstrap,
+                "client.id": self.name,
+                "group.id": self._group,
+                "group.protocol": self._protocol,
+                "enable.auto.commit": False,
+                "auto.offset.reset": "earliest",
+                "fetch.wait.max.ms": 100,
+            }
+            if self._protocol == "classic":
+                settings |= {"session.timeout.ms": 6000, "heartbeat.interval.ms": 1000}
+            consumer = Consumer(settings)
+            consumer.subscribe([self._topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost)
+            try:
+                self._work(consumer)
+            finally:
+                consumer.close()
+                self._positions.clear()
+                self._began.clear()
+
+    def _work(self, consumer: Consumer) -> None:
+        lasts_until = time.monotonic() + self._rng.uniform(5, 30)
+        while not self._ends.is_set() and time.monotonic() < lasts_until:
+            for message in consumer.consume(100, 0.2):
+                if (error := message.error()) is None:
+                    self._take(message)
+                else:
+                    self.counts[f"error: {error.name()}"] += 1
+            self._commit(consumer)
+        self._commit(consumer)
+
+    def _take(self, message: Any) -> None:
+        partition, offset = message.partition(), message.offset()
+        began = self._began.pop(partition, None)
+        if began is not None:
+            read = Read(offset, began, time.monotonic(), f"the start of {self.name}")
+            self._groups.fetched(self._group, partition, read)
+        self._groups.given(self._group, partition, offset)
+        self._positions[partition] = offset + 1
+        self.counts["read"] += 1
+        tell_what_was_seen(self._records, self.name, message)
+
+    def _commit(self, consumer: Consumer) -> None:
+        """What the answer does not say was done may yet be done."""
+        if not self._positions:
+            return
+        offsets = [TopicPartition(self._topic, partition, offset) for partition, offset in self._positions.items()]
+        began = time.monotonic()
+        try:
+            done = consumer.commit(offsets=offsets, asynchronous=False)
+        except KafkaException as error:
+            self.counts[f"commit: {error.args[0].name()}"] += 1
+            for each in offsets:
+                self._groups.committed(self._group, each.partition, Write(each.offset, began))
+            return
+        ended = time.monotonic()
+        for each in done:
+            is_known = each.error is None
+            self.counts["commits" if is_known else "commits refused"] += 1
+            write = Write(each.offset, began, ended) if is_known else Write(each.offset, began)
+            self._groups.committed(self._group, each.partition, write)
+
+    def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        self.counts["assignments"] += 1
+        for each in partitions:
+            self._began[each.partition] = time.monotonic()
+            self._records.reader_begins(self.name, each.partition, None)
+
+    def _revoked(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        self._commit(consumer)
+        self._lost(consumer, partitions)
+
+    def _lost(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        for each in partitions:
+            self._positions.pop(each.partition, None)
+            self._began.pop(each.partition, None)
+
+
+class CommittedOffsetsReader(Client):
+    """Asks again and again what each group has committed."""
+
+    def __init__(
+        self, bootstrap: str, topic: str, partitions: int, groups: GroupsCheck, *, of: list[str], name: str
+    ) -> None:
+        super().__init__(name)
+        self._bootstrap, self._topic, self._partitions, self._groups, self._of = (
+            bootstrap,
+            topic,
+            partitions,
+            groups,
+            of,
+        )
+
+    def _run(self) -> None:
+        while not self._ends.is_set():
+            for group in self._of:
+                began = time.monotonic()
+                offsets = committed_offsets(self._bootstrap, group, self._topic, self._partitions)
+                ended = time.monotonic()
+                self.counts["asked"] += 1
+                for partition, offset in offsets.items():
+                    self._groups.fetched(group, partition, Read(offset, began, ended, self.name))
+            self._ends.wait(0.5)
+
+
+def committed_offsets(bootstrap: str, group: str, topic: str, partitions: int) -> dict[int, int]:
+    """0 where nothing is committed; a partition without an answer is left out."""
+    consumer = Consumer({**CLIENT_SETTINGS, "bootstrap.servers": bootstrap, "group.id": group})
+    try:
+        asked = [TopicPartition(topic, partition) for partition in range(partitions)]
+        told = consumer.committed(asked, timeout=_TIMEOUT_S)
+    except KafkaException:
+        return {}
+    finally:
+        consumer.close()
+    return {each.partition: max(0, each.offset) for each in told if each.error is None}

@@ -1,0 +1,191 @@
+"""One run: a cluster, clients that keep histories, faults by a plan, healing, and what the checks say."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.history.admin_client import HistoryAdmin
+from tests.history.clients import CLIENT_SETTINGS, Client, HistoryProducer, HistoryReader, final_read
+from tests.history.cluster import Cluster
+from tests.history.fault_injector import FaultInjector
+from tests.history.faults import Abilities, plan
+from tests.history.group_clients import CommittedOffsetsReader, GroupMember, committed_offsets
+from tests.history.groups_check import GroupsCheck
+from tests.history.log_files import all_named, compare_topics
+from tests.history.records_check import RecordsCheck
+from tests.history.register_check import Read
+from tests.history.violations import Broken, Violation
+
+__all__ = ["Options", "Report", "run_history"]
+
+TOPIC = "history"
+PARTITIONS = 4
+GROUPS = {"by-classic": "classic", "by-consumer": "consumer"}
+_HEALTHY_WITHIN_S = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    seed: int = 1
+    seconds: float = 60.0
+    kind: str = "ours"
+    rate: int = 200
+    """Records a second, of each producer."""
+    disks: bool = True
+    clocks: bool = True
+
+
+@dataclass(slots=True)
+class Report:
+    violations: list[Violation] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+    told: list[str] = field(default_factory=list)
+    """The faults, as they were done."""
+
+
+class _Run:
+    def __init__(self, cluster: Cluster, options: Options, say: Callable[[str], None]) -> None:
+        self._cluster, self._options, self._say = cluster, options, say
+        self._records, self._groups = RecordsCheck(), GroupsCheck()
+        self._admin_client = AdminClient({**CLIENT_SETTINGS, "bootstrap.servers": cluster.bootstrap})
+        self.report = Report()
+
+    def clients(self) -> tuple[list[HistoryProducer], list[Client], HistoryAdmin]:
+        """Producers, those who read, and the admin."""
+        servers, seed, rate = self._cluster.bootstrap, self._options.seed, self._options.rate
+        producers = [
+            HistoryProducer(servers, TOPIC, PARTITIONS, self._records, name=f"producer-{number}", rate=rate, seed=seed)
+            for number in range(2)
+        ]
+        readers: list[Client] = [
+            HistoryReader(servers, TOPIC, PARTITIONS, self._records, name=f"reader-{jumps}", seed=seed, jumps=jumps)
+            for jumps in (False, True)
+        ]
+        members: list[Client] = [
+            GroupMember(servers, TOPIC, self._groups, self._records, group=group, protocol=protocol,
+                        name=f"{group}-{number}", seed=seed)
+            for group, protocol in GROUPS.items()
+            for number in range(2)
+        ]  # fmt: skip
+        asker = CommittedOffsetsReader(servers, TOPIC, PARTITIONS, self._groups, of=list(GROUPS), name="asker")
+        return producers, [*readers, *members, asker], HistoryAdmin(servers, TOPIC, name="admin", seed=seed)
+
+    def go(self) -> None:
+        self._create_topic()
+        abilities = Abilities(
+            disks=all(broker.disk for broker in self._cluster.brokers),
+            clocks=all(node.clock for node in self._cluster.nodes),
+        )
+        names = [[node.name for node in nodes] for nodes in (self._cluster.brokers, self._cluster.controllers)]
+        tracks = plan(self._options.seed, self._options.seconds, names[0], names[1], abilities)
+        injector = FaultInjector(self._cluster, TOPIC, PARTITIONS, seed=self._options.seed)
+        producers, readers, admin = self.clients()
+        for client in (*producers, *readers, admin):
+            client.start()
+        try:
+            injector.run(tracks)
+        finally:
+            self.report.told = injector.told
+            self.report.counts.update({f"fault {name}": count for name, count in injector.counts.items()})
+        self._heal(injector)
+        time.sleep(3)  # Of records that nothing disturbs any more.
+        for client in (admin, *producers, *readers):
+            client.ask_to_stop()
+        for client in (admin, *producers, *readers):
+            client.stop()
+        self._count(producers, readers, admin)
+        self._judge(admin)
+
+    def _create_topic(self) -> None:
+        config = {"min.insync.replicas": "2", "retention.ms": "-1", "retention.bytes": "-1"}
+        topic = NewTopic(TOPIC, PARTITIONS, 3, config=config)
+        self._admin_client.create_topics([topic], operation_timeout=30)[TOPIC].result(40)
+
+    def _heal(self, injector: FaultInjector) -> None:
+        self._say("healing")
+        began = time.monotonic()
+        self._cluster.proxy.heal_all()
+        for node in self._cluster.nodes:
+            if node.clock is not None:
+                node.clock.set_offset(0)
+            if node.disk is not None:
+                node.disk.free()
+            node.thaw()
+            if not node.is_running:
+                injector.bring_up(node)
+        sick = self._sick()
+        while sick and time.monotonic() - began < _HEALTHY_WITHIN_S:
+            time.sleep(0.5)
+            sick = self._sick()
+        self.report.counts["seconds until healthy"] = round(time.monotonic() - began)
+        if sick:
+            self.report.violations.append(Violation(Broken.STUCK, f"after {_HEALTHY_WITHIN_S:.0f} s: {sick}"))
+
+    def _sick(self) -> str:
+        """What is not as it should be in the end; empty when all is well."""
+        stopped = [node.name for node in self._cluster.nodes if not node.is_running]
+        if stopped:
+            return f"{', '.join(stopped)} not running"
+        try:
+            topics = self._admin_client.list_topics(timeout=5).topics
+        except KafkaException as error:
+            return f"no metadata: {error}"
+        for name in (TOPIC, "__consumer_offsets"):
+            if name not in topics:
+                return f"no topic {name}"
+            for number, partition in topics[name].partitions.items():
+                if len(partition.replicas) != 3 or len(partition.isrs) != 3 or partition.leader < 0:
+                    return (
+                        f"{name}-{number}: leader {partition.leader}, replicas {partition.replicas},"
+                        f" in sync {partition.isrs}"
+                    )
+        return ""
+
+    def _count(self, producers: list[HistoryProducer], readers: list[Client], admin: HistoryAdmin) -> None:
+        for kind, clients in (("producers", producers), ("readers", readers), ("admin", [admin])):
+            for client in clients:
+                self.report.counts.update({f"{kind}: {what}": count for what, count in client.counts.items()})
+
+    def _judge(self, admin: HistoryAdmin) -> None:
+        self._say("reading everything once more")
+        found, counts = self.report.violations, self.report.counts
+        servers, partitions = self._cluster.bootstrap, range(PARTITIONS)
+        counts["records in the end"] = final_read(servers, TOPIC, partitions, self._records, timeout_s=30)
+        found += self._records.violations()
+        for group in GROUPS:
+            began = time.monotonic()
+            for partition, offset in committed_offsets(servers, group, TOPIC, PARTITIONS).items():
+                self._groups.final(group, partition, Read(offset, began, time.monotonic(), "the final read"))
+        found += self._groups.violations()
+        counts["commits"], counts["reads of committed offsets"] = self._groups.count_commits, self._groups.count_reads
+        found += admin.read_in_the_end()
+        self._say("comparing the logs of the replicas")
+        for broker in self._cluster.brokers:
+            broker.stop()
+        folders = {broker.name: broker.data for broker in self._cluster.brokers}
+        counts["batches compared"], unequal = compare_topics(folders, all_named([TOPIC]))
+        found += unequal
+
+
+def run_history(folder: Path, options: Options, say: Callable[[str], None] = lambda text: None) -> Report:
+    """``folder`` keeps what the nodes printed; ``say`` is told how far it is."""
+    cluster = Cluster(folder, kind=options.kind)
+    try:
+        clocks = options.clocks and cluster.give_clocks()
+        disks = options.disks and cluster.give_small_disks()
+        say(f"clocks {'jump' if clocks else 'stay'}, disks {'may be full' if disks else 'are large'}")
+        cluster.format()
+        cluster.start()
+        say("the cluster is up")
+        run = _Run(cluster, options, say)
+        run.go()
+        return run.report
+    finally:
+        cluster.end()

@@ -1,0 +1,191 @@
+"""A TCP proxy between the processes of a cluster: what one node sends to another can be held up, in one direction.
+
+Every node's address leads through it, so that nodes and clients connect to each other as always. Who connected is
+found by the process that owns the other end of the connection (/proc), not by anything in the bytes. While a direction
+is cut its bytes are kept: a connection stays open and is silent, as over a network that loses packets. Healing sends
+what was kept, late, or resets the connections that were touched.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+__all__ = ["CLIENT", "LinkProxy"]
+
+CLIENT = "client"
+"""Who connects and is no node."""
+
+_CHUNK = 1 << 16
+
+
+@dataclass(slots=True)
+class _Node:
+    port: int
+    target_port: int
+    pid: int | None = None
+    server: asyncio.Server | None = None
+
+
+@dataclass(slots=True)
+class _Link:
+    """From one node to another, over any connection of theirs."""
+
+    is_open: asyncio.Event
+    writers: set[asyncio.StreamWriter] = field(default_factory=set)
+
+
+class LinkProxy:
+    """A thread with an event loop of its own; every method may be called from outside, and returns when it is done."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[str, _Node] = {}
+        self._links: dict[tuple[str, str], _Link] = defaultdict(_new_link)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="link-proxy", daemon=True)
+        self._thread.start()
+
+    def add(self, name: str, *, port: int, target_port: int) -> None:
+        """``port`` will lead to ``target_port`` while the node is up."""
+        self._nodes[name] = _Node(port, target_port)
+
+    def node_is_up(self, name: str, pid: int) -> None:
+        self._call(self._listen(name, pid))
+
+    def node_is_down(self, name: str) -> None:
+        """Its port refuses connections, as that of a dead process does."""
+        self._call(self._refuse(name))
+
+    def cut(self, source: str, destination: str) -> None:
+        """What ``source`` sends to ``destination`` is held up from now on."""
+        self._call(self._cut(source, destination))
+
+    def heal(self, source: str, destination: str, *, resets: bool) -> None:
+        """What was held up arrives now, or, if it ``resets``, never, and its connections are closed."""
+        self._call(self._heal(source, destination, resets))
+
+    def heal_all(self) -> None:
+        for source, destination in list(self._links):
+            self.heal(source, destination, resets=False)
+
+    def close(self) -> None:
+        self._call(self._end())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def _call(self, work: Coroutine[Any, Any, None]) -> None:
+        asyncio.run_coroutine_threadsafe(work, self._loop).result(30)
+
+    async def _listen(self, name: str, pid: int) -> None:
+        node = self._nodes[name]
+        node.pid = pid
+        if node.server is None:
+            listening = socket.create_server(("127.0.0.1", node.port), backlog=1024)
+            node.server = await asyncio.start_server(self._accepted(name), sock=listening)
+
+    async def _refuse(self, name: str) -> None:
+        node = self._nodes[name]
+        if node.server is not None:
+            node.server.close()
+            node.server = None
+
+    async def _cut(self, source: str, destination: str) -> None:
+        self._links[source, destination].is_open.clear()
+
+    async def _heal(self, source: str, destination: str, resets: bool) -> None:
+        link = self._links[source, destination]
+        if resets and not link.is_open.is_set():
+            for writer in list(link.writers):
+                writer.transport.abort()
+        link.is_open.set()
+
+    async def _end(self) -> None:
+        for name in self._nodes:
+            await self._refuse(name)
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _accepted(self, name: str) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], None]:
+        def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            task = self._loop.create_task(self._serve(name, reader, writer))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+        return accept
+
+    async def _serve(self, name: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        source = self._owner(writer)
+        try:
+            their_reader, their_writer = await asyncio.open_connection("127.0.0.1", self._nodes[name].target_port)
+        except OSError:
+            writer.transport.abort()
+            return
+        try:
+            async with asyncio.TaskGroup() as both:
+                both.create_task(self._pump(reader, their_writer, self._links[source, name]))
+                both.create_task(self._pump(their_reader, writer, self._links[name, source]))
+        except* OSError:
+            pass
+        finally:
+            writer.transport.abort()
+            their_writer.transport.abort()
+
+    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, link: _Link) -> None:
+        link.writers.add(writer)
+        try:
+            while data := await reader.read(_CHUNK):
+                await link.is_open.wait()
+                writer.write(data)
+                await writer.drain()
+            await link.is_open.wait()  # An end is a packet too.
+            writer.write_eof()
+        finally:
+            link.writers.discard(writer)
+
+    def _owner(self, writer: asyncio.StreamWriter) -> str:
+        """Which node has the other end of a connection that was accepted."""
+        inode = _socket_inode(writer.get_extra_info("peername")[1], writer.get_extra_info("sockname")[1])
+        if inode is not None:
+            for name, node in self._nodes.items():
+                if node.pid is not None and _has_open(node.pid, inode):
+                    return name
+        return CLIENT
+
+
+def _new_link() -> _Link:
+    link = _Link(asyncio.Event())
+    link.is_open.set()
+    return link
+
+
+def _socket_inode(local_port: int, remote_port: int) -> str | None:
+    """Java's sockets are of the family of IPv6, with addresses of IPv4 in them."""
+    ends = f":{local_port:04X}", f":{remote_port:04X}"
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        for line in Path(table).read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[1].endswith(ends[0]) and fields[2].endswith(ends[1]):
+                return fields[9]
+    return None
+
+
+def _has_open(pid: int, inode: str) -> bool:
+    wanted = f"socket:[{inode}]"
+    folder = f"/proc/{pid}/fd"
+    with contextlib.suppress(OSError):
+        for name in os.listdir(folder):
+            with contextlib.suppress(OSError):
+                if os.readlink(f"{folder}/{name}") == wanted:
+                    return True
+    return False
