@@ -471,9 +471,11 @@ class PartitionLog:
     def truncate_to(self, offset: int, *, now_ms: int) -> None:
         """Remove everything from ``offset`` on (whole batches: one that reaches over it goes).
 
-        A log that would start behind its new end starts there then.
+        A log that would start behind its new end starts there then. An epoch that we began, as leader, and wrote
+        nothing in is forgotten in any case: another leader's epoch may have begun there.
         """
         if offset >= self.log_end_offset:
+            self.epochs.truncate_from_end(self.log_end_offset)
             return
         if offset <= self.segments[0].base_offset:
             self.truncate_fully_and_start_at(offset, now_ms=now_ms)

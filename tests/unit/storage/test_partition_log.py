@@ -294,6 +294,15 @@ def test_truncation_removes_whole_batches_and_what_was_known_of_them(tmp_path: P
     assert len(all_records(log)) == 6
 
 
+def test_an_epoch_that_was_begun_and_not_written_in_is_forgotten_where_the_log_ends(tmp_path: Path) -> None:
+    """Its leader died before it wrote, and another one led from there on: nobody else knows of this epoch."""
+    log = new_log(tmp_path)
+    append(log, batch(b"a"), epoch=3)
+    log.assign_epoch_start(4)
+    log.truncate_to(1, now_ms=NOW_MS)
+    assert (log.log_end_offset, log.latest_epoch) == (1, 3)
+
+
 def test_truncating_below_the_first_segment_starts_the_log_anew(tmp_path: Path) -> None:
     log = new_log(tmp_path)
     append(log, batch(b"a"))
