@@ -13,6 +13,7 @@ from barnabas.protocol.messages import (
     alter_client_quotas,
     alter_configs,
     alter_partition_reassignments,
+    alter_replica_log_dirs,
     alter_user_scram_credentials,
     api_versions,
     create_acls,
@@ -221,6 +222,13 @@ def _describe_configs(at: Target, version: int) -> Any:
     return describe_configs.DescribeConfigsRequest(resources=resources, include_synonyms=True)
 
 
+def _alter_replica_log_dirs(at: Target, version: int) -> Any:
+    topic = alter_replica_log_dirs.AlterReplicaLogDirTopic(name=at.topic, partitions=[0])
+    return alter_replica_log_dirs.AlterReplicaLogDirsRequest(
+        dirs=[alter_replica_log_dirs.AlterReplicaLogDir(path="/nowhere", topics=[topic])]
+    )
+
+
 def _describe_log_dirs(at: Target, version: int) -> Any:
     return describe_log_dirs.DescribeLogDirsRequest(
         topics=[describe_log_dirs.DescribableLogDirTopic(topic=at.topic, partitions=[0])]
@@ -339,6 +347,7 @@ _MAKERS: dict[ApiKey, Callable[[Target, int], Any]] = {
     ApiKey.CREATE_ACLS: _create_acls,
     ApiKey.DELETE_ACLS: _delete_acls,
     ApiKey.DESCRIBE_CONFIGS: _describe_configs,
+    ApiKey.ALTER_REPLICA_LOG_DIRS: _alter_replica_log_dirs,
     ApiKey.DESCRIBE_LOG_DIRS: _describe_log_dirs,
     ApiKey.CREATE_PARTITIONS: _create_partitions,
     ApiKey.CREATE_DELEGATION_TOKEN: _create_delegation_token,

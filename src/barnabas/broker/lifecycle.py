@@ -12,6 +12,7 @@ import logging
 from enum import Enum, auto
 from typing import TYPE_CHECKING, cast
 
+from barnabas.broker.replication.directory_reports import DirectoryReports
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from barnabas.protocol.messages.broker_registration import (
@@ -78,6 +79,8 @@ class BrokerLifecycle:
         self._controller = controller
         self._task: asyncio.Task[None] | None = None
         self._wake = asyncio.Event()
+        self._is_caught_up = False
+        self.directory_reports = DirectoryReports()
         self.state = BrokerState.STARTING
         self.broker_epoch = -1
 
@@ -144,13 +147,22 @@ class BrokerLifecycle:
             self.broker_epoch = response.broker_epoch
         return ErrorCode(response.error_code)
 
+    def report_now(self) -> None:
+        """Something has to be told with a heartbeat, which is not to wait for its time."""
+        if self.state is BrokerState.RUNNING:
+            self._wake.set()
+
     async def _heartbeat(self) -> None:
+        reports = self.directory_reports
+        offline = reports.offline
         request = BrokerHeartbeatRequest(
             broker_id=self._broker_id,
             broker_epoch=self.broker_epoch,
             current_metadata_offset=self._metadata_offset(),
             want_fence=False,
             want_shut_down=self.state is BrokerState.CONTROLLED_SHUTDOWN,
+            offline_log_dirs=offline,
+            cordoned_log_dirs=list(reports.cordoned) if self._is_caught_up and reports.cordoned is not None else None,
         )
         try:
             response = cast("BrokerHeartbeatResponse", await self._controller.send(request))
@@ -159,7 +171,10 @@ class BrokerLifecycle:
             return
         if response.error_code:
             log.warning("the controller answers a heartbeat with %s", ErrorCode(response.error_code).name)
-        elif self.state is BrokerState.CONTROLLED_SHUTDOWN:
+            return
+        reports.told(offline)
+        self._is_caught_up = response.is_caught_up
+        if self.state is BrokerState.CONTROLLED_SHUTDOWN:
             if response.should_shut_down:
                 self.state = BrokerState.SHUT_DOWN
         elif not response.is_fenced:

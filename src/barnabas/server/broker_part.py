@@ -24,6 +24,7 @@ from barnabas.server.config_encryption import offered_features
 from barnabas.server.deferred_fetchers import DeferredFetchers
 from barnabas.server.dynamic_effects import CleanerEffect, ProducerIdEffect
 from barnabas.server.listeners import SECURITY_PROTOCOLS
+from barnabas.server.log_dir_service import LogDirService
 from barnabas.server.log_maintenance import LogMaintenance
 from barnabas.server.part_settings import broker_settings, group_config
 from barnabas.storage.file_pool import FilePool
@@ -59,6 +60,8 @@ class BrokerPart:
             default_config=config.topic_defaults,
             pool=FilePool(core.descriptors.files_max),
             producer_id_expiration_ms=config.producer_id_expiration_ms,
+            directory_ids=core.identity.directory_ids,
+            offline=core.identity.offline_log_dirs,
         )
         self.logs.startup(now_ms=core.clock.now_ms())
         self.replicas = ReplicaManager(
@@ -78,6 +81,8 @@ class BrokerPart:
         self.lifecycle = self._lifecycle()
         self.fetchers = DeferredFetchers(core, broker_epoch=lambda: self.lifecycle.broker_epoch)
         self.replicas.fetchers = self.fetchers
+        self.log_dirs = LogDirService(core, self.replicas, channel, self.lifecycle)
+        core.dynamic_settings.add_effect(self.log_dirs)
         self.maintenance = LogMaintenance(config, self.logs, self.replicas, core.clock)
         settings = broker_settings(config)
         core.dynamic_settings.add_effect(CleanerEffect(self.maintenance))
@@ -88,7 +93,7 @@ class BrokerPart:
         defaults = TopicDefaultsPublisher(
             broker_id=config.node_id, static_configs=config.static, set_defaults=self.replicas.set_defaults
         )
-        self.publishers = (defaults, self.replicas, self.groups)
+        self.publishers = (defaults, self.replicas, self.groups, self.log_dirs)
 
     def _lifecycle(self) -> BrokerLifecycle:
         core, config = self._core, self._core.config
@@ -97,7 +102,7 @@ class BrokerPart:
             cluster_id=core.identity.cluster_id,
             incarnation_id=Uuid(os.urandom(16)),
             rack=config.broker_rack,
-            directory_ids=core.identity.directory_ids,
+            directory_ids=[directory.id for directory in self.logs.directories.online],
             features=offered_features(core.config_cipher),
             heartbeat_interval_ms=config.broker_heartbeat_interval_ms,
             registration_timeout_ms=config.initial_broker_registration_timeout_ms,
@@ -179,6 +184,7 @@ class BrokerPart:
     def start(self) -> None:
         """The metadata is there: look after what this broker holds."""
         self.replicas.delete_strays()
+        self.log_dirs.start()
         self.groups.start()
         self.fetchers.start()
         self.maintenance.start()
@@ -189,6 +195,7 @@ class BrokerPart:
     async def stop(self) -> None:
         """No request comes any more."""
         await self.fetchers.close()
+        await self.log_dirs.close()
         await self.maintenance.stop()
         self.replicas.close()
         self.groups.stop()

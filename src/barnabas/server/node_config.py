@@ -59,6 +59,8 @@ class PlainSettings:
 
     alter_config_policy_class_name: str | None
     allow_everyone_if_no_acl_found: bool
+    alter_log_dirs_replication_quota_window_num: int
+    alter_log_dirs_replication_quota_window_size_seconds: int
     authorizer_class_name: str
     auto_create_topics_enable: bool
     barnabas_audit_denials_per_window: int
@@ -112,6 +114,7 @@ class PlainSettings:
     log_cleaner_enable: bool
     log_cleaner_io_buffer_load_factor: float
     log_cleaner_io_max_bytes_per_second: float
+    log_dir_failure_timeout_ms: int
     log_flush_offset_checkpoint_interval_ms: int
     log_flush_scheduler_interval_ms: int
     log_retention_check_interval_ms: int
@@ -132,6 +135,7 @@ class PlainSettings:
     num_partitions: int
     num_replica_fetchers: int
     offset_metadata_max_bytes: int
+    offsets_commit_timeout_ms: int
     offsets_retention_check_interval_ms: int
     offsets_retention_minutes: int
     offsets_topic_num_partitions: int
@@ -188,6 +192,7 @@ class NodeConfig(PlainSettings):
     quorum_voters: list[QuorumVoter]
     quorum_bootstrap_servers: list[QuorumVoter]
     log_dirs: list[str]
+    cordoned_log_dirs: list[str]
     metadata_log_dir: str
     metrics_endpoint: tuple[str, int] | None
     topic_defaults: TopicConfig

@@ -52,6 +52,7 @@ def derive(config: NodeConfig) -> None:
     config.quorum_voters = [parse_voter(text) for text in settings.texts("controller.quorum.voters")]
     config.quorum_bootstrap_servers = _bootstrap_servers(settings, config.controller_listeners)
     config.log_dirs = _log_dirs(settings)
+    config.cordoned_log_dirs = _cordoned_log_dirs(settings)
     config.metadata_log_dir = settings.text("metadata.log.dir") or config.log_dirs[0]
     config.metrics_endpoint = _metrics_endpoint(settings)
     if config.is_broker and settings.number("offsets.topic.replication.factor") > 1:
@@ -318,6 +319,15 @@ def _there_are_log_dirs(settings: Settings) -> Iterator[Problem]:
         yield settings.problem("log.dirs", "at least one log directory is needed", "set log.dirs=/var/lib/barnabas")
 
 
+@rule("cordoned.log.dirs")
+def _cordoned_directories_are_log_dirs(settings: Settings) -> Iterator[Problem]:
+    for path in _cordoned_log_dirs(settings):
+        if path not in _log_dirs(settings):
+            yield settings.problem(
+                "cordoned.log.dirs", f"{path} is not in log.dirs", "name directories of log.dirs, or * for all of them"
+            )
+
+
 @rule("log.roll.ms", "log.roll.jitter.ms", "log.retention.ms", "log.retention.minutes", "log.retention.hours")
 def _times_are_positive(settings: Settings) -> Iterator[Problem]:
     for name, least in (("log.roll.ms", 1), ("log.roll.jitter.ms", 0)):
@@ -478,6 +488,11 @@ def _bootstrap_servers(settings: Settings, controllers: list[Endpoint]) -> list[
 
 def _log_dirs(settings: Settings) -> list[str]:
     return settings.texts("log.dirs") or settings.texts("log.dir")
+
+
+def _cordoned_log_dirs(settings: Settings) -> list[str]:
+    named = settings.texts("cordoned.log.dirs")
+    return _log_dirs(settings) if named == ["*"] else named
 
 
 def _metrics_endpoint(settings: Settings) -> tuple[str, int] | None:

@@ -175,6 +175,12 @@ class NodeCore:
 
         return RaftChannel(self.config, self.driver.handle_outcome)
 
+    def give_up(self, fault: BaseException) -> None:
+        """The node stops, and says why."""
+        log.critical("the node stops: %s", fault)
+        self.failure = fault
+        self.stopping.set()
+
     def _fail(self, fault: BaseException) -> None:
         """The metadata log cannot go on: neither can we."""
         log.critical("the metadata log failed; the node stops", exc_info=fault)

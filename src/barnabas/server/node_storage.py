@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import logging
 import os
+from dataclasses import replace
+from time import gmtime, strftime
 from typing import TYPE_CHECKING
 
 from barnabas.common.uuid import Uuid
 from barnabas.storage.errors import StorageError
-from barnabas.storage.meta_properties import MetaPropertiesEnsemble
+from barnabas.storage.meta_properties import MetaPropertiesEnsemble, new_directory_id
 from barnabas.storage.metadata_log import METADATA_LOG_DIRECTORY
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping
 
     from barnabas.server.node_config import NodeConfig
 
-__all__ = ["NodeIdentity", "NodeStartError", "read_identity"]
+__all__ = ["LogDirectoriesLost", "NodeIdentity", "NodeStartError", "read_identity"]
 
 log = logging.getLogger(__name__)
 
@@ -25,15 +27,26 @@ class NodeStartError(Exception):
     """The node can't start; the message is for the operator."""
 
 
+class LogDirectoriesLost(StorageError):
+    """The node can't go on: the disks of all its log directories failed, or one that it can't do without."""
+
+
 class NodeIdentity:
-    """Cluster and directory ids, from meta.properties."""
+    """Cluster and directory ids, from meta.properties; ``offline_log_dirs`` could not be read, with the reasons."""
 
-    __slots__ = ("cluster_id", "directory_ids", "metadata_directory_id")
+    __slots__ = ("cluster_id", "directory_ids", "metadata_directory_id", "offline_log_dirs")
 
-    def __init__(self, cluster_id: str, directory_ids: Sequence[Uuid], metadata_directory_id: Uuid) -> None:
+    def __init__(
+        self,
+        cluster_id: str,
+        directory_ids: Mapping[str, Uuid],
+        metadata_directory_id: Uuid,
+        offline_log_dirs: Mapping[str, str],
+    ) -> None:
         self.cluster_id = cluster_id
         self.directory_ids = directory_ids
         self.metadata_directory_id = metadata_directory_id
+        self.offline_log_dirs = offline_log_dirs
 
 
 def read_identity(config: NodeConfig) -> NodeIdentity:
@@ -52,9 +65,8 @@ def read_identity(config: NodeConfig) -> NodeIdentity:
                 f"--cluster-id $(barnabas storage random-uuid) --config {config.source or 'server.properties'}"
             )
         raise NodeStartError(f"{error}{hint}") from error
-    if ensemble.error_log_dirs:
-        problems = "; ".join(f"{path}: {reason}" for path, reason in ensemble.error_log_dirs.items())
-        raise NodeStartError(f"log directories cannot be used: {problems}")
+    for path, reason in ensemble.error_log_dirs.items():
+        log.error("the log directory %s can't be used, the node goes on without it: %s", path, reason)
     for directory in ensemble.empty_log_dirs:
         raise NodeStartError(
             f"log directory {directory} is not formatted, the others are: "
@@ -63,12 +75,28 @@ def read_identity(config: NodeConfig) -> NodeIdentity:
     cluster_id = ensemble.cluster_id
     if cluster_id is None:
         raise NodeStartError(f"there is no cluster.id in meta.properties of {', '.join(ensemble.log_dirs)}")
-    metadata = ensemble.log_dirs[config.metadata_log_dir]
+    ids = _directory_ids(ensemble)
     return NodeIdentity(
         cluster_id,
-        [found.directory_id or Uuid.ZERO for path, found in ensemble.log_dirs.items() if path in config.log_dirs],
-        metadata.directory_id or Uuid.ZERO,
+        {path: ids[path] for path in config.log_dirs if path in ids},
+        ids[config.metadata_log_dir],
+        {path: ensemble.error_log_dirs[path] for path in config.log_dirs if path in ensemble.error_log_dirs},
     )
+
+
+def _directory_ids(ensemble: MetaPropertiesEnsemble) -> dict[str, Uuid]:
+    """The id of each readable directory; one that was formatted before there were such ids is given one."""
+    ids = {path: found.directory_id for path, found in ensemble.log_dirs.items() if found.directory_id is not None}
+    for path, found in ensemble.log_dirs.items():
+        while path not in ids:
+            made = new_directory_id(os.urandom(16), ids.values())
+            if made is not None:
+                try:
+                    replace(found, directory_id=made).write(path, strftime("%a %b %d %H:%M:%S UTC %Y", gmtime()))
+                except OSError as error:
+                    raise NodeStartError(f"{path} can't be given a directory.id: {error}") from error
+                ids[path] = made
+    return ids
 
 
 def _format(config: NodeConfig) -> None:

@@ -54,6 +54,8 @@ _WORKING = (
     "advertised.listeners",
     "alter.config.policy.class.name",
     "allow.everyone.if.no.acl.found",
+    "alter.log.dirs.replication.quota.window.num",
+    "alter.log.dirs.replication.quota.window.size.seconds",
     "authorizer.class.name",
     "auto.create.topics.enable",
     "broker.heartbeat.interval.ms",
@@ -77,6 +79,7 @@ _WORKING = (
     "controller.quorum.retry.backoff.ms",
     "controller.quorum.voters",
     "controller.socket.timeout.ms",
+    "cordoned.log.dirs",
     "create.topic.policy.class.name",
     "default.replication.factor",
     "delegation.token.expiry.check.interval.ms",
@@ -100,6 +103,7 @@ _WORKING = (
     "log.cleaner.io.buffer.load.factor",
     "log.cleaner.io.max.bytes.per.second",
     "log.dir",
+    "log.dir.failure.timeout.ms",
     "log.dirs",
     "log.flush.offset.checkpoint.interval.ms",
     "log.retention.check.interval.ms",
@@ -121,6 +125,7 @@ _WORKING = (
     "num.partitions",
     "num.replica.fetchers",
     "offset.metadata.max.bytes",
+    "offsets.commit.timeout.ms",
     "offsets.retention.check.interval.ms",
     "offsets.retention.minutes",
     "offsets.topic.num.partitions",
@@ -225,10 +230,6 @@ _WITHOUT_EFFECT: tuple[tuple[str, str], ...] = (
         "*.purgatory.purge.interval.requests",
     ),
     (
-        "Brokers of this release don't replicate: there is no replica to copy to or to move.",
-        "log.dir.failure.timeout.ms offsets.commit.timeout.ms",
-    ),
-    (
         "Leaderships go back to preferred replicas, and to replicas that are behind, when somebody asks for it"
         " (ElectLeaders), not by themselves.",
         "auto.leader.rebalance.enable leader.imbalance.* unclean.leader.election.interval.ms",
@@ -262,7 +263,7 @@ _WITHOUT_EFFECT: tuple[tuple[str, str], ...] = (
     ),
     (
         "Brokers of this release don't replicate: these windows have nothing to measure.",
-        "replication.quota.window.* alter.log.dirs.replication.quota.window.*",
+        "replication.quota.window.*",
     ),
     (
         "Brokers log in at each other and at controllers with PLAIN, SCRAM, or a token from a file.",
@@ -317,7 +318,6 @@ _NOT_ALLOWED: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         (),
     ),
     ("Reads from a follower need a second broker, which is not there yet.", "replica.selector.class", ()),
-    ("Log directories can't be cordoned yet.", "cordoned.log.dirs", ()),
     (
         "Transactions are not there yet: a transactional id is refused.",
         "transaction.* transactional.* add.partitions.to.txn.*",

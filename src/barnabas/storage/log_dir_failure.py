@@ -33,7 +33,7 @@ class LogDirFailureChannel:
     """From whoever meets the failure to the one who takes the directory out of use."""
 
     def __init__(self) -> None:
-        self.on_failure: Callable[[], None] = lambda: None
+        self.on_failure: Callable[[], object] = lambda: None
         """Called on the thread that met a failure; somebody has to ``take`` soon."""
         self._failures: deque[LogDirFailure] = deque()
         self._known: set[str] = set()
