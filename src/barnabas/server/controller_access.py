@@ -23,14 +23,15 @@ __all__ = ["CombinedChannel", "network_channel"]
 
 def network_channel(core: NodeCore, serialize_principal: Callable[[RequestContext], bytes]) -> NetworkChannel:
     """Raises NodeStartError when the settings of the controller listener don't make a client."""
-    from barnabas.server.network_channel import NetworkChannel  # The broker of the only controller needs none.
+    from barnabas.broker.forwarding_queue import LIMIT_MS  # The broker of the only controller needs none of it.
+    from barnabas.server.network_channel import NetworkChannel
 
     config = core.config
     return NetworkChannel(
         controller_client_config(
             config,
             client_id=str(config.node_id),
-            request_timeout_ms=config.controller_socket_timeout_ms,
+            request_timeout_ms=min(config.controller_socket_timeout_ms, LIMIT_MS),
         ),
         leader=lambda: core.driver.node.leader_endpoint,
         clock=core.clock,

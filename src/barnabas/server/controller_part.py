@@ -12,8 +12,9 @@ from barnabas.common.uuid import Uuid
 from barnabas.controller.quorum_controller import QuorumController
 from barnabas.metadata.image.record_writer import ApiMessageAndVersion
 from barnabas.server.config_encryption import offered_features
+from barnabas.server.controller_access import CombinedChannel
 from barnabas.server.controller_dispatcher import ControllerDispatcher
-from barnabas.server.controller_registration import register_controller
+from barnabas.server.controller_registration import ControllerRegistration
 from barnabas.server.controller_service import ControllerService
 from barnabas.server.in_process_channel import InProcessChannel
 from barnabas.server.own_principal import own_context, own_principal
@@ -22,11 +23,12 @@ from barnabas.server.raft_handlers import SERVED_IN_PROCESS, QuorumHandlers
 from barnabas.storage.bootstrap_file import read_bootstrap_file
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from barnabas.network.api_stats import ApiStats
     from barnabas.protocol.api_keys import ApiKey
-    from barnabas.protocol.schema import Message
-    from barnabas.server.leader_calls import LeaderCalls
     from barnabas.server.listeners import Endpoint
+    from barnabas.server.network_channel import NetworkChannel
     from barnabas.server.node_core import NodeCore
     from barnabas.server.node_listeners import NodeListeners
     from barnabas.server.policies import Policies
@@ -37,9 +39,9 @@ log = logging.getLogger("barnabas.server.node")
 
 
 class ControllerPart:
-    """``channel`` is the way to this very controller, for who is in the same process."""
+    """``channel`` is the way to the active controller: this very one, without a network, or another."""
 
-    def __init__(self, core: NodeCore) -> None:
+    def __init__(self, core: NodeCore, make_remote: Callable[[], NetworkChannel]) -> None:
         config = core.config
         self._core = core
         self.stats: dict[ApiKey, ApiStats] = {}
@@ -60,13 +62,23 @@ class ControllerPart:
             describe_quorum=core.driver.describe_quorum,
             upgrade_quorum=core.driver.upgrade_kraft_version,
         )
-        self.channel = InProcessChannel(
-            controller=self.controller,
-            handlers=QuorumHandlers(core.driver, self.policies, served=SERVED_IN_PROCESS),
-            authorizer=core.authorizer,
-            own_context=partial(own_context, config, self.own_principal),
+        self.channel = CombinedChannel(
+            InProcessChannel(
+                controller=self.controller,
+                handlers=QuorumHandlers(core.driver, self.policies, served=SERVED_IN_PROCESS),
+                authorizer=core.authorizer,
+                own_context=partial(own_context, config, self.own_principal),
+            ),
+            self.controller,
+            is_alone=lambda: core.driver.node.is_only_voter,
+            make_remote=make_remote,
         )
-        self._leader_calls: LeaderCalls | None = None
+        self.registration = ControllerRegistration(
+            self.channel.send,
+            node_id=config.node_id,
+            incarnation_id=Uuid(os.urandom(16)),
+            features=offered_features(core.config_cipher),
+        )
         self.connections = core.connection_quotas(config.controller_listeners)
 
     def _policies(self) -> Policies | None:
@@ -102,29 +114,11 @@ class ControllerPart:
 
     async def join(self, listeners: NodeListeners) -> None:
         """Returns when the active controller knows this one. Raises ApiException when it refuses."""
-        await register_controller(
-            self._send,
-            node_id=self._core.config.node_id,
-            incarnation_id=Uuid(os.urandom(16)),
-            endpoints=self.advertised(listeners),
-            features=offered_features(self._core.config_cipher),
-        )
+        await self.registration.register(self.advertised(listeners))
 
-    async def _send(self, request: Message) -> Message:
-        """To the active controller, which may be this one."""
-        core = self._core
-        if self.controller.is_active or core.driver.node.is_only_voter:
-            return await self.channel.send(request)
-        if self._leader_calls is None:
-            from barnabas.server.leader_calls import LeaderCalls  # The only controller needs no client.
-
-            self._leader_calls = LeaderCalls(core.config, lambda: core.driver.leader_endpoint)
-        return await self._leader_calls.send(request)
-
-    async def close(self) -> None:
+    def close(self) -> None:
+        self.registration.close()
         self._service.close()
-        if self._leader_calls is not None:
-            await self._leader_calls.close()
 
     def close_policies(self) -> None:
         if self.policies is not None:

@@ -52,7 +52,7 @@ log = logging.getLogger(__name__)
 _NOT_CONTROLLER = int(ErrorCode.NOT_CONTROLLER)
 _UNEXPECTED = "The server experienced an unexpected error when processing the request."
 _APPLY_TIMEOUT_S = 0.5
-_LIFECYCLE = frozenset({ApiKey.BROKER_REGISTRATION, ApiKey.BROKER_HEARTBEAT})
+_LIFECYCLE = frozenset({ApiKey.BROKER_REGISTRATION, ApiKey.BROKER_HEARTBEAT, ApiKey.CONTROLLER_REGISTRATION})
 
 
 class NetworkChannel:

@@ -21,13 +21,13 @@ from barnabas.broker.client_quotas import ClientQuotas
 from barnabas.broker.lifecycle import BrokerState
 from barnabas.common.errors import ApiException
 from barnabas.server.broker_part import BrokerPart
-from barnabas.server.controller_access import CombinedChannel, network_channel
+from barnabas.server.controller_access import network_channel
 from barnabas.server.controller_part import ControllerPart
 from barnabas.server.logging_setup import configure_logging
 from barnabas.server.node_core import NodeCore
 from barnabas.server.node_listeners import NodeListeners
 from barnabas.server.node_metrics import MetricsEndpoint
-from barnabas.server.node_storage import NodeStartError
+from barnabas.server.node_storage import LogDirectoriesLost, NodeStartError
 from barnabas.storage.errors import StorageError
 
 if TYPE_CHECKING:
@@ -51,9 +51,9 @@ class Node:
         self.started = asyncio.Event()
         self.core = NodeCore(config)
         self.listeners = NodeListeners(self.core)
-        self.controller_part = ControllerPart(self.core) if config.is_controller else None
-        self.channel: CombinedChannel | NetworkChannel | None = None
-        self.broker_part = self._build_broker()
+        self.controller_part = ControllerPart(self.core, self._make_remote) if config.is_controller else None
+        self.channel = self._make_remote() if self.controller_part is None else self.controller_part.channel
+        self.broker_part = BrokerPart(self.core, self.channel) if config.is_broker else None
         broker = self.broker_part
         self.client_quotas = ClientQuotas(
             clock=self.core.clock,
@@ -61,28 +61,15 @@ class Node:
             window_s=config.quota_window_size_seconds,
             on_change=self._follow_quotas,
         )
-        self.core.follow_metadata(first=() if broker is None else broker.publishers, last=(self.client_quotas,))
+        registration = () if self.controller_part is None else (self.controller_part.registration,)
+        self.core.follow_metadata(
+            first=() if broker is None else broker.publishers, last=(self.client_quotas, *registration)
+        )
         self.metrics = MetricsEndpoint(self)
         self.audit = self._build_audit()
 
-    def _build_broker(self) -> BrokerPart | None:
-        if not self.config.is_broker:
-            return None
-        self.channel = self._build_channel()
-        return BrokerPart(self.core, self.channel)
-
-    def _build_channel(self) -> CombinedChannel | NetworkChannel:
-        def make_remote() -> NetworkChannel:
-            return network_channel(self.core, self.listeners.serialize_principal)
-
-        if self.controller_part is None:
-            return make_remote()
-        return CombinedChannel(
-            self.controller_part.channel,
-            self.controller_part.controller,
-            is_alone=lambda: self.core.driver.node.is_only_voter,
-            make_remote=make_remote,
-        )
+    def _make_remote(self) -> NetworkChannel:
+        return network_channel(self.core, self.listeners.serialize_principal)
 
     def _build_audit(self) -> AccessAuditService | None:
         if self.core.authorizer.is_absent and not self.config.barnabas_audit_topic_enable:
@@ -159,7 +146,8 @@ class Node:
         core, broker, controller = self.core, self.broker_part, self.controller_part
         if self.audit is not None:
             await self.audit.flush()
-        if broker is not None and self.started.is_set() and core.failure is None:
+        may_leave = core.failure is None or isinstance(core.failure, LogDirectoriesLost)
+        if broker is not None and self.started.is_set() and may_leave:
             await broker.leave()
         await core.leave_quorum()
         await self.metrics.stop()
@@ -168,10 +156,9 @@ class Node:
             await self.audit.stop()
         if broker is not None:
             await broker.stop()
-        if self.channel is not None:
-            await self.channel.close()
         if controller is not None:
-            await controller.close()
+            controller.close()
+        await self.channel.close()
         core.snapshots.close()
         await core.snapshot_generator.close()
         if broker is not None:

@@ -376,8 +376,7 @@ class NodeCollector(Collector):
         yield _single("kafka_coordinator_group_group_completed_rebalance", stats.completed_rebalance_count)
 
     def _forwarding(self) -> Iterator[Metric]:
-        channel = self._node.channel
-        remote = None if channel is None else channel.remote
+        remote = self._node.channel.remote
         clients = _family("kafka_server_num_requests_forwarding_to_controller")
         prefix = "kafka_server_forwarding_manager"
         queue_time, remote_time = _family(f"{prefix}_queue_time_seconds"), _family(f"{prefix}_remote_time_seconds")

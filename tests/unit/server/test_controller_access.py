@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -11,8 +12,11 @@ from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.messages.create_topics import CreatableTopicResult, CreateTopicsRequest, CreateTopicsResponse
 from barnabas.security.request_context import RequestContext
-from barnabas.server.controller_access import CombinedChannel
+from barnabas.server.controller_access import CombinedChannel, network_channel
+from barnabas.server.node_config import node_config_of
+from barnabas.server.setting_problem import Given
 
+MINUTE_MS = 60_000
 REQUEST = CreateTopicsRequest()
 CONTEXT = RequestContext(api_key=ApiKey.CREATE_TOPICS, api_version=7)
 
@@ -83,3 +87,20 @@ def test_the_only_controller_answers_for_itself() -> None:
 def test_another_error_is_the_answer() -> None:
     with pytest.raises(ApiException, match="denied"):
         asked(Way("own", ApiException(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "denied"), is_active=True))
+
+
+@pytest.mark.parametrize(("setting", "expected"), [("5000", 5_000), ("600000", MINUTE_MS)])
+def test_no_attempt_takes_longer_than_the_whole_request_may(setting: str, expected: int) -> None:
+    texts = {
+        "process.roles": "broker",
+        "node.id": "1",
+        "listeners": "PLAINTEXT://127.0.0.1:9092",
+        "controller.listener.names": "CONTROLLER",
+        "controller.quorum.bootstrap.servers": "127.0.0.1:9093",
+        "log.dirs": "data",
+        "controller.socket.timeout.ms": setting,
+    }
+    config = node_config_of({name: Given(text, "a file") for name, text in texts.items()}, source="a file")
+    core = SimpleNamespace(config=config, driver=None, clock=None, applied=SimpleNamespace(reach=None))
+    channel = network_channel(cast(Any, core), lambda context: b"")
+    assert channel._client.config.values["request.timeout.ms"] == expected
