@@ -11,7 +11,7 @@ import logging
 from typing import TYPE_CHECKING, TypeVar
 
 from barnabas.broker.auto_topic_creation import GROUP_METADATA_TOPIC
-from barnabas.common.errors import ApiException
+from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.topic_partition import TopicPartition
 from barnabas.coordinator.group.group_coordinator import GroupCoordinator
 from barnabas.coordinator.loader import CoordinatorLoader
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from barnabas.broker.partition import Partition
     from barnabas.broker.replica_manager import ReplicaManager
+    from barnabas.broker.replication.leader_replica import LeaderReplica
     from barnabas.common.clock import Clock
     from barnabas.coordinator.deferred import Deferred
     from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
@@ -101,7 +102,9 @@ class GroupService:
             if registration.leader != self._broker_id:
                 self._leader_epochs.pop(partition, None)
                 self.coordinator.runtime.unload(partition, self.now_ms(), registration.leader_epoch)
-            elif self._leader_epochs.get(partition) != registration.leader_epoch:
+                continue
+            self._follow_high_watermark(partition)
+            if self._leader_epochs.get(partition) != registration.leader_epoch:
                 self._leader_epochs[partition] = registration.leader_epoch
                 self._load(partition, registration.leader_epoch)
         self._schedule()
@@ -111,7 +114,7 @@ class GroupService:
         shard = runtime.start_loading(partition, leader_epoch, self.now_ms())
         if shard is None:
             return
-        replica = self._replicas.partitions.get(TopicPartition(GROUP_METADATA_TOPIC, partition))
+        replica = self._replica(partition)
         if replica is None or replica.log_or_none is None:
             runtime.finish_loading(partition, shard, 0, self.now_ms())
             return
@@ -121,8 +124,32 @@ class GroupService:
     def _continue_loading(self, loader: CoordinatorLoader[GroupCoordinatorShard]) -> None:
         if loader.step(self.now_ms()):
             self._schedule()
+            return
+        leader = None if loader.awaited_offset is None else self._leader_replica(loader.partition)
+        if loader.awaited_offset is not None and leader is not None:
+            leader.wait_for(loader.awaited_offset, lambda error: self._committed_up_to(loader, error))
         else:
             asyncio.get_running_loop().call_soon(self._continue_loading, loader)
+
+    def _committed_up_to(self, loader: CoordinatorLoader[GroupCoordinatorShard], error: ErrorCode) -> None:
+        if error in (ErrorCode.NONE, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND):
+            self._continue_loading(loader)
+
+    def _replica(self, partition: int) -> Partition | None:
+        return self._replicas.partitions.get(TopicPartition(GROUP_METADATA_TOPIC, partition))
+
+    def _leader_replica(self, partition: int) -> LeaderReplica | None:
+        replica = self._replica(partition)
+        return None if replica is None else replica.leader_replica
+
+    def _follow_high_watermark(self, partition: int) -> None:
+        def moved(offset: int) -> None:
+            self.coordinator.runtime.on_high_watermark(partition, offset, self.now_ms())
+            self._schedule()
+
+        leader = self._leader_replica(partition)
+        if leader is not None:
+            leader.on_high_watermark = moved
 
     # --- PartitionWriter
 

@@ -43,7 +43,10 @@ class LogReader(Protocol):
 
 
 class CoordinatorLoader(Generic[S]):
-    """``step`` until it says that it is done."""
+    """``step`` until it says that it is done; not before the high watermark is at ``awaited_offset``, if there is one.
+
+    What a leader before this one wrote may not be committed yet. It is shown to nobody before it is.
+    """
 
     def __init__(
         self,
@@ -55,30 +58,34 @@ class CoordinatorLoader(Generic[S]):
         buffer_size: int = STEP_BYTES,
     ) -> None:
         self._runtime = runtime
-        self._partition = partition
+        self.partition = partition
         self._shard = shard
         self._reader = reader
         self._buffer_size = buffer_size
         self._offset = reader.log_start_offset
         self.record_count = 0
+        self.awaited_offset: int | None = None
 
     def step(self, now_ms: int) -> bool:
         """Replay one buffer of batches; True when the partition is loaded, has failed or is no longer ours."""
         try:
             if self._offset < self._reader.log_end_offset and self._replay(now_ms):
                 return False
+            if self._reader.high_watermark < self._offset:
+                self.awaited_offset = self._offset
+                return False
         except (DecodeError, ApiException, InvariantViolated) as error:
             log.error(
                 "Coordinator partition %d can't be loaded, its record at or after offset %d can't be read: %s",
-                self._partition,
+                self.partition,
                 self._offset,
                 error,
             )
-            self._runtime.fail_loading(self._partition, self._shard)
+            self._runtime.fail_loading(self.partition, self._shard)
             return True
-        if self._runtime.finish_loading(self._partition, self._shard, self._reader.high_watermark, now_ms):
+        if self._runtime.finish_loading(self.partition, self._shard, self._reader.high_watermark, now_ms):
             if self.record_count:
-                log.info("Loaded coordinator partition %d: %d records", self._partition, self.record_count)
+                log.info("Loaded coordinator partition %d: %d records", self.partition, self.record_count)
         return True
 
     def run(self, now_ms: int) -> None:

@@ -70,23 +70,27 @@ class ShardState(Enum):
 class _PendingWrite:
     """A batch that is appended and not committed yet, and who is to hear of its fate."""
 
-    __slots__ = ("answer", "base_offset", "fail", "next_offset", "on_commit", "records")
+    __slots__ = ("answer", "base_offset", "deadline_ms", "fail", "next_offset", "on_commit", "on_error", "records")
 
-    def __init__(self, base_offset: int, records: list[CoordinatorRecord]) -> None:
+    def __init__(self, base_offset: int, records: list[CoordinatorRecord], deadline_ms: int) -> None:
         self.base_offset = base_offset
         self.next_offset = base_offset + sum(record.count for record in records)
         self.records = records
+        self.deadline_ms: int | None = deadline_ms
+        """None when it has passed: the records are still replayed once they are committed, but nobody waits."""
         self.on_commit: Callable[[int], CoordinatorResult[None] | None] | None = None
+        self.on_error: Callable[[ErrorCode, int], CoordinatorResult[None] | None] | None = None
         self.answer: Callable[[], None] = _ignore
         self.fail: Callable[[ErrorCode], None] = _log_failure
 
     def then(
-        self,
-        on_commit: Callable[[int], CoordinatorResult[None] | None] | None,
-        answer: Callable[[], None],
-        fail: Callable[[ErrorCode], None],
+        self, result: CoordinatorResult[Any], answer: Callable[[], None], fail: Callable[[ErrorCode], None]
     ) -> None:
-        self.on_commit, self.answer, self.fail = on_commit, answer, fail
+        self.on_commit, self.on_error, self.answer, self.fail = result.on_commit, result.on_error, answer, fail
+
+    def give_up(self) -> None:
+        self.deadline_ms = self.on_commit = self.on_error = None
+        self.answer, self.fail = _ignore, _log_failure
 
 
 class _Context(Generic[S]):
@@ -111,8 +115,11 @@ class CoordinatorRuntime(Generic[S]):
         writer: PartitionWriter,
         new_shard: Callable[[], S],
         compression: Compression = Compression.NONE,
+        commit_timeout_ms: int = 5_000,
     ) -> None:
+        """``commit_timeout_ms``: how long a write may wait for the high watermark before its caller hears an error."""
         self._writer = writer
+        self._commit_timeout_ms = commit_timeout_ms
         self._new_shard = new_shard
         self._compression = compression
         self._contexts: dict[int, _Context[S]] = {}
@@ -251,15 +258,17 @@ class CoordinatorRuntime(Generic[S]):
         try:
             for part in self._parts(records, result.is_atomic):
                 base_offset = self._writer.append(context.partition, self._build_batch(part, now_ms))
-                context.pending.append(_PendingWrite(base_offset, part))
+                context.pending.append(_PendingWrite(base_offset, part, now_ms + self._commit_timeout_ms))
         except ApiException as error:
             log.warning("Could not append %d records to partition %d: %s", len(records), context.partition, error)
             if result.on_error is not None:
                 self._follow_up(context, result.on_error(error.code, now_ms), now_ms)
             fail(error.code)
         else:
-            context.pending[-1].then(result.on_commit, answer, fail)
+            context.pending[-1].then(result, answer, fail)
         self._complete_committed(context, now_ms)
+        if context.pending:
+            self._note_deadline(now_ms + self._commit_timeout_ms)
 
     def _parts(self, records: list[CoordinatorRecord], is_atomic: bool) -> Iterable[list[CoordinatorRecord]]:
         if is_atomic or len(records) <= _RECORDS_PER_BATCH:
@@ -328,6 +337,7 @@ class CoordinatorRuntime(Generic[S]):
         for context in list(self._contexts.values()):
             if context.state is not ShardState.ACTIVE:
                 continue
+            self._give_up_late(context, now_ms)
             timers = context.shard.timers
             while (timer := timers.pop_due(now_ms)) is not None:
                 try:
@@ -335,8 +345,30 @@ class CoordinatorRuntime(Generic[S]):
                 except Exception:
                     self.failed_deadline_count += 1
                     log.exception("A deadline of coordinator partition %d failed", context.partition)
-        deadlines = (shard.timers.next_deadline_ms() for _, shard in self.active_shards())
-        self._next_deadline_ms = min((deadline for deadline in deadlines if deadline is not None), default=None)
+        self._next_deadline_ms = min(self._deadlines(), default=None)
+
+    def _give_up_late(self, context: _Context[S], now_ms: int) -> None:
+        """Answer who has waited too long for the high watermark. What was written stays, and may yet be committed."""
+        for write in list(context.pending):
+            if write.deadline_ms is None:
+                continue
+            if write.deadline_ms > now_ms:
+                break
+            on_error, fail = write.on_error, write.fail
+            write.give_up()
+            if on_error is not None:
+                self._follow_up(context, on_error(ErrorCode.REQUEST_TIMED_OUT, now_ms), now_ms)
+            fail(ErrorCode.REQUEST_TIMED_OUT)
+
+    def _deadlines(self) -> Iterator[int]:
+        for context in self._contexts.values():
+            if context.state is ShardState.ACTIVE:
+                deadline = context.shard.timers.next_deadline_ms()
+                if deadline is not None:
+                    yield deadline
+                waiting = next((each.deadline_ms for each in context.pending if each.deadline_ms is not None), None)
+                if waiting is not None:
+                    yield waiting
 
 
 def _ignore() -> None:

@@ -111,6 +111,7 @@ def group_config(config: NodeConfig) -> GroupCoordinatorConfig:
         group_max_session_timeout_ms=config.group_max_session_timeout_ms,
         group_max_size=config.group_max_size,
         offset_metadata_max_bytes=config.offset_metadata_max_bytes,
+        offsets_commit_timeout_ms=config.offsets_commit_timeout_ms,
         offsets_retention_minutes=config.offsets_retention_minutes,
         offsets_retention_check_interval_ms=config.offsets_retention_check_interval_ms,
         offsets_topic_num_partitions=config.offsets_topic_num_partitions,

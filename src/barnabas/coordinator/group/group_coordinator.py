@@ -72,6 +72,7 @@ class GroupCoordinator:
             writer=writer,
             new_shard=lambda: GroupCoordinatorShard(config, new_uuid),
             compression=Compression(config.offsets_topic_compression_codec),
+            commit_timeout_ms=config.offsets_commit_timeout_ms,
         )
         self._partition_count = config.offsets_topic_num_partitions
         self.partition_for = lru_cache(maxsize=16_384)(self._partition_for)
