@@ -1,4 +1,4 @@
-"""``barnabas cluster describe|cluster-id|unregister|up``: the nodes of a cluster."""
+"""``barnabas cluster describe|cluster-id|rebalance|drain|unregister|up``: the nodes of a cluster."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from barnabas.cli.answer import Answer, Change, Problem, change_answer
 from barnabas.cli.cluster_command import cluster_app, main_of
 from barnabas.cli.cluster_options import ChangeOptions, ClusterOptions, Flag, NodeId
 from barnabas.cli.cluster_up import up
+from barnabas.cli.drain import drain
+from barnabas.cli.rebalance import rebalance
 
 if TYPE_CHECKING:
     from barnabas.clients.admin import AdminClient, ClusterDescription, Node
@@ -15,10 +17,14 @@ if TYPE_CHECKING:
 __all__ = ["app", "main"]
 
 app = cluster_app(
-    "cluster", "Describe the nodes of a cluster, forget brokers that are gone, and start one for development."
+    "cluster",
+    "Describe the nodes of a cluster, give brokers equally much to do or nothing at all, forget those that are gone, "
+    "and start a cluster for development.",
 )
 main = main_of(app)
 app.command(up)
+app.command(rebalance)
+app.command(drain)
 
 
 @app.command(name=["describe", "list-endpoints"])

@@ -13,7 +13,7 @@ from barnabas.cli.replica_directories import move
 if TYPE_CHECKING:
     from barnabas.clients.admin import AdminClient, LogDirDescription
 
-__all__ = ["app", "main"]
+__all__ = ["app", "main", "size_of"]
 
 app = cluster_app(
     "log-dirs", "Show the log directories of brokers, how much is in them, and move replicas between them."
@@ -125,8 +125,11 @@ def _replicas(chosen: dict[int, dict[str, Any]], *, in_bytes: bool) -> Any:
 def _size(count: int | None, in_bytes: bool) -> str:
     if count is None:
         return ""
-    if in_bytes:
-        return str(count)
+    return str(count) if in_bytes else size_of(count)
+
+
+def size_of(count: int) -> str:
+    """As people read it: 1.5 GiB."""
     size = float(count)
     for unit in _UNITS:
         if size < 1024 or unit == _UNITS[-1]:

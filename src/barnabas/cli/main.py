@@ -28,7 +28,10 @@ COMMANDS = {
     "users": ("barnabas.cli.users", "list users, and set and delete their passwords"),
     "quotas": ("barnabas.cli.quotas", "list and alter quotas of users, clients and addresses"),
     "tokens": ("barnabas.cli.tokens", "list, create, renew and expire delegation tokens"),
-    "cluster": ("barnabas.cli.cluster", "describe the nodes, forget brokers that are gone; start one for development"),
+    "cluster": (
+        "barnabas.cli.cluster",
+        "describe the nodes, give brokers equally much or nothing to do; start one for development",
+    ),
     "features": ("barnabas.cli.features", "show, upgrade and downgrade the levels of features"),
     "quorum": ("barnabas.cli.quorum", "describe the quorum of the controllers, and add and remove voters"),
     "log-dirs": ("barnabas.cli.log_dirs", "show how much is in the log directories, and move replicas between them"),

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ALTER",
+    "FOLLOWERS",
+    "FOLLOWER_RATE",
+    "LEADERS",
+    "LEADER_RATE",
     "Rates",
     "Stage",
     "directory_change",
@@ -38,12 +42,12 @@ __all__ = [
 ]
 
 ALTER = "ALTER on Cluster"
-_LEADER_RATE = "leader.replication.throttled.rate"
-_FOLLOWER_RATE = "follower.replication.throttled.rate"
+LEADER_RATE = "leader.replication.throttled.rate"
+FOLLOWER_RATE = "follower.replication.throttled.rate"
 _DIRECTORY_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
-_LEADERS = "leader.replication.throttled.replicas"
-_FOLLOWERS = "follower.replication.throttled.replicas"
-_RATES = (_LEADER_RATE, _FOLLOWER_RATE, _DIRECTORY_RATE)
+LEADERS = "leader.replication.throttled.replicas"
+FOLLOWERS = "follower.replication.throttled.replicas"
+_RATES = (LEADER_RATE, FOLLOWER_RATE, _DIRECTORY_RATE)
 _DIRECTORIES_BEGIN_S = 10.0
 _DIRECTORIES_PAUSE_S = 0.1
 
@@ -144,12 +148,12 @@ def throttles(
             followers.setdefault(partition.topic, []).extend(f"{partition.partition}:{each}" for each in targets)
         for topic in leaders:
             wanted[ConfigResource.topic(topic)] = {
-                _LEADERS: ",".join(leaders[topic]),
-                _FOLLOWERS: ",".join(followers[topic]),
+                LEADERS: ",".join(leaders[topic]),
+                FOLLOWERS: ",".join(followers[topic]),
             }
         rate = str(rates.between_brokers)
         for broker in sorted(involved):
-            wanted[ConfigResource.broker(broker)] = {_LEADER_RATE: rate, _FOLLOWER_RATE: rate}
+            wanted[ConfigResource.broker(broker)] = {LEADER_RATE: rate, FOLLOWER_RATE: rate}
     if rates.between_directories is not None:
         for broker in sorted({broker for move in moves.values() for broker, _ in move.directories()}):
             settings = wanted.setdefault(ConfigResource.broker(broker), {})
@@ -201,7 +205,7 @@ async def unthrottle(admin: AdminClient, topics: Iterable[str], *, dry_run: bool
 
     brokers = [node.id for node in (await admin.describe_cluster()).nodes]
     resources = [*map(ConfigResource.topic, dict.fromkeys(topics)), *map(ConfigResource.broker, brokers)]
-    found = await admin.describe_configs(resources, keys=[_LEADERS, _FOLLOWERS, *_RATES])
+    found = await admin.describe_configs(resources, keys=[LEADERS, FOLLOWERS, *_RATES])
     own = (ConfigSource.TOPIC_CONFIG, ConfigSource.DYNAMIC_BROKER_CONFIG)
     wanted: dict[ConfigResource, dict[str, str | None]] = {}
     for resource, config in found.values.items():

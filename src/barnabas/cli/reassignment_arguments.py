@@ -16,7 +16,7 @@ from barnabas.common.topic_partition import TopicPartition
 if TYPE_CHECKING:
     from barnabas.cli.reassignment import Rates, Stage
 
-__all__ = ["Wanted", "is_meant", "parse_rates", "wanted_of"]
+__all__ = ["Wanted", "broker_ids", "is_meant", "parse_rates", "wanted_of"]
 
 _RATE_MIN = 1024
 
@@ -108,7 +108,7 @@ def wanted_of(
         if problem is not None:
             raise UsageError(f"--topic {name}: {problem}")
     return Wanted(
-        {}, topics, _ids(broker_list, "--broker-list"), _ids(replicas, "--replicas"), replication_factor,
+        {}, topics, broker_ids(broker_list, "--broker-list"), broker_ids(replicas, "--replicas"), replication_factor,
         disable_rack_aware,
     )  # fmt: skip
 
@@ -139,7 +139,7 @@ def _settled(stage: Stage, partition: TopicPartition) -> tuple[int, ...]:
     return tuple(each for each in going.replicas if each not in going.removing_replicas)
 
 
-def _ids(text: str | None, option: str) -> tuple[int, ...] | None:
+def broker_ids(text: str | None, option: str) -> tuple[int, ...] | None:
     if text is None:
         return None
     try:
