@@ -79,7 +79,7 @@ class BrokerPart:
             new_uuid=lambda: str(UUID(bytes=os.urandom(16), version=4)),
         )
         self.lifecycle = self._lifecycle()
-        self.fetchers = DeferredFetchers(core, broker_epoch=lambda: self.lifecycle.broker_epoch)
+        self.fetchers = DeferredFetchers(core, self.logs, broker_epoch=lambda: self.lifecycle.broker_epoch)
         self.replicas.fetchers = self.fetchers
         self.log_dirs = LogDirService(core, self.replicas, channel, self.lifecycle)
         core.dynamic_settings.add_effect(self.log_dirs)

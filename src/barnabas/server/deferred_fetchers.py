@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from barnabas.server.dynamic_settings import SettingsChange
     from barnabas.server.node_core import NodeCore
     from barnabas.server.replica_fetchers import ReplicaFetchers
+    from barnabas.storage.log_manager import LogManager
 
 __all__ = ["DeferredFetchers"]
 
@@ -21,9 +22,10 @@ __all__ = ["DeferredFetchers"]
 class DeferredFetchers:
     """Implements the broker's port ``ReplicaFetchers``."""
 
-    def __init__(self, core: NodeCore, *, broker_epoch: Callable[[], int]) -> None:
+    def __init__(self, core: NodeCore, logs: LogManager, *, broker_epoch: Callable[[], int]) -> None:
         self.made: ReplicaFetchers | None = None
         self._core = core
+        self._logs = logs
         self._broker_epoch = broker_epoch
         self._fetchers_per_leader = core.config.num_replica_fetchers
         self._is_started = False
@@ -85,6 +87,7 @@ class DeferredFetchers:
             clock=core.clock,
             find_broker=self._find_broker,
             client_config=lambda client_id: inter_broker_client_config(config, client_id=client_id),
+            report_failure=self._logs.report_failure,
         )
 
     def _find_broker(self, broker_id: int) -> Address | None:

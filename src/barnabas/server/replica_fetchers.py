@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from barnabas.common.clock import Clock
     from barnabas.common.topic_partition import TopicPartition
     from barnabas.protocol.schema import Message
+    from barnabas.storage.partition_log import PartitionLog
 
 __all__ = ["ReplicaFetchers"]
 
@@ -139,6 +140,7 @@ class ReplicaFetchers:
         clock: Clock,
         find_broker: Callable[[int], Address | None],
         client_config: Callable[[str], ClientConfig],
+        report_failure: Callable[[PartitionLog, Exception], object],
     ) -> None:
         """``client_config`` makes the settings of a client with this id; it may raise NodeStartError."""
         self._broker_id = broker_id
@@ -148,6 +150,7 @@ class ReplicaFetchers:
         self._clock = clock
         self._find_broker = find_broker
         self._client_config = client_config
+        self._report_failure = report_failure
         self._clients: dict[int, NetworkClient] = {}
         self._sources: dict[tuple[int, int], _Source] = {}
         self._followed: dict[TopicPartition, tuple[_Source, Partition]] = {}
@@ -167,7 +170,9 @@ class ReplicaFetchers:
             if known is not None and known[0] is not source:
                 self._stop(name)
             self._followed[name] = (source, partition)
-            source.fetcher.follow(FollowedPartition(partition, self._clock), partition.leader_epoch)
+            source.fetcher.follow(
+                FollowedPartition(partition, self._clock, self._report_failure), partition.leader_epoch
+            )
             source.changed.set()
         self._end_idle()
 

@@ -5,28 +5,37 @@ A partition that was never written to has no log yet, and gets none before there
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from barnabas.storage.errors import StorageError
 from barnabas.storage.leader_epoch_checkpoint import UNDEFINED_EPOCH, UNDEFINED_OFFSET
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from barnabas.broker.partition import Partition
     from barnabas.common.clock import Clock
     from barnabas.common.topic_partition import TopicPartition
     from barnabas.common.uuid import Uuid
     from barnabas.storage.batch_header import Buffer
+    from barnabas.storage.partition_log import PartitionLog
 
 __all__ = ["FollowedPartition"]
 
 
 class FollowedPartition:
-    __slots__ = ("_clock", "_hidden_bytes", "_partition", "topic_id", "topic_partition")
+    __slots__ = ("_clock", "_hidden_bytes", "_partition", "_report_failure", "topic_id", "topic_partition")
 
-    def __init__(self, partition: Partition, clock: Clock) -> None:
+    def __init__(
+        self, partition: Partition, clock: Clock, report_failure: Callable[[PartitionLog, Exception], object]
+    ) -> None:
+        """``report_failure`` is told of a disk that fails, before the error goes up."""
         self.topic_partition: TopicPartition = partition.topic_partition
         self.topic_id: Uuid = partition.topic_id
         self._partition = partition
         self._clock = clock
+        self._report_failure = report_failure
         self._hidden_bytes = 0
         """Appended since the high watermark moved last."""
 
@@ -55,9 +64,9 @@ class FollowedPartition:
         return (UNDEFINED_EPOCH, UNDEFINED_OFFSET) if log is None else log.end_offset_for_epoch(epoch)
 
     def append(self, records: Buffer, leader_epoch: int) -> int:
-        written = self._partition.log.append_as_follower(
-            records, now_ms=self._clock.now_ms(), leader_epoch=leader_epoch
-        )
+        log = self._partition.log
+        with self._reporting(log):
+            written = log.append_as_follower(records, now_ms=self._clock.now_ms(), leader_epoch=leader_epoch)
         self._hidden_bytes += written
         return written
 
@@ -75,7 +84,18 @@ class FollowedPartition:
     def truncate_to(self, offset: int) -> None:
         log = self._partition.log_or_none
         if log is not None:
-            log.truncate_to(offset, now_ms=self._clock.now_ms())
+            with self._reporting(log):
+                log.truncate_to(offset, now_ms=self._clock.now_ms())
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
-        self._partition.log.truncate_fully_and_start_at(offset, now_ms=self._clock.now_ms())
+        log = self._partition.log
+        with self._reporting(log):
+            log.truncate_fully_and_start_at(offset, now_ms=self._clock.now_ms())
+
+    @contextmanager
+    def _reporting(self, log: PartitionLog) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, StorageError) as error:
+            self._report_failure(log, error)
+            raise

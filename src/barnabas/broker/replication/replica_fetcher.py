@@ -248,13 +248,19 @@ class ReplicaFetcher:
                 self._truncate(partition, diverging.epoch, diverging.end_offset)
             else:
                 written = self._append(partition, data)
-        except ApiException as error:
-            log.error("what came of %s can't be used: %s", partition.replica.topic_partition, error)
-            self._go_on_at_end(partition)
-            self._delay(partition, now_ms)
-        except (OSError, StorageError) as error:
-            self._fail(partition, error)
+        except (ApiException, OSError, StorageError) as error:
+            if self.partitions.get(partition.replica.topic_partition) is partition:
+                self._went_wrong(partition, error, now_ms)
         return written
+
+    def _went_wrong(self, partition: FetchedPartition, error: Exception, now_ms: int) -> None:
+        """Bad data may be better next time; a bad disk won't."""
+        if not isinstance(error, ApiException) or error.code is ErrorCode.KAFKA_STORAGE_ERROR:
+            self._fail(partition, error)
+            return
+        log.error("what came of %s can't be used: %s", partition.replica.topic_partition, error)
+        self._go_on_at_end(partition)
+        self._delay(partition, now_ms)
 
     def _append(self, partition: FetchedPartition, data: PartitionData) -> int:
         replica, records, written = partition.replica, data.records, 0
@@ -278,10 +284,16 @@ class ReplicaFetcher:
                 "%s is cut at %d, below its high watermark %d: its leader was elected uncleanly",
                 replica.topic_partition, offset, replica.high_watermark,
             )  # fmt: skip
-        else:
+        elif offset < replica.log_end_offset:
             log.info("%s is cut at %d: epoch %d ends there", replica.topic_partition, offset, epoch)
+        before = (partition.fetch_offset, partition.last_fetched_epoch)
         replica.truncate_to(offset)
         self._go_on_at_end(partition)
+        if (partition.fetch_offset, partition.last_fetched_epoch) == before:
+            raise ApiException(
+                ErrorCode.UNKNOWN_SERVER_ERROR,
+                f"the leader's epoch {epoch} ends at {end_offset}, and nothing of ours is beyond",
+            )
 
     def _go_on_at_end(self, partition: FetchedPartition) -> None:
         partition.fetch_offset = partition.replica.log_end_offset
@@ -335,7 +347,8 @@ class ReplicaFetcher:
                 self._delay(partition, now_ms)  # Our offset is in range: it was a moment ago that it was not.
                 return
         except (ApiException, OSError, StorageError) as error:
-            self._fail(partition, error)
+            if self.partitions.get(replica.topic_partition) is partition:
+                self._fail(partition, error)
             return
         self.partitions.move(partition, PartitionState.FETCHING)
         self._go_on_at_end(partition)

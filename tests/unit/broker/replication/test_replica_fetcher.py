@@ -362,3 +362,24 @@ def test_a_leader_that_throttles_is_left_alone_so_long() -> None:
     answer(fetcher, fetch(fetcher), throttled)
     assert fetcher.wakeup_ms() == 300
     assert fetcher.next_request(299, fetch_version=FETCH_VERSION) is None
+
+
+def test_a_leader_that_diverges_where_nothing_can_be_cut_is_not_asked_without_a_pause() -> None:
+    fetcher, replica = new_fetcher(), MemoryReplica(0, [1, 1])
+    fetcher.follow(replica, 5)
+    answer(fetcher, fetch(fetcher), response(data(0, diverging=(1, 2))))
+    assert replica.epochs == [1, 1]
+    assert fetcher.wakeup_ms() == 1000
+
+
+def test_a_partition_that_is_stopped_while_its_disk_fails_stays_stopped() -> None:
+    fetcher = new_fetcher()
+
+    class Failing(MemoryReplica):
+        def append(self, records: object, leader_epoch: int) -> int:
+            fetcher.stop(self.topic_partition)  # Its directory is taken out of use.
+            raise OSError("input/output error")
+
+    fetcher.follow(Failing(), 5)
+    answer(fetcher, fetch(fetcher), response(data(0, [5])))
+    assert (fetcher.is_empty, fetcher.failed) == (True, {})
