@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import random
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Sequence
@@ -75,6 +76,7 @@ class HistoryProducer(Client):
         self._rng = random.Random(f"{seed} {name}")
         self._burst = max(1, rate // 20)
         self._life = 0
+        self._last_answer_s = time.monotonic()
 
     def _run(self) -> None:
         while not self._ends.is_set():
@@ -122,6 +124,7 @@ class HistoryProducer(Client):
                 self.counts[f"failed: {error.name()}"] += 1
                 return
             self.counts["acknowledged"] += 1
+            self._note_silence()
             offset = message.offset()
             self._check.acknowledged(record, message.partition(), offset if offset >= 0 else None)
 
@@ -132,6 +135,12 @@ class HistoryProducer(Client):
             self._check.not_sent(record, partition)
             raise
         self.counts["sent"] += 1
+
+    def _note_silence(self) -> None:
+        now_s = time.monotonic()
+        silence_ms = int((now_s - self._last_answer_s) * 1000)
+        self.counts["longest silence, ms"] = max(self.counts["longest silence, ms"], silence_ms)
+        self._last_answer_s = now_s
 
 
 class HistoryReader(Client):

@@ -151,7 +151,10 @@ class _Run:
     def _count(self, producers: list[HistoryProducer], readers: list[Client], admin: HistoryAdmin) -> None:
         for kind, clients in (("producers", producers), ("readers", readers), ("admin", [admin])):
             for client in clients:
-                self.report.counts.update({f"{kind}: {what}": count for what, count in client.counts.items()})
+                for what, count in client.counts.items():
+                    name = f"{kind}: {what}"
+                    both = (self.report.counts[name], count)
+                    self.report.counts[name] = max(both) if "longest" in what else sum(both)
 
     def _judge(self, admin: HistoryAdmin) -> None:
         self._say("reading everything once more")
