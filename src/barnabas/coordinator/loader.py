@@ -89,7 +89,8 @@ class CoordinatorLoader(Generic[S]):
         return True
 
     def run(self, now_ms: int) -> None:
-        while not self.step(now_ms):
+        """``step`` as far as the high watermark lets it."""
+        while not self.step(now_ms) and self.awaited_offset is None:
             pass
 
     def _replay(self, now_ms: int) -> bool:

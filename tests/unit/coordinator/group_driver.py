@@ -66,7 +66,9 @@ class GroupDriver:
         runtime = self.coordinator.runtime
         shard = runtime.start_loading(0, leader_epoch, self.now_ms)
         assert shard is not None
-        CoordinatorLoader(runtime, 0, shard, self.topic.log(0)).run(self.now_ms)
+        log = self.topic.log(0)
+        log.high_watermark = log.log_end_offset
+        CoordinatorLoader(runtime, 0, shard, log).run(self.now_ms)
         return self
 
     def restarted(self) -> GroupDriver:

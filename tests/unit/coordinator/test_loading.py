@@ -110,6 +110,23 @@ def test_the_log_is_read_in_steps_of_the_buffers_size() -> None:
     assert len(successor.fetch_all()) == 50
 
 
+def test_what_is_not_committed_yet_is_shown_to_nobody() -> None:
+    group = GroupDriver().load()
+    group.commit(7)
+    log = group.topic.log(0)
+    successor = GroupDriver(topic=group.topic)
+    shard = successor.coordinator.runtime.start_loading(0, 1, successor.now_ms)
+    assert shard is not None
+    log.high_watermark = log.log_end_offset - 1  # Nobody but the old leader and this one may have its last batch.
+    loader = CoordinatorLoader(successor.coordinator.runtime, 0, shard, log)
+    loader.run(successor.now_ms)
+    assert loader.awaited_offset == log.log_end_offset
+    assert successor.fetch(0).error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    log.high_watermark = log.log_end_offset
+    assert loader.step(successor.now_ms)
+    assert successor.fetch(0).error_code == ErrorCode.NONE
+
+
 def test_while_loading_requests_are_told_so_and_heartbeats_are_taken() -> None:
     group = GroupDriver()
     group.coordinator.runtime.start_loading(0, 0, group.now_ms)

@@ -100,6 +100,28 @@ def test_writes_are_answered_in_order_as_far_as_the_high_watermark_has_come(talk
     assert heard == ["a", "b", "c"]
 
 
+def test_who_waits_too_long_for_the_high_watermark_hears_so_and_the_write_counts_all_the_same(talk: Talk) -> None:
+    talk.topic.auto_commit = False
+    undone: list[ErrorCode] = []
+
+    def undo(code: ErrorCode, now_ms: int) -> CoordinatorResult[None]:
+        undone.append(code)
+        return CoordinatorResult()
+
+    early = talk.say("a", on_error=undo)
+    assert talk.runtime.next_deadline_ms() == 5_001
+    talk.runtime.tick(5_000)
+    assert not early.is_complete
+    talk.runtime.tick(5_001)
+    assert early.value == "REQUEST_TIMED_OUT"
+    assert undone == [ErrorCode.REQUEST_TIMED_OUT]
+    assert talk.runtime.next_deadline_ms() is None
+    late = talk.say("b")
+    talk.topic.commit(0)
+    assert talk.shard.said == [(0, "a"), (1, "b")]
+    assert late.value == "b"
+
+
 def test_without_records_the_answer_is_given_at_once(talk: Talk) -> None:
     talk.topic.auto_commit = False
     talk.say("a")
