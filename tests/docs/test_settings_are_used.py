@@ -14,7 +14,7 @@ from barnabas.server.setting_support import TOPIC_SETTINGS_WITHOUT_EFFECT
 
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "barnabas"
 # These make the values, they don't use them.
-MAKERS = {"node_config.py", "node_config_rules.py", "topic_config.py", "config_resolution.py"}
+MAKERS = {"node_config.py", "node_config_rules.py", "listener_rules.py", "topic_config.py", "config_resolution.py"}
 # A topic's values that are asked for under another name.
 READ_AS = {
     "cleanup_policy": "compact",

@@ -9,8 +9,18 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-__all__ = ["Endpoint", "QuorumVoter", "listener_protocols", "parse_endpoint", "parse_protocol_map", "parse_voter"]
+__all__ = [
+    "META_ADDRESS",
+    "Endpoint",
+    "QuorumVoter",
+    "listener_protocols",
+    "parse_endpoint",
+    "parse_protocol_map",
+    "parse_voter",
+]
 
+META_ADDRESS = "0.0.0.0"
+"""Every interface of a machine: one can listen there, and nobody can connect to it."""
 SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 _ENDPOINT = re.compile(
