@@ -21,6 +21,7 @@ class ControllerConfig:
 
     __slots__ = (
         "alter_config_policy",
+        "auto_leader_rebalance_enable",
         "broker_session_timeout_ms",
         "cluster_id",
         "config_cipher",
@@ -31,6 +32,7 @@ class ControllerConfig:
         "delegation_token_max_lifetime_ms",
         "delegation_token_secret_key",
         "delete_topic_enable",
+        "leader_imbalance_check_interval_s",
         "legacy_alter_merges",
         "max_records_per_batch",
         "metadata_max_idle_interval_ms",
@@ -44,6 +46,7 @@ class ControllerConfig:
         "served",
         "static_configs",
         "supported_features",
+        "unclean_leader_election_interval_ms",
     )
 
     def __init__(
@@ -60,6 +63,9 @@ class ControllerConfig:
         delegation_token_secret_key: Password | None = None,
         delete_topic_enable: bool = True,
         broker_session_timeout_ms: int = 9_000,
+        auto_leader_rebalance_enable: bool = True,
+        leader_imbalance_check_interval_s: int = 300,
+        unclean_leader_election_interval_ms: int = 300_000,
         metadata_max_idle_interval_ms: int = 500,
         legacy_alter_merges: bool = False,
         max_records_per_batch: int = 10_000,
@@ -86,6 +92,9 @@ class ControllerConfig:
         """Without it there are no delegation tokens."""
         self.delete_topic_enable = delete_topic_enable
         self.broker_session_timeout_ms = broker_session_timeout_ms
+        self.auto_leader_rebalance_enable = auto_leader_rebalance_enable
+        self.leader_imbalance_check_interval_s = leader_imbalance_check_interval_s
+        self.unclean_leader_election_interval_ms = unclean_leader_election_interval_ms
         self.metadata_max_idle_interval_ms = metadata_max_idle_interval_ms
         self.legacy_alter_merges = legacy_alter_merges
         """Whether AlterConfigs keeps what it does not name."""

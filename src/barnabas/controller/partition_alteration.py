@@ -10,7 +10,7 @@ from barnabas.common.uuid import Uuid
 from barnabas.controller.cluster_control_manager import ClusterControlManager
 from barnabas.controller.controller_result import ControllerResult
 from barnabas.controller.controller_state import ControllerState
-from barnabas.controller.partition_election import PartitionElection
+from barnabas.controller.partition_election import PartitionElection, PartitionOf
 from barnabas.metadata.image.partition_registration import (
     NO_LEADER_CHANGE,
     LeaderRecoveryState,
@@ -119,6 +119,7 @@ class PartitionAlteration:
             raise ApiException(ErrorCode.UNSUPPORTED_VERSION, "Directory assignment is not supported yet.")
         records: list[ApiMessageAndVersion] = []
         results: dict[tuple[Uuid, int], ErrorCode] = {}
+        offline: list[PartitionOf] = []
         for key, directory in directories.items():
             topic = self._state.image.topics.by_id.get(key[0])
             partition = None if topic is None else topic.partitions.get(key[1])
@@ -130,10 +131,17 @@ class PartitionAlteration:
                 results[key] = ErrorCode.NOT_LEADER_OR_FOLLOWER
             else:
                 results[key] = ErrorCode.NONE
-                if partition.directory_of(broker.id) != directory:
-                    builder = self._election.builder_for(topic, key[1], partition, self._cluster.is_active)
-                    builder.target_directories[partition.replicas.index(broker.id)] = directory
-                    record = builder.build()
-                    if record is not None:
-                        records.append(record)
+                records.extend(self._assignment((topic, key[1], partition), broker.id, directory))
+                if not self._cluster.has_online_directory(broker.id, directory):
+                    offline.append((topic, key[1], partition))
+        records.extend(self._election.directories_were_never_there(broker.id, offline))
         return ControllerResult(records, results, is_atomic=False)
+
+    def _assignment(self, of: PartitionOf, broker_id: int, directory: Uuid) -> list[ApiMessageAndVersion]:
+        partition = of[2]
+        if partition.directory_of(broker_id) == directory:
+            return []
+        builder = self._election.builder_for(*of, self._cluster.is_active)
+        builder.target_directories[partition.replicas.index(broker_id)] = directory
+        record = builder.build()
+        return [] if record is None else [record]

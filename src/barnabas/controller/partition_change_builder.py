@@ -88,12 +88,17 @@ class PartitionChangeBuilder:
         return ApiMessageAndVersion(record, self._metadata_version.partition_record_version)
 
     def _complete_reassignment(self) -> None:
-        """Once every added replica is in sync, the removed ones go."""
+        """Once every added replica is in sync, the removed ones go.
+
+        Where more go than come, all that stay must be in sync: the last copies could be among those that go.
+        """
         if not self.target_adding and not self.target_removing:
             return
         remaining = [r for r in self.target_replicas if r not in self.target_removing]
         isr = [r for r in self.target_isr if r in remaining]
         awaited = set(self.target_adding) - set(self.target_removing)  # Kafka may write some as both.
+        if len(self.target_removing) > len(self.target_adding):
+            awaited |= set(remaining)
         if not isr or not awaited <= set(isr):
             return
         self.target_directories = [
@@ -132,9 +137,11 @@ class PartitionChangeBuilder:
         order: Sequence[int] = [present, *self.target_replicas]
         if self.election == Election.PREFERRED and self.target_replicas:
             order = [self.target_replicas[0], present, *self.target_replicas[1:]]
-        for replica in order:
-            if replica != NO_LEADER and self._is_valid_leader(replica):
-                return replica, False
+        eligible = [r for r in self._target_elr if r in self.target_replicas] if self._is_elr_enabled else []
+        for candidates in (self.target_isr, eligible):
+            for replica in order:
+                if replica in candidates and self._is_acceptable_leader(replica):
+                    return replica, False
         if self._can_elect_last_known_leader():
             return self._partition.last_known_elr[0], True
         if self.election == Election.UNCLEAN:
@@ -142,10 +149,6 @@ class PartitionChangeBuilder:
                 if self._is_acceptable_leader(replica):
                     return replica, True
         return NO_LEADER, False
-
-    def _is_valid_leader(self, replica: int) -> bool:
-        is_in_elr = self._is_elr_enabled and replica in self._target_elr and replica in self.target_replicas
-        return (replica in self.target_isr or is_in_elr) and self._is_acceptable_leader(replica)
 
     def _can_elect_last_known_leader(self) -> bool:
         if not self._is_elr_enabled or self._target_elr or len(self._partition.last_known_elr) != 1:

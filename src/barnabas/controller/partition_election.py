@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 from barnabas.common.uuid import Uuid
 from barnabas.controller.cluster_control_manager import ClusterControlManager
@@ -51,11 +51,20 @@ class PartitionElection:
         return self._update(partitions, to_remove=broker_id)
 
     def broker_arrives(self, broker_id: int) -> list[ApiMessageAndVersion]:
-        """It is unfenced: partitions without a leader may have one now."""
-        partitions = [
-            found for found in self._state.image.topics.partitions_on(broker_id) if found[2].leader == NO_LEADER
-        ]
-        return self._update(partitions, to_add=broker_id)
+        """It is unfenced: partitions without a leader may have one now, also others than its own.
+
+        What was in their way may have gone since they lost their leader: settings change without an election.
+        """
+        return self._update(self.leaderless(), to_add=broker_id)
+
+    def leaderless(self) -> Iterator[PartitionOf]:
+        return (found for found in self._state.image.topics.imbalanced_partitions() if found[2].leader == NO_LEADER)
+
+    def directories_were_never_there(
+        self, broker_id: int, partitions: Iterable[PartitionOf]
+    ) -> list[ApiMessageAndVersion]:
+        """The broker says that its replicas lie in directories that it has not, or has not any more."""
+        return self._update(partitions, to_remove=broker_id)
 
     def has_leaderships(self, broker_id: int) -> bool:
         return any(found[2].leader == broker_id for found in self._state.image.topics.partitions_on(broker_id))

@@ -164,6 +164,7 @@ class QuorumController:
         self.cluster.activate(now_ms)
         self.acls.activate()
         self.delegation_tokens.activate(now_ms)
+        self.replication.periodic_elections.activate(now_ms)
         for records in activation_records(self.state, self.config, self._bootstrap):
             self._append(ControllerResult(records, None), lambda: None)
 
@@ -177,6 +178,7 @@ class QuorumController:
         self.state.revert()
         self.cluster.deactivate()
         self.delegation_tokens.deactivate()
+        self.replication.periodic_elections.deactivate()
         waiting, self._waiting = self._waiting, {}
         for fail in waiting.values():
             fail(self._not_controller())
@@ -263,13 +265,15 @@ class QuorumController:
     # Time
 
     def tick(self, now_ms: int) -> None:
-        """Fence brokers whose session ran out, remove expired tokens, and keep the log moving."""
+        """Fence brokers whose session ran out, remove expired tokens, elect leaders, and keep the log moving."""
         if not self.is_active:
             return
         for broker_id in self.cluster.heartbeats.stale_brokers(now_ms):
             self.submit(partial(self.replication.fence_stale_broker, broker_id), _ignore)
         if self.delegation_tokens.is_sweep_due(now_ms):
             self.submit(partial(self.delegation_tokens.remove_expired_tokens, self.wall_clock_ms()), _ignore)
+        for elect in self.replication.periodic_elections.due(now_ms):
+            self.submit(elect, _ignore)
         idle = self.config.metadata_max_idle_interval_ms
         if idle > 0 and now_ms - self._last_write_ms >= idle:
             self._append(ControllerResult((ApiMessageAndVersion(NoOpRecord(), 0),), None), lambda: None)
@@ -280,7 +284,11 @@ class QuorumController:
             return None
         idle = self.config.metadata_max_idle_interval_ms
         due = [self._last_write_ms + idle] if idle > 0 else []
-        timers = (self.cluster.heartbeats.next_expiry_ms(), self.delegation_tokens.next_sweep_ms())
+        timers = (
+            self.cluster.heartbeats.next_expiry_ms(),
+            self.delegation_tokens.next_sweep_ms(),
+            self.replication.periodic_elections.next_ms(),
+        )
         due += [timer for timer in timers if timer is not None]
         return min(due) if due else None
 

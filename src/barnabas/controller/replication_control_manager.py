@@ -25,6 +25,7 @@ from barnabas.controller.partition_alteration import PartitionAlteration
 from barnabas.controller.partition_creation import PartitionCreation
 from barnabas.controller.partition_election import PartitionElection
 from barnabas.controller.partition_reassignment import PartitionReassignment
+from barnabas.controller.periodic_elections import PeriodicElections
 from barnabas.controller.topic_creation import TopicCreation
 from barnabas.controller.topic_deletion import delete_topics
 from barnabas.metadata.image.cluster import BrokerRegistration
@@ -63,6 +64,7 @@ class ReplicationControlManager:
         self._cluster = cluster
         self.election = PartitionElection(state, cluster, configs)
         self.alteration = PartitionAlteration(state, cluster, self.election)
+        self.periodic_elections = PeriodicElections(state, config, cluster, configs, self.election)
         self.leader_election = LeaderElection(state, cluster, self.election)
         self.reassignment = PartitionReassignment(state, cluster, configs, self.election)
         self._creation = TopicCreation(state, config, cluster, configs, new_uuid=new_uuid, random_int=random_int)

@@ -62,8 +62,8 @@ class TopicConfigResolver:
         self._refresh()
         if _MIN_ISR not in overrides and _UNCLEAN_ELECTION not in overrides:
             return self._inherited_election
-        effective = self._inherited.with_overrides(overrides)
-        return ElectionSettings(effective.min_insync_replicas, effective.unclean_leader_election_enable)
+        config = self._inherited.with_overrides(overrides)
+        return ElectionSettings(config.min_insync_replicas, config.unclean_leader_election_enable)
 
     def described(self, overrides: Mapping[str, str | None]) -> list[CreatableTopicConfigs]:
         """Every setting in the form of a CreateTopics answer, sorted by name; don't change the result."""

@@ -63,6 +63,7 @@ class PlainSettings:
     alter_log_dirs_replication_quota_window_size_seconds: int
     authorizer_class_name: str
     auto_create_topics_enable: bool
+    auto_leader_rebalance_enable: bool
     barnabas_audit_denials_per_window: int
     barnabas_audit_kinds_max: int
     barnabas_audit_log_level: str
@@ -109,6 +110,7 @@ class PlainSettings:
     group_max_size: int
     group_min_session_timeout_ms: int
     initial_broker_registration_timeout_ms: int
+    leader_imbalance_check_interval_seconds: int
     log_cleaner_backoff_ms: int
     log_cleaner_dedupe_buffer_size: int
     log_cleaner_enable: bool
@@ -157,6 +159,7 @@ class PlainSettings:
     socket_listen_backlog_size: int
     socket_request_max_bytes: int
     super_users: str
+    unclean_leader_election_interval_ms: int
 
 
 PLAIN_SETTINGS = tuple(name.replace("_", ".") for name in PlainSettings.__annotations__)

@@ -12,8 +12,8 @@ from barnabas.raft.raft_config import RaftConfig
 from barnabas.raft.replica_key import ReplicaKey
 from barnabas.raft.voter_set import Endpoint as RaftEndpoint
 from barnabas.raft.voter_set import VoterNode, VoterSet
-from barnabas.server.raft_driver import MetadataLogConfig
 from barnabas.server.raft_handlers import SERVED_BY_CONTROLLER
+from barnabas.server.raft_recovery import MetadataLogConfig
 
 if TYPE_CHECKING:
     from barnabas.security.config_encryption import ConfigCipher
@@ -72,6 +72,9 @@ def controller_config(
         delete_topic_enable=config.delete_topic_enable,
         broker_session_timeout_ms=config.broker_session_timeout_ms,
         metadata_max_idle_interval_ms=config.metadata_max_idle_interval_ms,
+        auto_leader_rebalance_enable=config.auto_leader_rebalance_enable,
+        leader_imbalance_check_interval_s=config.leader_imbalance_check_interval_seconds,
+        unclean_leader_election_interval_ms=config.unclean_leader_election_interval_ms,
         served=SERVED_BY_CONTROLLER,
         static_configs=config.static,
         legacy_alter_merges=config.barnabas_legacy_alter_mode == "merge",

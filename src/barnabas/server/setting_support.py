@@ -58,6 +58,7 @@ _WORKING = (
     "alter.log.dirs.replication.quota.window.size.seconds",
     "authorizer.class.name",
     "auto.create.topics.enable",
+    "auto.leader.rebalance.enable",
     "broker.heartbeat.interval.ms",
     "broker.id",
     "broker.rack",
@@ -97,6 +98,7 @@ _WORKING = (
     "inter.broker.listener.name",
     "listener.security.protocol.map",
     "listeners",
+    "leader.imbalance.check.interval.seconds",
     "log.cleaner.backoff.ms",
     "log.cleaner.dedupe.buffer.size",
     "log.cleaner.enable",
@@ -166,6 +168,7 @@ _WORKING = (
     "socket.listen.backlog.size",
     "socket.request.max.bytes",
     "super.users",
+    "unclean.leader.election.interval.ms",
     "barnabas.audit.denials.per.window",
     "barnabas.audit.kinds.max",
     "barnabas.audit.log.level",
@@ -210,7 +213,6 @@ TOPIC_SETTINGS_WITHOUT_EFFECT = {
     "preallocate": "Files grow as they are written.",
     "leader.replication.throttled.replicas": "Brokers of this release don't replicate.",
     "follower.replication.throttled.replicas": "Brokers of this release don't replicate.",
-    "unclean.leader.election.enable": "It matters for partitions with several replicas only: on brokers of Kafka.",
     "local.retention.bytes": "It matters with remote.storage.enable only, which is refused.",
     "local.retention.ms": "It matters with remote.storage.enable only, which is refused.",
     "remote.log.copy.disable": "It matters with remote.storage.enable only, which is refused.",
@@ -228,11 +230,6 @@ _WITHOUT_EFFECT: tuple[tuple[str, str], ...] = (
     (
         "Requests that wait are forgotten as soon as they complete: there is nothing to purge.",
         "*.purgatory.purge.interval.requests",
-    ),
-    (
-        "Leaderships go back to preferred replicas, and to replicas that are behind, when somebody asks for it"
-        " (ElectLeaders), not by themselves.",
-        "auto.leader.rebalance.enable leader.imbalance.* unclean.leader.election.interval.ms",
     ),
     ("A broker that stops always leaves in an orderly way.", "controlled.shutdown.enable"),
     (
@@ -412,6 +409,7 @@ class DynamicSupport(NamedTuple):
 # Settings of a broker, beside the defaults of topics, that are followed while the node runs.
 _FOLLOWED = frozenset(
     (
+        "cordoned.log.dirs",
         "log.cleaner.backoff.ms",
         "log.cleaner.dedupe.buffer.size",
         "log.cleaner.io.buffer.load.factor",
@@ -435,6 +433,8 @@ def dynamic_support_of(name: str) -> DynamicSupport | None:
     key = broker_config_key(name)
     if key is None or key.update_mode == READ_ONLY:
         return None
+    if name == "replica.alter.log.dirs.io.max.bytes.per.second":
+        return DynamicSupport(SupportState.WORKS)
     if name in DYNAMIC_QUOTA_CONFIG_DEF:
         return DynamicSupport(SupportState.NO_EFFECT, _NOT_REPLICATED)
     support, base = support_of(name), listener_base_name(name)

@@ -245,7 +245,7 @@ def test_more_expired_tokens_than_a_batch_holds_are_removed() -> None:
 
 def test_without_a_secret_key_nothing_is_looked_for() -> None:
     world = ControllerHarness(metadata_max_idle_interval_ms=0).activate()
-    assert world.controller.next_tick_ms() is None
+    assert world.controller.delegation_tokens.next_sweep_ms() is None
     world.controller.tick(world.clock.ms)
     assert world.controller.take_appends() == []
 

@@ -7,7 +7,7 @@ that would collide in metrics, where Kafka writes ``.`` as ``_``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar
 
 from barnabas.common.errors import InvariantViolated
@@ -38,7 +38,7 @@ class TopicImage:
         self.memo: Any = None
 
     def brokers(self) -> set[int]:
-        return {replica for partition in self.partitions.values() for replica in partition.replicas}
+        return _brokers_of(self.partitions.values())
 
     def __eq__(self, other: object) -> bool:
         return self is other or (
@@ -54,7 +54,9 @@ class TopicImage:
 
 
 class TopicsImage:
-    __slots__ = ("by_broker", "by_id", "by_name", "colliding")
+    """``imbalanced`` has the partitions that their first replica doesn't lead, those without a leader among them."""
+
+    __slots__ = ("by_broker", "by_id", "by_name", "colliding", "imbalanced")
 
     EMPTY: ClassVar[TopicsImage]
 
@@ -64,11 +66,13 @@ class TopicsImage:
         by_id: PersistentMap[Uuid, TopicImage],
         by_broker: Mapping[int, PersistentMap[Uuid, None]],
         colliding: PersistentMap[str, tuple[str, ...]],
+        imbalanced: PersistentMap[tuple[Uuid, int], None],
     ) -> None:
         self.by_name = by_name
         self.by_id = by_id
         self.by_broker = by_broker
         self.colliding = colliding
+        self.imbalanced = imbalanced
 
     def names_colliding_with(self, name: str) -> tuple[str, ...]:
         """Topics whose metric names would be the same: those that differ only in ``.`` and ``_``, or not at all."""
@@ -82,12 +86,21 @@ class TopicsImage:
         return None if topic is None else topic.partitions.get(partition_id)
 
     def partitions_on(self, broker_id: int) -> Iterator[tuple[TopicImage, int, PartitionRegistration]]:
-        """Each partition with a replica on the broker, by topic id and then number."""
+        """Each partition with a replica on the broker, by topic id and then number.
+
+        Or that names it among its eligible leaders: it may do so after the replica went elsewhere.
+        """
         for topic_id in sorted(self.by_broker.get(broker_id, ())):
             topic = self.by_id[topic_id]
             for partition_id, partition in sorted(topic.partitions.items(), key=_first):
-                if broker_id in partition.replicas:
+                if broker_id in partition.replicas or broker_id in partition.elr:
                     yield topic, partition_id, partition
+
+    def imbalanced_partitions(self) -> Iterator[tuple[TopicImage, int, PartitionRegistration]]:
+        """By topic id and then number."""
+        for topic_id, partition_id in sorted(self.imbalanced):
+            topic = self.by_id[topic_id]
+            yield topic, partition_id, topic.partitions[partition_id]
 
     def partition_count(self) -> int:
         return sum(len(topic.partitions) for topic in self.by_id.values())
@@ -110,7 +123,7 @@ class TopicsImage:
                 writer.write(partition.to_record(topic.id, partition_id, writer.metadata_version), version)
 
 
-TopicsImage.EMPTY = TopicsImage(PersistentMap(), PersistentMap(), {}, PersistentMap())
+TopicsImage.EMPTY = TopicsImage(PersistentMap(), PersistentMap(), {}, PersistentMap(), PersistentMap())
 
 
 class TopicDelta:
@@ -249,6 +262,7 @@ class TopicsDelta:
             self.image.by_id.updated({topic.id: topic for topic in topics}, self.deleted),
             self._index_by_broker(),
             self._index_colliding(),
+            self._index_imbalanced(),
         )
 
     def _index_colliding(self) -> PersistentMap[str, tuple[str, ...]]:
@@ -267,6 +281,23 @@ class TopicsDelta:
         put = {key: tuple(names) for key, names in groups.items() if names}
         return index.updated(put, [key for key, names in groups.items() if not names])
 
+    def _index_imbalanced(self) -> PersistentMap[tuple[Uuid, int], None]:
+        index = self.image.imbalanced
+        added: dict[tuple[Uuid, int], None] = {}
+        removed: list[tuple[Uuid, int]] = []
+        for topic_id, topic in self.deleted.items():
+            if len(index):
+                removed.extend((topic_id, each) for each in topic.partitions if (topic_id, each) in index)
+        for topic_id, delta in self.changed.items():
+            for partition_id, partition in delta.changes.items():
+                key = (topic_id, partition_id)
+                if partition.leader != partition.replicas[0]:
+                    if key not in index:
+                        added[key] = None
+                elif key in index:
+                    removed.append(key)
+        return index.updated(added, removed) if added or removed else index
+
     def _index_by_broker(self) -> Mapping[int, PersistentMap[Uuid, None]]:
         added: dict[int, dict[Uuid, None]] = {}
         removed: dict[int, list[Uuid]] = {}
@@ -275,7 +306,7 @@ class TopicsDelta:
                 removed.setdefault(broker, []).append(topic.id)
         for delta in self.changed.values():
             before = set() if delta.previous is None else delta.previous.brokers()
-            after = {r for p in delta.partitions().values() for r in p.replicas} if delta.changes else before
+            after = _brokers_of(delta.partitions().values()) if delta.changes else before
             for broker in after - before:
                 added.setdefault(broker, {})[delta.id] = None
             for broker in before - after:
@@ -331,6 +362,10 @@ class TopicsDelta:
                 raise InvariantViolated(f"unknown topic id {topic_id}")
             delta = self.changed[topic_id] = TopicDelta(topic.name, topic_id, topic, is_replaced=False)
         return delta
+
+
+def _brokers_of(partitions: Iterable[PartitionRegistration]) -> set[int]:
+    return {broker for partition in partitions for broker in (*partition.replicas, *partition.elr)}
 
 
 def _first(item: tuple[int, PartitionRegistration]) -> int:

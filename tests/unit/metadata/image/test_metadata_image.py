@@ -64,13 +64,26 @@ def test_a_snapshot_of_the_same_state_changes_no_topic(records: list[Any]) -> No
 
 
 @given(histories())
+def test_the_index_of_imbalanced_partitions_agrees_with_the_partitions(records: list[Any]) -> None:
+    topics = applied(records).topics
+    slow = [
+        (topic.id, index)
+        for topic in topics.by_id.values()
+        for index, partition in topic.partitions.items()
+        if partition.leader != partition.replicas[0]
+    ]
+    assert sorted(topics.imbalanced) == sorted(slow)
+    assert [(topic.id, index) for topic, index, _ in topics.imbalanced_partitions()] == sorted(slow)
+
+
+@given(histories())
 def test_the_broker_index_agrees_with_the_partitions(records: list[Any]) -> None:
     topics = applied(records).topics
     for broker in (1, 2, 3):
         slow = sorted(t.id for t in topics.by_id.values() if broker in t.brokers())
         assert sorted(topics.by_broker.get(broker, ())) == slow
         for topic, index, partition in topics.partitions_on(broker):
-            assert broker in partition.replicas
+            assert broker in (*partition.replicas, *partition.elr)
             assert topic.partitions[index] is partition
 
 
