@@ -20,7 +20,6 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from barnabas.common.clock import Clock
@@ -31,56 +30,25 @@ from barnabas.raft.control_record_state_machine import ControlRecordStateMachine
 from barnabas.raft.election_state import ElectionState
 from barnabas.raft.errors import NotLeaderException, QuorumNotUpgradable
 from barnabas.raft.inbound import FetchedSnapshot, RaftResponse, RequestFailed
-from barnabas.raft.leader_epochs import LeaderEpochs
-from barnabas.raft.log_state import LogState
 from barnabas.raft.ports import RecordSerde
 from barnabas.raft.raft_config import RaftConfig
-from barnabas.raft.raft_node import RaftNode
 from barnabas.raft.ready import LeaderAndEpoch, OutboundRequest, Ready
 from barnabas.raft.voter_set import Endpoint
 from barnabas.server.commit_delivery import CommitDelivery, RaftListener
+from barnabas.server.pending_appends import PendingAppend, PendingAppends
 from barnabas.server.raft_clock import RaftClock
+from barnabas.server.raft_recovery import MetadataLogConfig, open_metadata_log, recovered_node
 from barnabas.storage.errors import StorageError
 from barnabas.storage.metadata_log import MetadataLog
 from barnabas.storage.quorum_state_file import QuorumStateFile
-from barnabas.storage.snapshot_file import SnapshotReader
 
 if TYPE_CHECKING:
     from barnabas.protocol.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
     from barnabas.server.raft_exchange import RaftExchange
 
-__all__ = ["MetadataLogConfig", "PendingAppend", "RaftDriver", "RaftListener"]
+__all__ = ["RaftDriver"]
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class MetadataLogConfig:
-    """Kafka's ``metadata.log.*`` and ``metadata.max.*`` settings."""
-
-    directory: str
-    segment_bytes: int = 1024 * 1024 * 1024
-    segment_ms: int = 7 * 24 * 60 * 60 * 1000
-    retention_bytes: int = 100 * 1024 * 1024
-    retention_ms: int = 7 * 24 * 60 * 60 * 1000
-
-
-class PendingAppend:
-    """Records on their way: where they stand in the log, and when they are committed.
-
-    ``committed`` is done after every listener has handled them; it fails with NotLeaderException when this node
-    loses its leadership first, and then they may or may not survive.
-    """
-
-    __slots__ = ("base_offset", "committed", "last_offset")
-
-    def __init__(self, base_offset: int, last_offset: int, committed: asyncio.Future[None]) -> None:
-        self.base_offset = base_offset
-        self.last_offset = last_offset
-        self.committed = committed
-
-    def __await__(self) -> Any:
-        return self.committed.__await__()
 
 
 class RaftDriver:
@@ -105,22 +73,17 @@ class RaftDriver:
         self.clock = RaftClock(clock)
         self._fault_handler = fault_handler
         self._send = send
-        self.log = MetadataLog(
-            log_config.directory,
-            segment_bytes=log_config.segment_bytes,
-            segment_ms=log_config.segment_ms,
-            now_ms=self.clock.now_ms(),
-        )
+        self.log = open_metadata_log(log_config, self.clock.now_ms())
         self._quorum_state_file = QuorumStateFile(self.log.directory)
         self.control_records = ControlRecordStateMachine(config.static_voters)
-        self.node = self._build_node(random_below)
+        self.node = recovered_node(self.log, config, self.control_records, serde=serde, random_below=random_below)
         if send is None and not self.node.is_only_voter:
             raise StorageError(self._why_not_alone())
         self._exchange: RaftExchange | None = None
         self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="raft-io")
         self._delivery = CommitDelivery(self.log, serde)
         self._inbox: deque[Ready] = deque()
-        self._pending: deque[PendingAppend] = deque()
+        self._pending = PendingAppends()
         self._timer: asyncio.TimerHandle | None = None
         self._leader = LeaderAndEpoch(None, 0)
         self._is_flushing = False
@@ -179,7 +142,7 @@ class RaftDriver:
         while (self._is_flushing or self._is_persisting) and self._fault is None:
             self._idle.clear()
             await self._idle.wait()
-        self._fail_pending(NotLeaderException("The node is shutting down"))
+        self._pending.fail(NotLeaderException("The node is shutting down"))
         if self._exchange is not None:
             self._exchange.close()
         if self._fault is None:
@@ -195,8 +158,7 @@ class RaftDriver:
         base_offset = self.node.next_offset
         ready = self.node.append(records, self.clock.now_ms(), is_atomic=is_atomic)
         last_offset = base_offset - 1 if ready.last_offset is None else ready.last_offset
-        pending = PendingAppend(base_offset, last_offset, asyncio.get_running_loop().create_future())
-        self._pending.append(pending)
+        pending = self._pending.add(base_offset, last_offset)
         self._enqueue(ready)
         return pending
 
@@ -306,7 +268,7 @@ class RaftDriver:
             self._set_leader(leader)
         if ready.high_watermark is not None:
             self._delivery.deliver(ready.committed, ready.high_watermark)
-            self._complete_appends(ready.high_watermark)
+            self._pending.complete(ready.high_watermark)
         if leader is not None and leader.is_leader(self.config.node_id):
             self._set_leader(leader)
 
@@ -371,15 +333,8 @@ class RaftDriver:
     def fail(self, fault: BaseException) -> None:
         if self._fault is None:
             self._fault = fault
-            self._fail_pending(NotLeaderException("The metadata log has failed"))
+            self._pending.fail(NotLeaderException("The metadata log has failed"))
             self._fault_handler(fault)
-
-    def _fail_pending(self, error: Exception) -> None:
-        pending, self._pending = self._pending, deque()
-        for append in pending:
-            if not append.committed.done():
-                append.committed.set_exception(error)
-                append.committed.exception()  # Nobody may wait any more; that is no warning.
 
     # --- time
 
@@ -397,52 +352,19 @@ class RaftDriver:
         self._timer = None
         self._enqueue(self.node.tick(self.clock.now_ms()))
 
-    # --- listeners and those who wait
-
-    def _complete_appends(self, high_watermark: int) -> None:
-        while self._pending and self._pending[0].last_offset < high_watermark:
-            pending = self._pending.popleft()
-            if not pending.committed.done():
-                pending.committed.set_result(None)
+    # --- leadership
 
     def _set_leader(self, leader: LeaderAndEpoch) -> None:
         self._leader = leader
         if not leader.is_leader(self.config.node_id):
-            self._fail_pending(NotLeaderException(f"Leadership was lost in epoch {leader.epoch}"))
+            self._pending.fail(NotLeaderException(f"Leadership was lost in epoch {leader.epoch}"))
         self._delivery.announce(leader)
-
-    # --- opening
 
     def _why_not_alone(self) -> str:
         voters = ", ".join(map(str, self.control_records.last_voter_set.keys)) or "unknown"
         return (
             f"{self.log.directory}: the voters of the metadata quorum are {voters} and this node is {self.config.key}: "
             "without a way to the others it can only be the only voter"
-        )
-
-    def _build_node(self, random_below: Callable[[int], int]) -> RaftNode:
-        metadata_log = self.log
-        latest = metadata_log.latest_snapshot_id
-        if latest is not None:
-            reader = SnapshotReader(metadata_log.directory, latest)
-            if reader.kraft_version is not None:
-                self.control_records.replay_kraft_version(latest.offset - 1, reader.kraft_version)
-            if reader.voters is not None:
-                self.control_records.replay_voters(latest.offset - 1, reader.voters)
-        for offset in metadata_log.control_batch_offsets:
-            self.control_records.replay_batch(next(metadata_log.batches(offset)))
-        state = LogState(
-            start_offset=metadata_log.start_offset,
-            end_offset=metadata_log.end_offset,
-            epochs=LeaderEpochs(metadata_log.epochs),
-            snapshots=metadata_log.snapshots,
-        )
-        return RaftNode(
-            config=self.config,
-            log=state,
-            control_records=self.control_records,
-            serde=self.serde,
-            random_below=random_below,
         )
 
 

@@ -35,7 +35,7 @@ from barnabas.raft.voter_set import Endpoint, VoterNode, VoterSet
 from barnabas.security.principal import Principal
 from barnabas.security.principal_serde import serialize_principal
 from barnabas.security.request_context import RequestContext
-from barnabas.server import network_channel, raft_driver
+from barnabas.server import network_channel, raft_recovery
 from barnabas.server.applied_offset import AppliedOffset
 from barnabas.server.controller_access import CombinedChannel
 from barnabas.server.controller_dispatcher import ControllerDispatcher
@@ -46,7 +46,8 @@ from barnabas.server.metadata_record_serde import MetadataRecordSerde
 from barnabas.server.metadata_snapshots import MetadataSnapshots, SnapshotGenerator
 from barnabas.server.network_channel import NetworkChannel
 from barnabas.server.node_authorizer import NodeAuthorizer
-from barnabas.server.raft_driver import MetadataLogConfig, RaftDriver
+from barnabas.server.raft_driver import RaftDriver
+from barnabas.server.raft_recovery import MetadataLogConfig
 from barnabas.server.raft_handlers import SERVED_BY_CONTROLLER, SERVED_IN_PROCESS, QuorumHandlers
 from barnabas.storage import metadata_log
 from barnabas.storage.metadata_log import METADATA_LOG_DIRECTORY
@@ -552,17 +553,17 @@ def _authorizer_settings() -> SimpleNamespace:
 
 def install_simulated_world(disks: Callable[[str], Disk]) -> Callable[[], None]:
     """Let drivers open their logs on simulated disks, and channels simulated connections; gives what undoes it."""
-    real, client = raft_driver.MetadataLog, network_channel.NetworkClient
+    real, client = raft_recovery.MetadataLog, network_channel.NetworkClient
     interval, metadata_log.INDEX_INTERVAL_BYTES = metadata_log.INDEX_INTERVAL_BYTES, 150
 
     def open_log(directory: str, *, segment_bytes: int, segment_ms: int, now_ms: int) -> SimulatedLog:
         return SimulatedLog(disks(directory), segment_bytes=segment_bytes, segment_ms=segment_ms, now_ms=now_ms)
 
-    raft_driver.MetadataLog = open_log  # type: ignore[assignment, misc]
+    raft_recovery.MetadataLog = open_log  # type: ignore[assignment, misc]
     network_channel.NetworkClient = SimulatedClient  # type: ignore[assignment, misc]
 
     def undo() -> None:
-        raft_driver.MetadataLog = real  # type: ignore[misc]
+        raft_recovery.MetadataLog = real  # type: ignore[misc]
         network_channel.NetworkClient = client  # type: ignore[misc]
         metadata_log.INDEX_INTERVAL_BYTES = interval
 

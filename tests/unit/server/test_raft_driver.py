@@ -26,7 +26,8 @@ from barnabas.server.metadata_snapshots import (
     StoredSnapshot,
     first_snapshot_to_keep,
 )
-from barnabas.server.raft_driver import MetadataLogConfig, RaftDriver
+from barnabas.server.raft_driver import RaftDriver
+from barnabas.server.raft_recovery import MetadataLogConfig
 from barnabas.storage.errors import StorageError
 from barnabas.storage.metadata_log import MetadataLog
 from barnabas.storage.snapshot_file import SnapshotReader

@@ -25,7 +25,8 @@ from barnabas.raft.ready import OutboundRequest
 from barnabas.raft.replica_key import ReplicaKey
 from barnabas.raft.voter_set import Endpoint, VoterNode, VoterSet
 from barnabas.server.metadata_record_serde import MetadataRecordSerde
-from barnabas.server.raft_driver import MetadataLogConfig, RaftDriver
+from barnabas.server.raft_driver import RaftDriver
+from barnabas.server.raft_recovery import MetadataLogConfig
 from barnabas.storage.quorum_state_file import QuorumStateFile
 from tests.unit.server.test_raft_driver import FakeClock
 

@@ -33,7 +33,8 @@ from barnabas.raft.replica_key import ReplicaKey
 from barnabas.raft.voter_set import Endpoint, VoterNode, VoterSet
 from barnabas.server.metadata_record_serde import MetadataRecordSerde
 from barnabas.server.metadata_snapshots import MetadataSnapshots
-from barnabas.server.raft_driver import MetadataLogConfig, RaftDriver
+from barnabas.server.raft_driver import RaftDriver
+from barnabas.server.raft_recovery import MetadataLogConfig
 from barnabas.storage.snapshot_file import SnapshotReader
 
 TOPIC = "__cluster_metadata"

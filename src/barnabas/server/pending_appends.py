@@ -1,0 +1,52 @@
+"""Those who wait for what they have appended to the metadata log."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import Any
+
+__all__ = ["PendingAppend", "PendingAppends"]
+
+
+class PendingAppend:
+    """Records on their way: where they stand in the log, and when they are committed.
+
+    ``committed`` is done after every listener has handled them; it fails with NotLeaderException when this node
+    loses its leadership first, and then they may or may not survive.
+    """
+
+    __slots__ = ("base_offset", "committed", "last_offset")
+
+    def __init__(self, base_offset: int, last_offset: int, committed: asyncio.Future[None]) -> None:
+        self.base_offset = base_offset
+        self.last_offset = last_offset
+        self.committed = committed
+
+    def __await__(self) -> Any:
+        return self.committed.__await__()
+
+
+class PendingAppends:
+    """In the order of the log."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[PendingAppend] = deque()
+
+    def add(self, base_offset: int, last_offset: int) -> PendingAppend:
+        pending = PendingAppend(base_offset, last_offset, asyncio.get_running_loop().create_future())
+        self._waiting.append(pending)
+        return pending
+
+    def complete(self, high_watermark: int) -> None:
+        while self._waiting and self._waiting[0].last_offset < high_watermark:
+            pending = self._waiting.popleft()
+            if not pending.committed.done():
+                pending.committed.set_result(None)
+
+    def fail(self, error: Exception) -> None:
+        waiting, self._waiting = self._waiting, deque()
+        for pending in waiting:
+            if not pending.committed.done():
+                pending.committed.set_exception(error)
+                pending.committed.exception()  # Nobody may wait any more; that is no warning.
