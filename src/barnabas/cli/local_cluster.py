@@ -89,7 +89,8 @@ class LocalCluster:
             "log.dirs": "data",
         }
         if node.role == "broker":
-            settings |= {"offsets.topic.replication.factor": "1", "group.initial.rebalance.delay.ms": "0"}
+            copies = min(3, len(self.of("broker")))
+            settings |= {"offsets.topic.replication.factor": str(copies), "group.initial.rebalance.delay.ms": "0"}
         return settings
 
     def document(self) -> dict[str, Any]:

@@ -57,6 +57,12 @@ def test_the_settings_are_those_of_a_node_that_starts(tmp_path: Path) -> None:
         assert (config.is_controller, config.is_broker) == (node.role == "controller", node.role == "broker")
 
 
+@pytest.mark.parametrize(("brokers", "copies"), [(1, "1"), (2, "2"), (3, "3"), (5, "3")])
+def test_offsets_have_as_many_replicas_as_there_are_brokers_and_three_at_most(brokers: int, copies: str) -> None:
+    made = cluster(brokers=brokers)
+    assert {made.settings(each)["offsets.topic.replication.factor"] for each in made.of("broker")} == {copies}
+
+
 def test_ports_are_looked_for_where_all_are_free() -> None:
     assert choose_ports(4, None, everything_is_free) == [9092, 9093, 9094, 9095]
     assert choose_ports(4, None, lambda port: port != 9094) == [9192, 9193, 9194, 9195]
