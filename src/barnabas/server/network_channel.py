@@ -4,7 +4,8 @@ What goes when, what goes again and what a sender is told is decided by ``broker
 connections, one for each lane and opened when a request needs it, and those who wait. The controller is who leads the
 metadata quorum as this node knows it; a connection to anybody else is closed before it is used again.
 
-A broker's heartbeats have a lane of their own: they are late when clients create topics for minutes, otherwise.
+A broker's heartbeats have a lane of their own, and so has what it says of its replicas: they are late when clients
+create topics for minutes, otherwise.
 """
 
 from __future__ import annotations
@@ -53,6 +54,7 @@ _NOT_CONTROLLER = int(ErrorCode.NOT_CONTROLLER)
 _UNEXPECTED = "The server experienced an unexpected error when processing the request."
 _APPLY_TIMEOUT_S = 0.5
 _LIFECYCLE = frozenset({ApiKey.BROKER_REGISTRATION, ApiKey.BROKER_HEARTBEAT, ApiKey.CONTROLLER_REGISTRATION})
+_REPLICATION = frozenset({ApiKey.ALTER_PARTITION, ApiKey.ASSIGN_REPLICAS_TO_DIRS})
 
 
 class NetworkChannel:
@@ -86,6 +88,7 @@ class NetworkChannel:
         self.stats = ForwardingStats()
         self._forwarding = _Lanes(self._client, leader, clock, self.stats, lanes_max, LIMIT_MS)
         self._lifecycle = _Lanes(self._client, leader, clock, ForwardingStats(), 1, lifecycle_limit_ms)
+        self._replication = _Lanes(self._client, leader, clock, ForwardingStats(), 1, lifecycle_limit_ms)
 
     @property
     def remote(self) -> NetworkChannel:
@@ -117,12 +120,17 @@ class NetworkChannel:
         return answer
 
     async def send(self, request: Message) -> Message:
-        lanes = self._lifecycle if request.API_KEY in _LIFECYCLE else self._forwarding
+        lanes = self._forwarding
+        if request.API_KEY in _LIFECYCLE:
+            lanes = self._lifecycle
+        elif request.API_KEY in _REPLICATION:
+            lanes = self._replication
         return await lanes.ask(_Own(request))
 
     async def close(self) -> None:
         await self._forwarding.close()
         await self._lifecycle.close()
+        await self._replication.close()
         await self._client.close()
 
 

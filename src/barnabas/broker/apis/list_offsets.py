@@ -3,6 +3,10 @@
 Special timestamps: -1 latest (committed readers: the last stable offset), -2 earliest, -3 largest timestamp (v7),
 -4 earliest local (v8), -5 latest tiered (v9), -6 earliest that waits to be tiered (v11). Without tiered storage
 everything is local.
+
+A leader does not know yet how far its predecessor had committed while its own high watermark is below the start of its
+leader epoch: until then it gives no latest offset, so that no client sees one that is lower than before. Other replicas
+see up to the log's end.
 """
 
 from __future__ import annotations
@@ -27,6 +31,7 @@ from barnabas.storage.offset_lookup import (
     EARLIEST_LOCAL_TIMESTAMP,
     EARLIEST_PENDING_UPLOAD_TIMESTAMP,
     LATEST_TIERED_TIMESTAMP,
+    LATEST_TIMESTAMP,
     MAX_TIMESTAMP,
     fetch_offset_for_timestamp,
 )
@@ -42,6 +47,7 @@ _SINCE = {
 }
 _READ_COMMITTED = 1
 _LEADER_EPOCH_SINCE = 4
+_OFFSET_NOT_AVAILABLE_SINCE = 5
 
 
 def _error_response(request: ListOffsetsRequest, error: ApiException) -> ListOffsetsResponse:
@@ -85,14 +91,27 @@ def _find(
         raise ApiException(ErrorCode.UNSUPPORTED_VERSION)
     partition = broker.replicas.leader_of(TopicPartition(topic, wanted.partition_index), wanted.current_leader_epoch)
     log = partition.log
-    visible = log.last_stable_offset if request.isolation_level == _READ_COMMITTED else log.high_watermark
+    if request.replica_id >= 0:
+        visible = log.log_end_offset
+    else:
+        visible = log.last_stable_offset if request.isolation_level == _READ_COMMITTED else log.high_watermark
     answer = ListOffsetsPartitionResponse(partition_index=wanted.partition_index)
+    leader = partition.leader_replica
     found = fetch_offset_for_timestamp(log, wanted.timestamp, last_fetchable_offset=visible)
+    if leader is not None and request.replica_id < 0 and leader.is_catching_up:
+        _check_is_known(wanted.timestamp, found is not None, version)
     if found is not None:
         answer.timestamp, answer.offset, answer.leader_epoch = found
         if version < _LEADER_EPOCH_SINCE:
             answer.leader_epoch = -1
     return answer
+
+
+def _check_is_known(timestamp: int, is_found: bool, version: int) -> None:
+    """While the leader catches up, what is committed for certain is told, and what may be committed too is not."""
+    if timestamp == LATEST_TIMESTAMP or (not is_found and (timestamp >= 0 or timestamp == MAX_TIMESTAMP)):
+        has_code = version >= _OFFSET_NOT_AVAILABLE_SINCE
+        raise ApiException(ErrorCode.OFFSET_NOT_AVAILABLE if has_code else ErrorCode.LEADER_NOT_AVAILABLE)
 
 
 def _failed(index: int, error: ApiException) -> ListOffsetsPartitionResponse:

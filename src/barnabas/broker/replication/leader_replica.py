@@ -131,6 +131,11 @@ class LeaderReplica:
         log = self.partition.log_or_none
         return 0 if log is None else log.high_watermark
 
+    @property
+    def is_catching_up(self) -> bool:
+        """Whether records of leaders before this one may be committed that are not known to be."""
+        return self.leadership.epoch_start_offset > self.high_watermark
+
     # Following the metadata log
 
     def update(self, registration: PartitionRegistration, now_ms: int) -> None:
