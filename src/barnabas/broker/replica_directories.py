@@ -137,7 +137,8 @@ class ReplicaDirectories:
         if current is None:
             self._logs.directories.preferred[topic_partition] = target
         if partition is None:
-            raise ApiException(ErrorCode.REPLICA_NOT_AVAILABLE)
+            is_known = self._replicas.is_known(topic_partition)
+            raise ApiException(ErrorCode.REPLICA_NOT_AVAILABLE if is_known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         current = partition.log
         if future is not None or self._logs.directory_of(current) is target:
             return
@@ -157,6 +158,8 @@ class ReplicaDirectories:
             raise ApiException(ErrorCode.LOG_DIR_NOT_FOUND, f"{path} is not one of log.dirs")
         if not target.is_online:
             raise ApiException(ErrorCode.KAFKA_STORAGE_ERROR, f"Log directory {path} is offline")
+        if target.is_cordoned:
+            raise ApiException(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"Log directory {path} is cordoned")
         return target
 
     def _begin(self, topic_partition: TopicPartition, topic_id: Uuid, target: LogDirectory) -> DirectoryMove:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from barnabas.broker.leader_replicas import LeaderReplicas
     from barnabas.broker.ports import ReplicaFetchers
     from barnabas.broker.replica_directories import ReplicaDirectories
+    from barnabas.broker.replication.replication_quota import ReplicationQuota
     from barnabas.common.clock import Clock
     from barnabas.common.topic_config import TopicConfig
     from barnabas.common.uuid import Uuid
@@ -65,6 +66,8 @@ class ReplicaManager:
         """To be set before the first publication that has partitions of others."""
         self.directories: ReplicaDirectories | None = None
         """To be set before the first publication, unless nobody needs to know where replicas are."""
+        self.leader_quota: ReplicationQuota | None = None
+        """What followers may get of replicas that are throttled."""
         self._new_leader_replicas = new_leader_replicas
         self.logs = logs
         self.partitions: dict[TopicPartition, Partition] = {}
@@ -247,13 +250,23 @@ class ReplicaManager:
         """The partition, if this broker leads it; raises the error that the client must see."""
         partition = self.partitions.get(topic_partition)
         if partition is None:
-            if self._image is not None:
-                topic = self._image.topics.by_name.get(topic_partition.topic)
-                if topic is not None and topic_partition.partition in topic.partitions:
-                    raise ApiException(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            if self.is_known(topic_partition):
+                raise ApiException(ErrorCode.NOT_LEADER_OR_FOLLOWER)
             raise ApiException(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        if partition.log_or_none is None and partition.leader_id != self.broker_id and self._is_offline(partition):
+            raise ApiException(ErrorCode.KAFKA_STORAGE_ERROR, _DISK_ERROR)
         partition.check_leader(self.broker_id, current_leader_epoch)
         return partition
+
+    def is_known(self, topic_partition: TopicPartition) -> bool:
+        """Whether there is such a partition, here or elsewhere."""
+        topic = None if self._image is None else self._image.topics.by_name.get(topic_partition.topic)
+        return topic is not None and topic_partition.partition in topic.partitions
+
+    def _is_offline(self, partition: Partition) -> bool:
+        return self.logs.directories.is_offline(
+            partition.topic_partition, partition.topic_id, self.directory_id_of(partition)
+        )
 
     def topic_name(self, topic_id: Uuid) -> str | None:
         topic = None if self._image is None else self._image.topics.by_id.get(topic_id)

@@ -75,7 +75,10 @@ def metadata_partitions(
                 replica_nodes=list(registration.replicas),
                 isr_nodes=list(registration.isr),
                 offline_replicas=[
-                    replica for replica in registration.replicas if metadata.endpoint(replica, listener_name) is None
+                    replica
+                    for replica, directory in zip(registration.replicas, registration.directories, strict=True)
+                    if metadata.endpoint(replica, listener_name) is None
+                    or not metadata.image.cluster.brokers[replica].has_online_directory(directory)
                 ],
             )
         )

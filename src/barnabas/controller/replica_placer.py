@@ -96,7 +96,7 @@ def _validate(replication_factor: int, unfenced: int, total: int) -> None:
     if replication_factor <= 0:
         reason = f"Invalid replication factor {replication_factor}: the replication factor must be positive."
     elif unfenced == 0:
-        reason = "All brokers are currently fenced."
+        reason = "All brokers are currently fenced, or have all their log directories cordoned."
     elif replication_factor > total:
         reason = (
             f"The target replication factor of {replication_factor} cannot be reached because only {total} "

@@ -94,6 +94,16 @@ class LogDirectories:
         self._lost.pop(topic_partition, None)
         self.preferred.pop(topic_partition, None)
 
+    def is_offline(self, topic_partition: TopicPartition, topic_id: Uuid | None, directory_id: Uuid | None) -> bool:
+        """Whether the log of a partition that has none here is, or may be, in a directory that is out of use."""
+        if len(self.online) == len(self.all):
+            return False
+        try:
+            self._check_not_offline(topic_partition, topic_id, directory_id)
+        except LogDirectoryOffline:
+            return True
+        return False
+
     # Placement
 
     def candidates(

@@ -176,7 +176,8 @@ def test_no_topic_is_created_while_every_broker_is_fenced() -> None:
     result = only(harness, topic("orders"))
     assert (result.error_code, result.error_message) == (
         38,
-        "Unable to replicate the partition 1 time(s): All brokers are currently fenced.",
+        "Unable to replicate the partition 1 time(s): All brokers are currently fenced, or have all their log "
+        "directories cordoned.",
     )
     manual = only(harness, assigned("orders", [1]))
     assert manual.error_message == (

@@ -116,6 +116,14 @@ class BrokerRegistration:
             return DIRECTORY_MIGRATING
         return self.directories[0] if len(self.directories) == 1 else DIRECTORY_UNASSIGNED
 
+    def has_online_directory(self, directory: Uuid) -> bool:
+        """Whether it can serve what lies in the directory; one that was not chosen yet counts as online."""
+        if not self.directories or directory in self.directories:
+            return True
+        from barnabas.metadata.image.partition_registration import DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED
+
+        return directory in (DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED)
+
     def to_record(self, writer: RecordWriter) -> RegisterBrokerRecord:
         version = writer.metadata_version
         record = RegisterBrokerRecord(
