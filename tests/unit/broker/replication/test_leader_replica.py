@@ -1,0 +1,387 @@
+"""What a leader makes of its followers' fetches, its own appends and the controller's answers."""
+
+from __future__ import annotations
+
+import pytest
+
+from barnabas.broker.replication.partition_leadership import ProposalKind
+from barnabas.broker.replication.replica_state import FollowerContact
+from barnabas.common.errors import ApiException, ErrorCode
+from tests.unit.broker.replication.leader import LAG_MS, Leader, NumberLog, broker, cluster, registration
+
+AFTER_APPEND = ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+
+
+# The high watermark
+
+
+def test_what_all_in_sync_have_is_committed() -> None:
+    leader = Leader()
+    leader.append(10)
+    assert leader.high_watermark == 0
+    leader.fetch(2, 10)
+    assert leader.high_watermark == 0
+    leader.fetch(3, 7)
+    assert leader.high_watermark == 7
+    leader.fetch(3, 10)
+    assert leader.high_watermark == 10
+
+
+def test_who_leads_alone_commits_at_once() -> None:
+    leader = Leader(state=registration(1))
+    leader.now_ms += LAG_MS + 1
+    leader.append(3)
+    assert leader.high_watermark == 3
+
+
+def test_a_leader_that_is_alone_in_sync_waits_for_who_is_about_to_join() -> None:
+    leader = Leader(state=registration(1))
+    leader.fetch(2, 0)
+    leader.append(3)
+    assert leader.high_watermark == 0
+    leader.fetch(2, 3)
+    assert leader.high_watermark == 3
+
+
+def test_nothing_is_committed_below_the_least_number_of_replicas() -> None:
+    leader = Leader(NumberLog(min_insync_replicas=2), state=registration(1))
+    leader.append()
+    leader.fetch(2, 1)
+    assert leader.high_watermark == 0
+    leader.accept()
+    assert leader.high_watermark == 1
+
+
+def test_no_more_replicas_are_asked_for_than_there_are() -> None:
+    leader = Leader(NumberLog(min_insync_replicas=3), state=registration(1, 2, replicas=(1, 2)))
+    leader.append()
+    leader.fetch(2, 1)
+    assert leader.high_watermark == 1
+
+
+def test_a_replica_that_is_proposed_counts_before_the_controller_has_answered() -> None:
+    leader = Leader(state=registration(1, 2))
+    leader.append(5)
+    leader.fetch(2, 5)
+    assert leader.high_watermark == 5
+    leader.fetch(3, 5)
+    assert leader.proposals[-1].members == (1, 2, 3)
+    leader.append(5)
+    leader.fetch(2, 10)
+    leader.now_ms += 2 * LAG_MS  # However late it is by then: it may be in the ISR already.
+    leader.append()
+    leader.fetch(2, 11)
+    assert leader.high_watermark == 5
+
+
+def test_a_replica_that_is_proposed_to_go_counts_until_the_controller_has_answered() -> None:
+    leader = Leader()
+    leader.append()
+    leader.fetch(2, 1)
+    leader.now_ms += LAG_MS + 1
+    leader.fetch(2, 1)
+    leader.check()
+    assert leader.proposals[-1].members == (1, 2)
+    assert leader.high_watermark == 0
+    leader.accept()
+    assert leader.high_watermark == 1
+
+
+def test_consumers_hear_of_as_many_bytes_as_were_committed() -> None:
+    leader = Leader(state=registration(1, 2, replicas=(1, 2)))
+    for size in (100, 30, 7):
+        leader.append(size=size)
+    leader.fetch(2, 2)
+    leader.fetch(2, 3)
+    assert leader.partition.committed_bytes == [130, 7]
+
+
+# Who waits
+
+
+def test_waiting_producers_are_told_in_order_once_their_offsets_are_committed() -> None:
+    leader = Leader(state=registration(1, 2, replicas=(1, 2)))
+    leader.append(5)
+    first, second = leader.wait(2), leader.wait(5)
+    leader.fetch(2, 3)
+    assert (first, second) == ([ErrorCode.NONE], [])
+    leader.fetch(2, 5)
+    assert second == [ErrorCode.NONE]
+    assert leader.wait(5) == [ErrorCode.NONE]
+
+
+def test_a_wait_that_was_cancelled_is_told_nothing() -> None:
+    leader = Leader(state=registration(1, 2, replicas=(1, 2)))
+    leader.append()
+    heard: list[ErrorCode] = []
+    leader.replica.wait_for(1, heard.append).cancel()
+    leader.fetch(2, 1)
+    assert heard == []
+
+
+def test_records_that_too_few_may_have_are_told_so() -> None:
+    leader = Leader(NumberLog(min_insync_replicas=2))
+    leader.append()
+    leader.fetch(2, 1)
+    leader.fetch(3, 1)
+    leader.context.cluster = cluster(broker(3, fenced=True))
+    leader.log.config = leader.log.config._replace(min_insync_replicas=3)
+    leader.replica.update(registration(1, 2, partition_epoch=11), leader.now_ms)
+    assert leader.wait(1) == [AFTER_APPEND]
+
+
+def test_when_leadership_ends_everybody_is_told() -> None:
+    leader = Leader()
+    leader.append()
+    heard = leader.wait(1)
+    leader.replica.end()
+    assert heard == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+    assert leader.wait(1) == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+    leader.proposals.clear()
+    leader.replica.retry_expansion()
+    assert leader.proposals == []
+
+
+def test_a_low_watermark_is_that_of_the_replicas_that_are_alive() -> None:
+    leader = Leader()
+    leader.append(9)
+    for follower in (2, 3):
+        leader.fetch(follower, 9)
+    leader.log.log_start_offset = 4
+    heard: list[ErrorCode] = []
+    leader.replica.wait_for_low_watermark(4, heard.append)
+    leader.context.cluster = cluster(broker(3, fenced=True))
+    assert heard == []
+    leader.replica.follower_fetched(
+        leader.replica.follower(2, 5), log_end_offset=9, log_start_offset=4, broker_epoch=102, now_ms=leader.now_ms
+    )
+    assert heard == [ErrorCode.NONE]
+
+
+# Who joins
+
+
+def test_a_follower_joins_when_it_has_what_is_committed_and_what_the_leader_began_with() -> None:
+    leader = Leader(NumberLog(end=10, high_watermark=4), state=registration(1, 2))
+    leader.fetch(3, 4)
+    assert leader.proposals == []
+    leader.fetch(3, 10)
+    (proposal,) = leader.proposals
+    assert proposal == (ProposalKind.EXPAND, ((1, 101), (2, -1), (3, 103)), 5, 10, 0)
+
+
+def test_who_may_not_join_is_not_proposed_until_it_may() -> None:
+    leader = Leader(state=registration(1, 2))
+    for state in (broker(3, fenced=True), broker(3, leaving=True), broker(3, epoch=99)):
+        leader.context.cluster = cluster(state)
+        leader.fetch(3, 0)
+        assert leader.proposals == []
+    leader.context.cluster = cluster()
+    leader.replica.retry_expansion()
+    assert leader.proposals[-1].members == (1, 2, 3)
+
+
+def test_an_old_fetch_has_no_epoch_to_compare() -> None:
+    leader = Leader(state=registration(1, 2))
+    leader.fetch(3, 0, epoch=-1)
+    assert leader.proposals[-1].isr[-1] == (3, -1)
+
+
+def test_a_process_of_the_past_is_not_listened_to() -> None:
+    leader = Leader()
+    leader.append()
+    leader.context.cluster = cluster(broker(2, epoch=500))
+    with pytest.raises(ApiException) as refused:
+        leader.fetch(2, 1)
+    assert refused.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    leader.fetch(3, 1)
+    assert leader.high_watermark == 0
+
+
+@pytest.mark.parametrize(
+    ("epoch", "code"), [(5, ErrorCode.UNKNOWN_LEADER_EPOCH), (-1, ErrorCode.NOT_LEADER_OR_FOLLOWER)]
+)
+def test_who_is_no_replica_is_sent_away(epoch: int, code: ErrorCode) -> None:
+    with pytest.raises(ApiException) as refused:
+        Leader().replica.follower(9, epoch)
+    assert refused.value.code is code
+
+
+def test_one_proposal_at_a_time_and_then_the_next() -> None:
+    leader = Leader(state=registration(1))
+    leader.fetch(2, 0)
+    leader.fetch(3, 0)
+    assert [each.members for each in leader.proposals] == [(1, 2)]
+    leader.accept()
+    assert [each.members for each in leader.proposals] == [(1, 2), (1, 2, 3)]
+    assert leader.proposals[-1].partition_epoch == 11
+    assert leader.stats.expands == 1
+
+
+# Who goes
+
+
+def test_who_has_not_caught_up_for_too_long_goes() -> None:
+    leader = Leader()
+    leader.append(10)
+    leader.fetch(3, 10)
+    leader.now_ms += LAG_MS
+    leader.check()
+    assert leader.proposals == []
+    leader.now_ms += 1
+    leader.check()
+    assert (leader.proposals[-1].kind, leader.proposals[-1].members) == (ProposalKind.SHRINK, (1, 3))
+    leader.accept()
+    assert (leader.stats.shrinks, leader.partition.isr_count) == (1, 2)
+
+
+def test_a_follower_that_always_asks_from_where_the_log_ended_before_keeps_up() -> None:
+    leader = Leader()
+    for _ in range(10):
+        end = leader.log.log_end_offset
+        leader.append(5)
+        leader.now_ms += LAG_MS // 2
+        leader.fetch(2, end)
+        leader.fetch(3, end)
+        leader.check()
+    assert leader.proposals == []
+
+
+def test_a_follower_that_never_gets_as_far_as_the_log_went_goes() -> None:
+    leader = Leader()
+    for offset in range(10):
+        leader.append(5)
+        leader.now_ms += LAG_MS // 4
+        leader.fetch(2, offset)
+        leader.fetch(3, leader.log.log_end_offset)
+        leader.check()
+    assert leader.proposals[0].members == (1, 3)
+
+
+def test_who_has_everything_stays_however_long_nothing_is_written() -> None:
+    leader = Leader()
+    leader.append()
+    for follower in (2, 3):
+        leader.fetch(follower, 1)
+    leader.now_ms += 100 * LAG_MS
+    leader.check()
+    assert leader.proposals == []
+
+
+def test_after_silence_a_session_speaks_for_the_partitions_that_its_requests_do_not_name() -> None:
+    leader = Leader()
+    contacts = {follower: FollowerContact(leader.now_ms) for follower in (2, 3)}
+    for follower, contact in contacts.items():
+        leader.fetch(follower, 0, contact=contact)
+    leader.now_ms += 100 * LAG_MS
+    contacts[2].last_fetch_ms = leader.now_ms
+    leader.append()
+    leader.check()
+    assert leader.proposals[-1].members == (1, 2)
+
+
+def test_with_a_new_leader_epoch_time_begins_anew_for_those_in_sync() -> None:
+    leader = Leader()
+    leader.append()
+    leader.now_ms += 2 * LAG_MS
+    leader.replica.update(registration(leader_epoch=6, partition_epoch=11), leader.now_ms)
+    leader.check()
+    assert leader.proposals == []
+    assert leader.log.epoch_starts == [(5, 0), (6, 1)]
+
+
+# What the controller says
+
+
+def test_an_answer_that_is_older_than_the_log_changes_nothing() -> None:
+    leader = Leader(state=registration(1, 2))
+    leader.fetch(3, 0)
+    (proposal,) = leader.proposals
+    leader.replica.update(registration(1, partition_epoch=12), leader.now_ms)
+    leader.accept(proposal=proposal)
+    assert leader.partition.isr_count == 1
+    assert leader.stats.expands == 0
+
+
+def test_a_state_of_the_log_that_is_older_than_the_answer_changes_nothing() -> None:
+    leader = Leader(state=registration(1, 2))
+    leader.fetch(3, 0)
+    leader.accept()
+    leader.replica.update(registration(1, 2, partition_epoch=10), leader.now_ms)
+    assert leader.partition.isr_count == 3
+
+
+def test_the_log_repeats_the_answer_and_leaves_the_next_proposal_alone() -> None:
+    leader = Leader(state=registration(1))
+    leader.fetch(2, 0)
+    leader.fetch(3, 0)
+    leader.accept()
+    leader.replica.update(registration(1, 2, partition_epoch=11), leader.now_ms)
+    leader.append()
+    leader.fetch(2, 1)
+    assert leader.high_watermark == 0
+    assert leader.replica.is_waiting_for(leader.proposals[-1])
+
+
+@pytest.mark.parametrize("error", [ErrorCode.INELIGIBLE_REPLICA, ErrorCode.OPERATION_NOT_ATTEMPTED])
+def test_a_change_that_was_not_made_is_taken_back(error: ErrorCode) -> None:
+    leader = Leader(state=registration(1, 2))
+    leader.fetch(3, 0)
+    leader.refuse(error)
+    leader.now_ms += LAG_MS + 1
+    leader.append()
+    leader.fetch(2, 1)
+    assert leader.high_watermark == 1
+    leader.fetch(3, 1)
+    assert len(leader.proposals) == 2
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.INVALID_REQUEST,
+        ErrorCode.INVALID_UPDATE_VERSION,
+        ErrorCode.NEW_LEADER_ELECTED,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ],
+)
+def test_where_the_controller_knows_more_the_log_decides(error: ErrorCode) -> None:
+    leader = Leader(state=registration(1, 2))
+    leader.fetch(3, 0)
+    leader.refuse(error)
+    leader.fetch(3, 0)
+    leader.append()
+    leader.fetch(2, 1)
+    assert (len(leader.proposals), leader.high_watermark) == (1, 0)
+    leader.replica.update(registration(1, 2, 3, partition_epoch=11), leader.now_ms)
+    leader.fetch(3, 1)
+    assert leader.high_watermark == 1
+
+
+@pytest.mark.parametrize("error", [ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.NOT_CONTROLLER])
+def test_other_refusals_are_tried_again(error: ErrorCode) -> None:
+    leader = Leader(state=registration(1, 2))
+    leader.fetch(3, 0)
+    leader.refuse(error)
+    assert leader.proposals == [leader.proposals[0]] * 2
+    assert leader.stats.failed_updates == 1
+
+
+def test_a_replica_that_is_added_is_waited_for_as_soon_as_it_is_in_sync() -> None:
+    leader = Leader(state=registration(1, 2, replicas=(1, 2)))
+    leader.replica.update(registration(1, 2, partition_epoch=11), leader.now_ms)
+    leader.append()
+    leader.fetch(2, 1)
+    assert leader.high_watermark == 1
+    leader.fetch(3, 1)
+    assert leader.proposals[-1].members == (1, 2, 3)
+
+
+def test_a_leader_is_catching_up_until_all_that_it_began_with_is_committed() -> None:
+    leader = Leader(NumberLog(end=10, high_watermark=4))
+    assert leader.replica.is_catching_up
+    for follower in (2, 3):
+        leader.fetch(follower, 10)
+    assert not leader.replica.is_catching_up
