@@ -17,6 +17,7 @@ from barnabas.broker.replication.followed_partition import FollowedPartition
 from barnabas.broker.replication.replica_fetcher import FETCH_VERSION_MIN, FetcherConfig, ReplicaFetcher
 from barnabas.clients.errors import ClientError, InvalidClientConfig, UnsupportedVersion
 from barnabas.clients.network_client import NetworkClient
+from barnabas.common.errors import Transient
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.errors import DecodeError, EncodeError
 from barnabas.server.node_storage import NodeStartError
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from barnabas.broker.partition import Partition
+    from barnabas.broker.replication.replication_quota import ReplicationQuota
     from barnabas.clients.client_config import Address, ClientConfig
     from barnabas.clients.node_connection import NodeConnection
     from barnabas.common.clock import Clock
@@ -124,7 +126,8 @@ class _Source:
         told = type(error).__name__
         if told != self._told:
             self._told = told
-            log.warning("partitions can't be copied from broker %d at the moment: %s", self.leader_id, error)
+            level = logging.WARNING if isinstance(error, Transient) else logging.ERROR
+            log.log(level, "partitions can't be copied from broker %d at the moment: %s", self.leader_id, error)
 
 
 class ReplicaFetchers:
@@ -141,6 +144,7 @@ class ReplicaFetchers:
         find_broker: Callable[[int], Address | None],
         client_config: Callable[[str], ClientConfig],
         report_failure: Callable[[PartitionLog, Exception], object],
+        quota: ReplicationQuota | None = None,
     ) -> None:
         """``client_config`` makes the settings of a client with this id; it may raise NodeStartError."""
         self._broker_id = broker_id
@@ -151,6 +155,7 @@ class ReplicaFetchers:
         self._find_broker = find_broker
         self._client_config = client_config
         self._report_failure = report_failure
+        self._quota = quota
         self._clients: dict[int, NetworkClient] = {}
         self._sources: dict[tuple[int, int], _Source] = {}
         self._followed: dict[TopicPartition, tuple[_Source, Partition]] = {}
@@ -189,7 +194,9 @@ class ReplicaFetchers:
     def _source(self, leader_id: int, index: int) -> _Source:
         source = self._sources.get((leader_id, index))
         if source is None:
-            fetcher = ReplicaFetcher(broker_id=self._broker_id, config=self._config, broker_epoch=self._broker_epoch)
+            fetcher = ReplicaFetcher(
+                broker_id=self._broker_id, config=self._config, broker_epoch=self._broker_epoch, quota=self._quota
+            )
             source = self._sources[leader_id, index] = _Source(self, leader_id, index, fetcher)
             if self._is_started:
                 source.start()
