@@ -26,7 +26,10 @@ CLIENT_SETTINGS: dict[str, str | int | float | bool] = {
     "topic.metadata.refresh.interval.ms": 5000,
     "log_level": 0,
 }
-_DELIVERY_TIMEOUT_MS = 25_000
+_DELIVERY_TIMEOUT_MS = 300_000
+"""Longer than any trouble lasts: a client that gives a record up may send those behind it twice."""
+_FLUSH_TIMEOUT_S = 60.0
+_RECORDS_BACK = 3000
 _LOST_PLACE = {KafkaError._AUTO_OFFSET_RESET, KafkaError._LOG_TRUNCATION, KafkaError.OFFSET_OUT_OF_RANGE}
 
 
@@ -111,7 +114,7 @@ class HistoryProducer(Client):
                     break
             producer.poll(0)
         self.counts["lives"] += 1
-        if producer.flush(_DELIVERY_TIMEOUT_MS / 1000 + 10) and not is_fatal:
+        if producer.flush(_FLUSH_TIMEOUT_S) and not is_fatal:
             raise AssertionError(f"{name} did not tell the end of all of its records")
 
     def _send(self, producer: Producer, record: RecordId) -> None:
@@ -121,6 +124,7 @@ class HistoryProducer(Client):
         def delivered(error: KafkaError | None, message: Any) -> None:
             if error is not None:
                 self.counts["failed"] += 1
+                self._check.gave_up(record.producer)
                 self.counts[f"failed: {error.name()}"] += 1
                 return
             self.counts["acknowledged"] += 1
@@ -168,7 +172,10 @@ class HistoryReader(Client):
                     "fetch.wait.max.ms": 100,
                 }
             )
-            starts = [self._rng.randint(0, position) if self._jumps else position for position in self._positions]
+            starts = [
+                self._rng.randint(max(0, position - _RECORDS_BACK), position) if self._jumps else position
+                for position in self._positions
+            ]
             for partition, start in enumerate(starts):
                 self._check.reader_begins(self.name, partition, start)
             consumer.assign([TopicPartition(self._topic, each, start) for each, start in enumerate(starts)])

@@ -5,8 +5,8 @@ come in any order; all claims about one place must agree, for ever. The final re
 the start when all faults are over, and then every claim must be there.
 
 * What was acknowledged with acks=all, or seen by anybody, is there in the end, where it was said to be.
-* What an idempotent producer sent is there once at most, and in the order in which it sent it to the partition. A
-  record whose producer was told an error may be there or not, once and in its order all the same.
+* What an idempotent producer sent is there once at most, and in the order in which it sent it to the partition. That
+  is not promised of a producer that gave a record up: clients begin a new epoch then, and send what was under way again.
 * Offsets have no holes: topics are neither compacted nor written in transactions.
 * A reader gets offset after offset. Where it begins it says itself.
 """
@@ -42,6 +42,7 @@ class RecordsCheck:
         self._partitions: dict[int, _Partition] = defaultdict(_Partition)
         self._next: dict[tuple[str, int], int] = {}
         self._found: list[Violation] = []
+        self._gave_up: set[str] = set()
 
     @property
     def count_sent(self) -> int:
@@ -62,6 +63,10 @@ class RecordsCheck:
         self._partitions[partition].acknowledged[record] = offset
         if offset is not None:
             self._claim(record, partition, offset, f"the acknowledgement of {record}")
+
+    def gave_up(self, producer: str) -> None:
+        """It was told that a record failed."""
+        self._gave_up.add(producer)
 
     def reader_begins(self, reader: str, partition: int, offset: int | None) -> None:
         """Also when it is given the partition again. None: where it begins is known from the first record it gets."""
@@ -99,7 +104,7 @@ class RecordsCheck:
             found += _holes(number, partition)
             found += _broken_claims(number, partition)
             found += _lost(number, partition)
-            found += _doubled_or_reordered(number, partition)
+            found += _doubled_or_reordered(number, partition, self._gave_up)
         return found
 
     def _claim(self, record: RecordId, partition: int, offset: int, who: str) -> None:
@@ -151,7 +156,7 @@ def _lost(number: int, partition: _Partition) -> list[Violation]:
     return found
 
 
-def _doubled_or_reordered(number: int, partition: _Partition) -> list[Violation]:
+def _doubled_or_reordered(number: int, partition: _Partition, gave_up: set[str]) -> list[Violation]:
     found: list[Violation] = []
     place_sent = {record: place for place, record in enumerate(partition.sent)}
     first_at: dict[RecordId, int] = {}
@@ -159,6 +164,8 @@ def _doubled_or_reordered(number: int, partition: _Partition) -> list[Violation]
     for offset, record in sorted(partition.final.items()):
         if record not in place_sent:
             found.append(Violation(Broken.NEVER_SENT, f"{record} at {_place(number, offset)}"))
+            continue
+        if record.producer in gave_up:
             continue
         if record in first_at:
             places = f"{_place(number, first_at[record])} and {_place(number, offset)}"

@@ -150,6 +150,19 @@ def test_a_lie_is_found(lie: Callable[[History], None], broken: Broken, seed: in
     assert broken in history.check()
 
 
+def test_who_gave_a_record_up_may_have_sent_others_twice_and_nothing_else() -> None:
+    history, check = honest(1), RecordsCheck()
+    write_twice(history)
+    for record in history.sent:
+        check.sent(record, 0)
+        check.gave_up(record.producer)
+    for offset, record in enumerate(history.final):
+        check.final(0, offset, record)
+    check.acknowledged(history.final[3], 0, 4)
+    check.final_range(0, 0, len(history.final))
+    assert {each.broken for each in check.violations()} == {Broken.CHANGED, Broken.MOVED}
+
+
 def test_a_hole_in_the_end_is_found_even_where_nobody_wrote() -> None:
     check = RecordsCheck()
     check.final_range(0, 0, 2)

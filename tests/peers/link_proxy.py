@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import socket
+import subprocess
+import sys
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 __all__ = ["CLIENT", "LinkProxy"]
 
@@ -44,81 +46,103 @@ class _Link:
 
 
 class LinkProxy:
-    """A thread with an event loop of its own; every method may be called from outside, and returns when it is done."""
+    """A process of its own, so that what goes through it does not wait for its user's threads.
+
+    Every method may be called from any thread, and returns when it is done.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._cut: set[tuple[str, str]] = set()
+        self._process = subprocess.Popen(
+            [sys.executable, str(Path(__file__).resolve())], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+
+    def add(self, name: str, *, port: int, target_port: int) -> None:
+        """``port`` will lead to ``target_port`` while the node is up."""
+        self._call("add", name, port, target_port)
+
+    def node_is_up(self, name: str, pid: int) -> None:
+        self._call("node_is_up", name, pid)
+
+    def node_is_down(self, name: str) -> None:
+        """Its port refuses connections, as that of a dead process does."""
+        self._call("node_is_down", name)
+
+    def cut(self, source: str, destination: str) -> None:
+        """What ``source`` sends to ``destination`` is held up from now on."""
+        self._cut.add((source, destination))
+        self._call("cut", source, destination)
+
+    def heal(self, source: str, destination: str, *, resets: bool) -> None:
+        """What was held up arrives now, or, if it ``resets``, never, and its connections are closed."""
+        self._cut.discard((source, destination))
+        self._call("heal", source, destination, resets)
+
+    def heal_all(self) -> None:
+        for source, destination in list(self._cut):
+            self.heal(source, destination, resets=False)
+
+    def close(self) -> None:
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.wait()
+        self._process.stdout.close()
+
+    def _call(self, command: str, *arguments: str | int | bool) -> None:
+        assert self._process.stdin is not None and self._process.stdout is not None
+        with self._lock:
+            self._process.stdin.write(json.dumps([command, *arguments]).encode() + b"\n")
+            self._process.stdin.flush()
+            if self._process.stdout.readline() != b"done\n":
+                raise AssertionError(f"the proxy could not do {command} {arguments}")
+
+
+class _Proxy:
+    """The other side: in the process of its own. Commands are methods."""
 
     def __init__(self) -> None:
         self._nodes: dict[str, _Node] = {}
         self._links: dict[tuple[str, str], _Link] = defaultdict(_new_link)
         self._tasks: set[asyncio.Task[None]] = set()
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="link-proxy", daemon=True)
-        self._thread.start()
 
-    def add(self, name: str, *, port: int, target_port: int) -> None:
-        """``port`` will lead to ``target_port`` while the node is up."""
+    async def obey(self) -> None:
+        """Until the commands end."""
+        loop = asyncio.get_running_loop()
+        while line := await loop.run_in_executor(None, sys.stdin.readline):
+            command, *arguments = json.loads(line)
+            await getattr(self, command)(*arguments)
+            print("done", flush=True)
+
+    async def add(self, name: str, port: int, target_port: int) -> None:
         self._nodes[name] = _Node(port, target_port)
 
-    def node_is_up(self, name: str, pid: int) -> None:
-        self._call(self._listen(name, pid))
-
-    def node_is_down(self, name: str) -> None:
-        """Its port refuses connections, as that of a dead process does."""
-        self._call(self._refuse(name))
-
-    def cut(self, source: str, destination: str) -> None:
-        """What ``source`` sends to ``destination`` is held up from now on."""
-        self._call(self._cut(source, destination))
-
-    def heal(self, source: str, destination: str, *, resets: bool) -> None:
-        """What was held up arrives now, or, if it ``resets``, never, and its connections are closed."""
-        self._call(self._heal(source, destination, resets))
-
-    def heal_all(self) -> None:
-        for source, destination in list(self._links):
-            self.heal(source, destination, resets=False)
-
-    def close(self) -> None:
-        self._call(self._end())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
-
-    def _call(self, work: Coroutine[Any, Any, None]) -> None:
-        asyncio.run_coroutine_threadsafe(work, self._loop).result(30)
-
-    async def _listen(self, name: str, pid: int) -> None:
+    async def node_is_up(self, name: str, pid: int) -> None:
         node = self._nodes[name]
         node.pid = pid
         if node.server is None:
             listening = socket.create_server(("127.0.0.1", node.port), backlog=1024)
             node.server = await asyncio.start_server(self._accepted(name), sock=listening)
 
-    async def _refuse(self, name: str) -> None:
+    async def node_is_down(self, name: str) -> None:
         node = self._nodes[name]
         if node.server is not None:
             node.server.close()
             node.server = None
 
-    async def _cut(self, source: str, destination: str) -> None:
+    async def cut(self, source: str, destination: str) -> None:
         self._links[source, destination].is_open.clear()
 
-    async def _heal(self, source: str, destination: str, resets: bool) -> None:
+    async def heal(self, source: str, destination: str, resets: bool) -> None:
         link = self._links[source, destination]
         if resets and not link.is_open.is_set():
             for writer in list(link.writers):
                 writer.transport.abort()
         link.is_open.set()
 
-    async def _end(self) -> None:
-        for name in self._nodes:
-            await self._refuse(name)
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-
     def _accepted(self, name: str) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], None]:
         def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            task = self._loop.create_task(self._serve(name, reader, writer))
+            task = asyncio.get_running_loop().create_task(self._serve(name, reader, writer))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
@@ -189,3 +213,7 @@ def _has_open(pid: int, inode: str) -> bool:
                 if os.readlink(f"{folder}/{name}") == wanted:
                     return True
     return False
+
+
+if __name__ == "__main__":
+    asyncio.run(_Proxy().obey())
