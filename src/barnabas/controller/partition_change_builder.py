@@ -184,9 +184,8 @@ class PartitionChangeBuilder:
             record.removing_replicas = list(self.target_removing)
         if self.target_adding != list(before.adding_replicas):
             record.adding_replicas = list(self.target_adding)
-        if self._metadata_version.is_directory_assignment_supported and (
-            self.target_directories != list(before.directories) or record.replicas is not None
-        ):
+        directories_change = self.target_directories != list(before.directories)
+        if self._metadata_version.is_directory_assignment_supported and directories_change:
             record.directories = list(self.target_directories)
 
 

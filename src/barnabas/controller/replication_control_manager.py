@@ -104,8 +104,9 @@ class ReplicationControlManager:
         """The broker's epoch. ``new_epoch`` is the offset where the batch of this decision will begin."""
         existing = self._cluster.validate_registration(request, now_ms)
         records: list[ApiMessageAndVersion] = []
-        if existing is not None and existing.incarnation_id != request.incarnation_id:
-            is_clean = existing.epoch == request.previous_broker_epoch
+        if existing is None or existing.incarnation_id != request.incarnation_id:
+            # Who was unregistered meanwhile may still be named in ISR and ELR, and nobody knows how it ended.
+            is_clean = existing is not None and existing.epoch == request.previous_broker_epoch
             if is_clean or not self._state.image.features.is_elr_enabled:
                 records.extend(self.election.broker_leaves(request.broker_id))
             else:

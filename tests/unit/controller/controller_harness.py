@@ -62,12 +62,13 @@ class ControllerHarness:
         """Told of what is committed, before the controller."""
         self._uncommitted: list[CommittedBatch] = []
         settings.setdefault("node_id", 1)
+        bootstrap = settings.pop("bootstrap", None) or bootstrap_records()
         self.controller = QuorumController(
             ControllerConfig(cluster_id=CLUSTER_ID, **settings),
             clock=self.clock,
             new_uuid=self._new_uuid,
             random_int=self._random_int,
-            bootstrap=bootstrap_records(),
+            bootstrap=bootstrap,
             on_fault=self.faults.append,
         )
 

@@ -74,11 +74,29 @@ def test_a_reassignment_can_be_taken_back(harness: ControllerHarness) -> None:
     assert start(harness, None) == (int(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS), None)
 
 
-def test_another_target_counts_from_where_it_was(harness: ControllerHarness) -> None:
+def test_back_to_where_it_was_ends_at_once(harness: ControllerHarness) -> None:
+    """Kafka goes on waiting for the replica that it is about to take away."""
     start(harness, [3])
     start(harness, [1, 2])
     assert under_way(harness) == []
     assert partition(harness).replicas == (1, 2)
+
+
+def test_a_replica_that_shall_stay_after_all_stays(harness: ControllerHarness) -> None:
+    """Kafka goes on removing what it was to remove before."""
+    start(harness, [3])
+    assert start(harness, [3, 1, 2]) == (OK, None)
+    assert under_way(harness) == [(0, [3, 1, 2], [3], [])]
+    alter(harness, [1, 2, 3])
+    assert (under_way(harness), partition(harness).replicas) == ([], (3, 1, 2))
+
+
+def test_fewer_replicas_wait_until_all_that_stay_are_in_sync(harness: ControllerHarness) -> None:
+    alter(harness, [1])
+    start(harness, [2])
+    assert under_way(harness) == [(0, [2, 1], [], [1])]
+    alter(harness, [1, 2])
+    assert (under_way(harness), partition(harness).replicas) == ([], (2,))
 
 
 def test_going_back_must_not_lose_what_only_the_new_replica_has(harness: ControllerHarness) -> None:

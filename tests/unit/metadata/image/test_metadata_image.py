@@ -11,6 +11,7 @@ from barnabas.common.uuid import Uuid
 from barnabas.metadata.image.metadata_image import MetadataDelta, MetadataImage, MetadataProvenance
 from barnabas.metadata.snapshot import image_from_records, records_of
 from barnabas.protocol.record_serde import decode_metadata_record, encode_metadata_record
+from barnabas.protocol.records.clear_elr_record import ClearElrRecord
 from barnabas.protocol.records.partition_change_record import PartitionChangeRecord
 from barnabas.protocol.records.partition_record import PartitionRecord
 from barnabas.protocol.records.topic_record import TopicRecord
@@ -158,3 +159,23 @@ def test_a_broker_hears_what_to_start_and_stop() -> None:
     assert (set(one.followers), set(one.leaders), one.deletes) == ({(first, 0)}, set(), {(second, 0)})
     assert set(two.leaders) == {(first, 0), (second, 0)}
     assert two.topic_partition((second, 0)).topic == "b"
+
+
+def test_clearing_the_elr_is_a_change_of_the_partitions_that_have_one() -> None:
+    """Leaders give the partition epoch that they know with each change of the ISR."""
+    topic_id = Uuid.from_int(300)
+    partitions = [
+        PartitionRecord(
+            partition_id=index,
+            topic_id=topic_id,
+            replicas=[1, 2],
+            isr=[1],
+            leader=1,
+            partition_epoch=0,
+            eligible_leader_replicas=elr,
+        )
+        for index, elr in enumerate(([2], None))
+    ]
+    image = applied([TopicRecord(name="orders", topic_id=topic_id), *partitions])
+    cleared = applied([ClearElrRecord(topic_name="orders")], image).topics.by_id[topic_id].partitions
+    assert [(each.elr, each.partition_epoch) for each in cleared.values()] == [((), 1), ((), 0)]

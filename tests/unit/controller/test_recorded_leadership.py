@@ -1,0 +1,107 @@
+"""Told what happened to brokers and partitions, our controller writes the records that a real Kafka 4.3.1 wrote."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from barnabas.metadata.bootstrap import bootstrap_records
+from barnabas.metadata.metadata_version import MetadataVersion
+from barnabas.protocol.api_keys import ApiKey
+from tests.peers.leadership_scribe import LeadershipScribe, Versioned
+from tests.peers.leadership_story import LeadershipStory, Pause, Told
+from tests.unit.controller.controller_harness import CLUSTER_ID, ControllerHarness
+
+RECORDED = Path(__file__).parents[2] / "vectors" / "controller"
+SESSION_MS = 2_500
+KNOWS_DYNAMIC_QUORUMS = 21
+
+
+class Recording(NamedTuple):
+    seed: int
+    steps: int
+    metadata_version: int = 30
+    features: dict[str, int] | None = None
+
+    @property
+    def path(self) -> Path:
+        return RECORDED / f"leadership-{self.seed}-4.3.1.jsonl.gz"
+
+
+RECORDINGS = [
+    Recording(1, 400),
+    Recording(2, 400, features={"eligible.leader.replicas.version": 0}),
+    Recording(3, 300, metadata_version=10),
+    Recording(4, 400),
+    Recording(6, 400),
+]
+
+
+class TellingHarness(ControllerHarness):
+    """Remembers what was appended, with the records' versions."""
+
+    def __init__(self, recording: Recording) -> None:
+        bootstrap = bootstrap_records(MetadataVersion(recording.metadata_version), recording.features)
+        super().__init__(node_id=3000, broker_session_timeout_ms=SESSION_MS, bootstrap=bootstrap)
+        self.written: list[Versioned] = []
+
+    def append(self) -> None:
+        self.written.extend(each for append in self.controller._appends for each in append.records)
+        super().append()
+
+    def taken(self) -> list[Versioned]:
+        written, self.written = self.written, []
+        return written
+
+
+def told(recording: Recording) -> Iterator[dict[str, Any]]:
+    harness = TellingHarness(recording)
+    harness.controller.features.kraft_version = 1 if recording.metadata_version >= KNOWS_DYNAMIC_QUORUMS else 0
+    story = LeadershipStory(CLUSTER_ID, recording.seed, recording.steps)
+    scribe = LeadershipScribe(story)
+    harness.activate()
+    yield scribe.told("the beginning", None, 0, harness.taken())
+    following = story.steps()
+    step = next(following)
+    while True:
+        answer, version = None, 0
+        if isinstance(step, Pause):
+            pause(harness, story)
+        else:
+            version = step.version
+            answer = call(harness, step.request, version)
+        records = harness.taken()
+        yield scribe.told(step.name, answer, version, records)
+        try:
+            step = following.send(Told(answer, [record for record, _ in records]))
+        except StopIteration:
+            assert harness.faults == []
+            return
+
+
+def pause(harness: ControllerHarness, story: LeadershipStory) -> None:
+    for _ in range(SESSION_MS // 250 + 3):
+        harness.clock.ms += 250
+        for broker in list(story.sessions):
+            call(harness, story.heartbeat(broker), 1)
+        harness.controller.tick(harness.clock.ms)
+        harness.settle()
+
+
+def call(harness: ControllerHarness, request: Any, version: int) -> Any:
+    module = import_module(f"barnabas.controller.apis.{ApiKey(request.API_KEY).name.lower()}")
+    return harness.call(module.handle, request, version)
+
+
+@pytest.mark.parametrize("recording", RECORDINGS, ids=lambda each: str(each.seed))
+def test_what_is_answered_and_written_is_kafkas(recording: Recording) -> None:
+    with gzip.open(recording.path, "rt", encoding="utf-8") as lines:
+        recorded = [json.loads(line) for line in lines]
+    for number, (kafkas, ours) in enumerate(zip(recorded, told(recording), strict=True)):
+        assert ours == kafkas, f"step {number}"
