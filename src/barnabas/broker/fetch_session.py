@@ -169,10 +169,13 @@ class FetchSession:
         wanted.turn = self._next_turn
         self._next_turn += 1
 
-    def watch(self, wanted: WantedPartition, partition: Watched) -> None:
+    def watch(self, wanted: WantedPartition, partition: Watched | None) -> None:
+        """None: it is read by each request, and never ends a wait."""
         if wanted.watched is partition or wanted._session is not self:
             return
         self._unwatch(wanted)
+        if partition is None:
+            return
         wanted.watched = partition
         partition.add_watcher(wanted)
         topic = partition.topic_partition.topic

@@ -2,7 +2,8 @@
 
 A follower is known by its broker id and the epoch of its registration; CLUSTER_ACTION lets it read every topic. Its
 session says of all partitions that it does not name that it still has everything of them. Where its log left that of
-the leader, it is told instead of records.
+the leader, it is told instead of records. Who is not in sync gets nothing of a partition on the leader's throttle while
+too much was copied, and data of such does not end the wait.
 """
 
 from __future__ import annotations
@@ -35,7 +36,17 @@ _TOPIC_IDS_SINCE = 13
 class FollowerFetch:
     """One request of broker ``replica_id``; ``replica_epoch`` is -1 in versions that don't tell it."""
 
-    __slots__ = ("_access", "_broker", "_contact", "_context", "_now_ms", "_replica_epoch", "_replica_id", "_request")
+    __slots__ = (
+        "_access",
+        "_broker",
+        "_contact",
+        "_context",
+        "_now_ms",
+        "_quota",
+        "_replica_epoch",
+        "_replica_id",
+        "_request",
+    )
 
     def __init__(
         self, broker: Broker, request: FetchRequest, access: Access, *, replica_id: int, replica_epoch: int
@@ -46,6 +57,7 @@ class FollowerFetch:
         self._replica_id = replica_id
         self._replica_epoch = replica_epoch
         self._now_ms = broker.clock.monotonic_ms()
+        self._quota = broker.replicas.leader_quota
         version = access.context.api_version
         self._context: FetchContext = broker.fetch_sessions.context(
             request, version, broker.clock.now_ms(), is_follower=True
@@ -81,18 +93,28 @@ class FollowerFetch:
         """``counts``: what is asked for is news of the follower; a look after a wait has none."""
         reading, leaders = Reading(), []
         left = min(self._request.max_bytes, self._broker.settings.fetch_max_bytes)
+        quota = self._quota
+        must_wait = quota is not None and quota.wait_ms(self._broker.clock.monotonic_ms()) > 0
+        throttled_bytes = 0
         session = self._context.session
         self._context.refresh(lambda names: names, is_committed_only=False)
         for wanted in self._context.wanted:
             answer = PartitionData(partition_index=wanted.key.partition, high_watermark=-1, records=b"")
             try:
                 partition, leader = self._led(wanted)
+                is_throttled = quota is not None and quota.is_throttled(partition.topic_partition)
+                is_held_back = is_throttled and must_wait and self._replica_id not in leader.leadership.isr
                 if session is not None:
-                    session.watch(wanted, leader)
-                if self._read(partition, leader, wanted, answer, left, first=not reading.bytes_read, counts=counts):
+                    session.watch(wanted, None if is_held_back else leader)
+                first = not reading.bytes_read and not is_held_back
+                room = 0 if is_held_back else left
+                if self._read(partition, leader, wanted, answer, room, first=first, counts=counts) and not is_held_back:
                     reading.exhausted.append(wanted)
-                leaders.append(leader)
+                if not is_held_back:
+                    leaders.append(leader)
                 size = len(answer.records or b"")
+                if is_throttled:
+                    throttled_bytes += size
                 reading.bytes_read += size
                 left -= size
                 if answer.diverging_epoch is not None:
@@ -103,6 +125,8 @@ class FollowerFetch:
                 )
                 reading.has_error = True
             reading.answers.append((wanted, answer))
+        if quota is not None and throttled_bytes:
+            quota.record(throttled_bytes, self._broker.clock.monotonic_ms())
         return reading, leaders
 
     def _led(self, wanted: WantedPartition) -> tuple[Partition, LeaderReplica]:

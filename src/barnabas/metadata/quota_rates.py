@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Hashable
 from typing import TypeVar
 
-__all__ = ["TokenBucket", "WindowedRate", "still_used"]
+__all__ = ["SimpleRate", "TokenBucket", "WindowedRate", "still_used"]
 
 K = TypeVar("K", bound=Hashable)
 
@@ -37,11 +37,14 @@ class WindowedRate:
         self._forget(now_ms)
         if not self._samples:
             return 0
-        elapsed_ms = now_ms - self._samples[0][0]
-        missing = max(self._count - 1 - elapsed_ms // self._window_ms, 0)
-        elapsed_ms = max(elapsed_ms + missing * self._window_ms, 1)
+        elapsed_ms = self._counted_ms(now_ms - int(self._samples[0][0]))
         rate = self.total * 1000 / elapsed_ms
         return round((rate - limit) / limit * elapsed_ms) if rate > limit else 0
+
+    def _counted_ms(self, elapsed_ms: int) -> int:
+        """By which time the total is divided, when the oldest sample is ``elapsed_ms`` old."""
+        missing = max(self._count - 1 - elapsed_ms // self._window_ms, 0)
+        return max(elapsed_ms + missing * self._window_ms, 1)
 
     def is_idle(self, now_ms: int) -> bool:
         self._forget(now_ms)
@@ -54,6 +57,15 @@ class WindowedRate:
             self.total -= samples.popleft()[1]
         if not samples:
             self.total = 0.0
+
+
+class SimpleRate(WindowedRate):
+    """Counts from the oldest sample on, one window at least: nothing may be saved up for a burst."""
+
+    __slots__ = ()
+
+    def _counted_ms(self, elapsed_ms: int) -> int:
+        return max(elapsed_ms, self._window_ms)
 
 
 class TokenBucket:

@@ -15,6 +15,7 @@ from barnabas.broker.group_service import GroupService
 from barnabas.broker.lifecycle import BrokerLifecycle, to_listener
 from barnabas.broker.producer_ids import ProducerIdAllocator
 from barnabas.broker.replica_manager import ReplicaManager
+from barnabas.broker.replication.replication_quota import ReplicationQuotas
 from barnabas.broker.topic_defaults import TopicDefaultsPublisher
 from barnabas.common.uuid import Uuid
 from barnabas.metadata.features import SUPPORTED_FEATURES
@@ -79,7 +80,19 @@ class BrokerPart:
             new_uuid=lambda: str(UUID(bytes=os.urandom(16), version=4)),
         )
         self.lifecycle = self._lifecycle()
-        self.fetchers = DeferredFetchers(core, self.logs, broker_epoch=lambda: self.lifecycle.broker_epoch)
+        self.replication_quotas = ReplicationQuotas(
+            broker_id=config.node_id,
+            window_count=config.replication_quota_window_num,
+            window_s=config.replication_quota_window_size_seconds,
+            topic_config=self.replicas.topic_config,
+        )
+        self.replicas.leader_quota = self.replication_quotas.leader
+        self.fetchers = DeferredFetchers(
+            core,
+            self.logs,
+            broker_epoch=lambda: self.lifecycle.broker_epoch,
+            quota=self.replication_quotas.follower,
+        )
         self.replicas.fetchers = self.fetchers
         self.log_dirs = LogDirService(core, self.replicas, channel, self.lifecycle)
         core.dynamic_settings.add_effect(self.log_dirs)
@@ -93,7 +106,7 @@ class BrokerPart:
         defaults = TopicDefaultsPublisher(
             broker_id=config.node_id, static_configs=config.static, set_defaults=self.replicas.set_defaults
         )
-        self.publishers = (defaults, self.replicas, self.groups, self.log_dirs)
+        self.publishers = (defaults, self.replicas, self.replication_quotas, self.groups, self.log_dirs)
 
     def _lifecycle(self) -> BrokerLifecycle:
         core, config = self._core, self._core.config

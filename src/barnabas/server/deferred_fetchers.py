@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from barnabas.broker.partition import Partition
+    from barnabas.broker.replication.replication_quota import ReplicationQuota
     from barnabas.common.topic_partition import TopicPartition
     from barnabas.server.dynamic_settings import SettingsChange
     from barnabas.server.node_core import NodeCore
@@ -22,11 +23,14 @@ __all__ = ["DeferredFetchers"]
 class DeferredFetchers:
     """Implements the broker's port ``ReplicaFetchers``."""
 
-    def __init__(self, core: NodeCore, logs: LogManager, *, broker_epoch: Callable[[], int]) -> None:
+    def __init__(
+        self, core: NodeCore, logs: LogManager, *, broker_epoch: Callable[[], int], quota: ReplicationQuota
+    ) -> None:
         self.made: ReplicaFetchers | None = None
         self._core = core
         self._logs = logs
         self._broker_epoch = broker_epoch
+        self._quota = quota
         self._fetchers_per_leader = core.config.num_replica_fetchers
         self._is_started = False
 
@@ -88,6 +92,7 @@ class DeferredFetchers:
             find_broker=self._find_broker,
             client_config=lambda client_id: inter_broker_client_config(config, client_id=client_id),
             report_failure=self._logs.report_failure,
+            quota=self._quota,
         )
 
     def _find_broker(self, broker_id: int) -> Address | None:

@@ -154,6 +154,8 @@ class PlainSettings:
     replica_high_watermark_checkpoint_interval_ms: int
     replica_lag_time_max_ms: int
     replica_socket_timeout_ms: int
+    replication_quota_window_num: int
+    replication_quota_window_size_seconds: int
     sasl_mechanism_inter_broker_protocol: str
     socket_connection_setup_timeout_ms: int
     socket_listen_backlog_size: int

@@ -162,6 +162,8 @@ _WORKING = (
     "controller.quota.window.size.seconds",
     "quota.window.num",
     "quota.window.size.seconds",
+    "replication.quota.window.num",
+    "replication.quota.window.size.seconds",
     "principal.builder.class",
     "security.inter.broker.protocol",
     "socket.connection.setup.timeout.ms",
@@ -211,8 +213,6 @@ _WORKING = (
 # Settings of topics that are stored and described, and change nothing. The broker's defaults for them are the same.
 TOPIC_SETTINGS_WITHOUT_EFFECT = {
     "preallocate": "Files grow as they are written.",
-    "leader.replication.throttled.replicas": "Brokers of this release don't replicate.",
-    "follower.replication.throttled.replicas": "Brokers of this release don't replicate.",
     "local.retention.bytes": "It matters with remote.storage.enable only, which is refused.",
     "local.retention.ms": "It matters with remote.storage.enable only, which is refused.",
     "remote.log.copy.disable": "It matters with remote.storage.enable only, which is refused.",
@@ -257,10 +257,6 @@ _WITHOUT_EFFECT: tuple[tuple[str, str], ...] = (
         "Metrics are read from the Prometheus endpoint, as counters without sampling windows.",
         "metrics.num.samples metrics.sample.window.ms metrics.recording.level kafka.metrics.polling.interval.secs"
         " controller.performance.*",
-    ),
-    (
-        "Brokers of this release don't replicate: these windows have nothing to measure.",
-        "replication.quota.window.*",
     ),
     (
         "Brokers log in at each other and at controllers with PLAIN, SCRAM, or a token from a file.",
@@ -425,7 +421,6 @@ _FOLLOWED = frozenset(
 _FOLLOWED_PER_LISTENER = frozenset(
     (*TLS_SETTINGS, "max.connection.creation.rate", "max.connections", "sasl.jaas.config")
 )
-_NOT_REPLICATED = "Brokers of this release don't replicate."
 
 
 def dynamic_support_of(name: str) -> DynamicSupport | None:
@@ -436,7 +431,7 @@ def dynamic_support_of(name: str) -> DynamicSupport | None:
     if name == "replica.alter.log.dirs.io.max.bytes.per.second":
         return DynamicSupport(SupportState.WORKS)
     if name in DYNAMIC_QUOTA_CONFIG_DEF:
-        return DynamicSupport(SupportState.NO_EFFECT, _NOT_REPLICATED)
+        return DynamicSupport(SupportState.WORKS)
     support, base = support_of(name), listener_base_name(name)
     if support.state is not SupportState.WORKS:
         return DynamicSupport(support.state, support.reason, support.also_allowed)

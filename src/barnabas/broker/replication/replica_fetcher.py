@@ -9,6 +9,8 @@ log that epoch ends earlier says so (KIP-595): the log is cut where both agree, 
 epoch is cut at its high watermark first, for nothing else says what is committed of it. A leader whose log does not
 reach our offset (it was elected uncleanly), or starts behind it, is asked where its log ends and starts.
 
+A partition that is on the follower's throttle is left out while too much was copied, unless it lags behind by nothing.
+
 A partition that gets an error is left out for a while. One that is fenced, or whose log can't be written, is given up
 until the metadata has news of it: ``follow`` with another leader epoch.
 """
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from barnabas.broker.replication.follower_replica import FollowerReplica
+    from barnabas.broker.replication.replication_quota import ReplicationQuota
     from barnabas.common.topic_partition import TopicPartition
     from barnabas.common.uuid import Uuid
     from barnabas.protocol.schema import Message
@@ -61,6 +64,8 @@ FETCH_VERSION_MIN = 13
 _REPLICA_STATE_SINCE = 15
 _LATEST, _EARLIEST = -1, -2
 _FIRST_BACKOFF_MS = 50
+_HELD_BACK_MS_MAX = 500
+"""The throttle may be lifted meanwhile."""
 _METADATA_RACES = frozenset(
     {
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -83,13 +88,21 @@ class FetcherConfig(NamedTuple):
 
 
 class ReplicaFetcher:
-    def __init__(self, *, broker_id: int, config: FetcherConfig, broker_epoch: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        *,
+        broker_id: int,
+        config: FetcherConfig,
+        broker_epoch: Callable[[], int],
+        quota: ReplicationQuota | None = None,
+    ) -> None:
         self.partitions = FetcherPartitions()
         self.failed: dict[TopicPartition, int] = {}
         """What was given up, and in which leader epoch."""
         self._broker_id = broker_id
         self._config = config
         self._broker_epoch = broker_epoch
+        self._quota = quota
         self._session = FollowerSession()
         self._paused_until_ms = 0
         self._losses = 0
@@ -134,12 +147,23 @@ class ReplicaFetcher:
         for partition in self.partitions.in_state(PartitionState.DELAYED):
             if partition.due_ms <= now_ms:
                 self.partitions.move(partition, PartitionState.FETCHING)
+        self._hold_back(now_ms)
         for state, timestamp in ((PartitionState.LOCATING_END, _LATEST), (PartitionState.LOCATING_START, _EARLIEST)):
             if self.partitions.has_any_in(state):
                 return self._list_offsets(self.partitions.in_state(state), timestamp)
         if not self.partitions.has_any_in(PartitionState.FETCHING):
             return None
         return self._fetch(now_ms, fetch_version)
+
+    def _hold_back(self, now_ms: int) -> None:
+        """Those on the throttle wait, if too much was copied of such."""
+        wait_ms = 0 if self._quota is None else self._quota.wait_ms(now_ms)
+        if self._quota is None or not wait_ms:
+            return
+        for partition in self.partitions.in_state(PartitionState.FETCHING):
+            if partition.lag != 0 and self._quota.is_throttled(partition.replica.topic_partition):
+                partition.due_ms = now_ms + min(wait_ms, _HELD_BACK_MS_MAX)
+                self.partitions.move(partition, PartitionState.DELAYED)
 
     def wakeup_ms(self) -> int | None:
         """When there will be something to send if nothing comes before; None: never."""
@@ -248,6 +272,8 @@ class ReplicaFetcher:
                 self._truncate(partition, diverging.epoch, diverging.end_offset)
             else:
                 written = self._append(partition, data)
+                if self._quota is not None and self._quota.is_throttled(partition.replica.topic_partition):
+                    self._quota.record(written, now_ms)
         except (ApiException, OSError, StorageError) as error:
             if self.partitions.get(partition.replica.topic_partition) is partition:
                 self._went_wrong(partition, error, now_ms)

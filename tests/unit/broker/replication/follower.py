@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from barnabas.broker.replication.replica_fetcher import FetcherConfig, ReplicaFetcher
+from barnabas.broker.replication.replication_quota import ReplicationQuota
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.topic_partition import TopicPartition
 from barnabas.common.uuid import Uuid
@@ -77,8 +78,8 @@ class MemoryReplica:
         self.log_start_offset = self.high_watermark = offset
 
 
-def new_fetcher() -> ReplicaFetcher:
-    return ReplicaFetcher(broker_id=2, config=CONFIG, broker_epoch=lambda: 41)
+def new_fetcher(quota: ReplicationQuota | None = None) -> ReplicaFetcher:
+    return ReplicaFetcher(broker_id=2, config=CONFIG, broker_epoch=lambda: 41, quota=quota)
 
 
 def fetch(fetcher: ReplicaFetcher, now_ms: int = 0) -> FetchRequest:

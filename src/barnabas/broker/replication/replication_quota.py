@@ -1,0 +1,103 @@
+"""How fast replicas may be copied that are on a throttle (KIP-73): what this broker sends of them, and what it gets.
+
+Rates are settings of brokers, the replicas that they hold for are settings of topics: ``0:101,0:102`` names partitions
+with the brokers that have them, ``*`` is all. Only replicas that lag behind are held back: who is in sync stays so.
+
+A rate is that of the bytes since the oldest window, so that after a rest it is not exceeded for long, and a burst is
+paid for afterwards.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.metadata.image.configs import DEFAULT_BROKER, ConfigResource, ConfigResourceType
+from barnabas.metadata.quota_rates import SimpleRate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from barnabas.common.topic_config import TopicConfig
+    from barnabas.common.topic_partition import TopicPartition
+    from barnabas.metadata.image.metadata_image import MetadataDelta, MetadataImage
+    from barnabas.metadata.publisher import LoaderManifest
+
+__all__ = ["ReplicationQuota", "ReplicationQuotas"]
+
+_UNLIMITED = float("inf")
+_ALL = "*"
+_LEADER_RATE = "leader.replication.throttled.rate"
+_FOLLOWER_RATE = "follower.replication.throttled.rate"
+_LEADERS = "leader.replication.throttled.replicas"
+_FOLLOWERS = "follower.replication.throttled.replicas"
+
+
+class ReplicationQuota:
+    """One direction. ``limit`` is in bytes a second; ``throttled_bytes`` are those that were counted so far."""
+
+    __slots__ = ("_rate", "_topics", "limit", "throttled_bytes")
+
+    def __init__(self, *, window_count: int, window_ms: int) -> None:
+        self._rate = SimpleRate(count=window_count, window_ms=window_ms)
+        self._topics: dict[str, frozenset[int] | None] = {}
+        """Partitions that are on the throttle here; None is all of the topic."""
+        self.limit = _UNLIMITED
+        self.throttled_bytes = 0
+
+    def throttle(self, topic: str, replicas: Sequence[str], broker_id: int) -> None:
+        """``replicas`` as the setting of the topic has them."""
+        if _ALL in replicas:
+            self._topics[topic] = None
+            return
+        pairs = (each.split(":") for each in replicas)
+        own = frozenset(int(partition) for partition, broker in pairs if int(broker) == broker_id)
+        if own:
+            self._topics[topic] = own
+        else:
+            self._topics.pop(topic, None)
+
+    def is_throttled(self, partition: TopicPartition) -> bool:
+        if not self._topics or partition.topic not in self._topics:
+            return False
+        partitions = self._topics[partition.topic]
+        return partitions is None or partition.partition in partitions
+
+    def record(self, size: int, now_ms: int) -> None:
+        """So many bytes of replicas on the throttle were copied."""
+        self.throttled_bytes += size
+        self._rate.record(size, now_ms)
+
+    def wait_ms(self, now_ms: int) -> int:
+        """How long nothing more may be copied of those that lag; 0 while the rate is kept."""
+        if not self._topics or self.limit == _UNLIMITED:
+            return 0
+        return self._rate.throttle_ms(max(self.limit, 1), now_ms)
+
+
+class ReplicationQuotas:
+    """A MetadataPublisher; ``topic_config`` tells a topic's settings as of this publication."""
+
+    def __init__(
+        self, *, broker_id: int, window_count: int, window_s: int, topic_config: Callable[[str], TopicConfig]
+    ) -> None:
+        self.leader = ReplicationQuota(window_count=window_count, window_ms=window_s * 1000)
+        self.follower = ReplicationQuota(window_count=window_count, window_ms=window_s * 1000)
+        self._broker_id = broker_id
+        self._own = ConfigResource.broker(broker_id)
+        self._topic_config = topic_config
+
+    def publish(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:
+        if delta.configs is None:
+            return
+        for resource, changed in delta.configs.changes.items():
+            if resource.type == ConfigResourceType.TOPIC:
+                if _LEADERS in changed or _FOLLOWERS in changed:
+                    config = self._topic_config(resource.name)
+                    leaders = config.leader_replication_throttled_replicas
+                    self.leader.throttle(resource.name, leaders, self._broker_id)
+                    followers = config.follower_replication_throttled_replicas
+                    self.follower.throttle(resource.name, followers, self._broker_id)
+            elif resource in (self._own, DEFAULT_BROKER):
+                rates = {**new_image.configs.of(DEFAULT_BROKER), **new_image.configs.of(self._own)}
+                self.leader.limit = float(rates.get(_LEADER_RATE, _UNLIMITED))
+                self.follower.limit = float(rates.get(_FOLLOWER_RATE, _UNLIMITED))
