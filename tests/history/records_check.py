@@ -6,7 +6,7 @@ the start when all faults are over, and then every claim must be there.
 
 * What was acknowledged with acks=all, or seen by anybody, is there in the end, where it was said to be.
 * What an idempotent producer sent is there once at most, and in the order in which it sent it to the partition. That
-  is not promised of a producer that gave a record up: clients begin a new epoch then, and send what was under way again.
+  is not promised of a producer that gave a record up: its client begins a new epoch then, and sends the others again.
 * Offsets have no holes: topics are neither compacted nor written in transactions.
 * A reader gets offset after offset. Where it begins it says itself.
 """

@@ -84,13 +84,15 @@ class LinkProxy:
             self.heal(source, destination, resets=False)
 
     def close(self) -> None:
-        assert self._process.stdin is not None and self._process.stdout is not None
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
         self._process.stdin.close()
         self._process.wait()
         self._process.stdout.close()
 
     def _call(self, command: str, *arguments: str | int | bool) -> None:
-        assert self._process.stdin is not None and self._process.stdout is not None
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
         with self._lock:
             self._process.stdin.write(json.dumps([command, *arguments]).encode() + b"\n")
             self._process.stdin.flush()
