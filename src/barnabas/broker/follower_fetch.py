@@ -79,7 +79,7 @@ class FollowerFetch:
             return FetchResponse(error_code=context.error_code)
         reading, leaders = self._read_all(counts=True)
         if reading.bytes_read >= request.min_bytes or request.max_wait_ms <= 0 or reading.has_error or context.is_empty:
-            return respond(self._broker, context, reading, self._access)
+            return self._respond(reading)
         notifiers = leaders if context.session is None else (context.session,)
         waiting = wait_for_bytes(notifiers, request.min_bytes - reading.bytes_read, request.max_wait_ms)
         return self._read_after(waiting)
@@ -87,6 +87,12 @@ class FollowerFetch:
     async def _read_after(self, waiting: Awaitable[None]) -> FetchResponse:
         await waiting
         reading, _ = self._read_all(counts=False)
+        return self._respond(reading)
+
+    def _respond(self, reading: Reading) -> FetchResponse:
+        led = self._broker.replicas.leader_replicas
+        if led is not None:
+            led.stats.bytes_out += reading.bytes_read
         return respond(self._broker, self._context, reading, self._access)
 
     def _read_all(self, *, counts: bool) -> tuple[Reading, list[LeaderReplica]]:

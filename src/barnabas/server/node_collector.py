@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
@@ -15,6 +15,8 @@ from barnabas.broker.lifecycle import BrokerState
 from barnabas.common.errors import ErrorCode
 from barnabas.network.api_stats import LATENCY_BUCKETS_S
 from barnabas.protocol.api_keys import API_TABLE
+from barnabas.server.metric_info import MetricInfo
+from barnabas.server.replication_metrics import REPLICATION_METRICS, replication_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -34,15 +36,6 @@ _BROKER_STATES = {
     BrokerState.CONTROLLED_SHUTDOWN: 6,
     BrokerState.SHUT_DOWN: 7,
 }
-
-
-class MetricInfo(NamedTuple):
-    """One metric: ``kind`` is Prometheus's type; a counter's samples end in ``_total``."""
-
-    name: str
-    kind: str
-    text: str
-    labels: tuple[str, ...] = ()
 
 
 METRICS: dict[str, MetricInfo] = {
@@ -129,6 +122,7 @@ METRICS: dict[str, MetricInfo] = {
         MetricInfo("kafka_server_broker_topic_metrics_batches_in", "counter", "Record batches appended."),
         MetricInfo("kafka_server_replica_manager_partition_count", "gauge", "Replicas on this broker."),
         MetricInfo("kafka_server_replica_manager_leader_count", "gauge", "Partitions that this broker leads."),
+        *REPLICATION_METRICS,
         MetricInfo("kafka_log_size_bytes", "gauge", "Bytes of all partition logs."),
         MetricInfo("kafka_log_num_log_segments", "gauge", "Segments of all partition logs."),
         MetricInfo("kafka_server_fetch_session_cache_num_incremental_fetch_sessions", "gauge", "Fetch sessions."),
@@ -355,6 +349,8 @@ class NodeCollector(Collector):
         logs = [partition.log_or_none for partition in partitions if partition.log_or_none is not None]
         yield _single("kafka_server_replica_manager_partition_count", len(partitions))
         yield _single("kafka_server_replica_manager_leader_count", led)
+        for name, value in replication_values(replicas):
+            yield _single(name, value)
         yield _single("kafka_log_size_bytes", sum(log.size_bytes() for log in logs))
         yield _single("kafka_log_num_log_segments", sum(len(log.segments) for log in logs))
         sessions = broker.broker.fetch_sessions

@@ -80,7 +80,7 @@ def handle_fetch(broker: Broker, request: FetchRequest, access: Access) -> Fetch
         return FetchResponse(error_code=context.error_code)
     reading = _read_all(broker, request, context, access)
     if reading.bytes_read >= request.min_bytes or request.max_wait_ms <= 0 or reading.has_error or context.is_empty:
-        return respond(broker, context, reading, access)
+        return _answer(broker, context, reading, access)
     notifiers = reading.partitions if context.session is None else (context.session,)
     waiting = wait_for_bytes(notifiers, request.min_bytes - reading.bytes_read, request.max_wait_ms)
     return _wait_and_read(broker, request, context, access, waiting)
@@ -90,7 +90,12 @@ async def _wait_and_read(
     broker: Broker, request: FetchRequest, context: FetchContext, access: Access, waiting: Awaitable[None]
 ) -> FetchResponse:
     await waiting
-    return respond(broker, context, _read_all(broker, request, context, access, is_second_look=True), access)
+    return _answer(broker, context, _read_all(broker, request, context, access, is_second_look=True), access)
+
+
+def _answer(broker: Broker, context: FetchContext, reading: Reading, access: Access) -> FetchResponse:
+    broker.replicas.bytes_out += reading.bytes_read
+    return respond(broker, context, reading, access)
 
 
 def _read_all(
@@ -189,7 +194,6 @@ def _read(
 
 
 def respond(broker: Broker, context: FetchContext, reading: Reading, access: Access) -> FetchResponse:
-    broker.replicas.bytes_out += reading.bytes_read
     selected = context.select(reading.answers)
     if context.session is not None:
         for wanted in reading.exhausted:

@@ -69,9 +69,11 @@ class FollowerWatcher(Protocol):
 class IsrStats:
     """Counters of a broker."""
 
-    __slots__ = ("expands", "failed_updates", "shrinks")
+    __slots__ = ("bytes_out", "expands", "failed_updates", "shrinks")
 
     def __init__(self) -> None:
+        self.bytes_out = 0
+        """Of records, to followers."""
         self.expands = 0
         self.shrinks = 0
         self.failed_updates = 0
@@ -191,13 +193,14 @@ class LeaderReplica:
 
     def error_of_commit(self) -> ErrorCode:
         """For records that the high watermark has passed: too few replicas may have them."""
-        log = self.partition.log_or_none
-        leadership = self.leadership
-        if log is not None and len(leadership.maximal_isr) < leadership.required_in_sync(
-            log.config.min_insync_replicas
-        ):
+        if len(self.leadership.maximal_isr) < self.required_in_sync():
             return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
         return ErrorCode.NONE
+
+    def required_in_sync(self) -> int:
+        """``min.insync.replicas``, as far as there are replicas; of a partition without a log nothing is asked."""
+        log = self.partition.log_or_none
+        return 0 if log is None else self.leadership.required_in_sync(log.config.min_insync_replicas)
 
     def maybe_advance(self, now_ms: int) -> bool:
         log = self.partition.log_or_none

@@ -117,6 +117,7 @@ class PartitionLeadership:
         "maximal_isr",
         "partition_epoch",
         "proposal",
+        "registration",
         "replicas",
     )
 
@@ -127,6 +128,7 @@ class PartitionLeadership:
         self.replicas: dict[int, ReplicaState] = {}
         self.leader_epoch = registration.leader_epoch
         self.partition_epoch = -1
+        self.registration = registration
         self.epoch_start_offset = log_end_offset
         self.isr: frozenset[int] = frozenset()
         self.maximal_isr = self.isr
@@ -144,6 +146,7 @@ class PartitionLeadership:
         """
         if registration.partition_epoch < self.partition_epoch:
             return False
+        self.registration = registration
         self._assign(registration.replicas)
         is_new_epoch = registration.leader_epoch != self.leader_epoch
         if registration.partition_epoch > self.partition_epoch or is_new_epoch:
@@ -165,6 +168,16 @@ class PartitionLeadership:
     def _commit(self, isr: Iterable[int]) -> None:
         self.isr = self.maximal_isr = frozenset(isr)
         self.proposal = None
+
+    @property
+    def is_reassigning(self) -> bool:
+        return bool(self.registration.adding_replicas or self.registration.removing_replicas)
+
+    @property
+    def is_under_replicated(self) -> bool:
+        """Whether replicas are missing; those that are being added don't count."""
+        registration = self.registration
+        return len(self.isr) < len(set(registration.replicas).difference(registration.adding_replicas))
 
     # What the followers tell
 
