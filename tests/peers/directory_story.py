@@ -1,7 +1,7 @@
 """What a node with several log directories answers while replicas move, directories are cordoned and one fails.
 
-The node is Kafka's or ours: combined, id 1, freshly formatted, with the directories a, b and c in ``folder`` (metadata
-in a), ``SETTINGS`` and ``log.dirs_of(folder)``. Paths are told by their last letter. Steps wait for what takes time, so
+The node is Kafka's or ours: combined, id 1, freshly formatted, with the directories a, b and c of ``log_dirs`` (metadata
+in a) and ``SETTINGS``. Paths are told by their last letter. Steps wait for what takes time, so
 that the answers of both are the same.
 """
 
@@ -27,13 +27,12 @@ from barnabas.protocol.record_batch import Record
 from barnabas.protocol.record_batch_builder import build_batch
 from tests.interop.raw_client import RawClient
 
-__all__ = ["NAMES", "SETTINGS", "DirectoryStory", "break_directory", "log_dirs"]
+__all__ = ["NAMES", "SETTINGS", "DirectoryStory", "break_directory", "log_dirs", "repair_directory"]
 
 NAMES = ("a", "b", "c")
 SETTINGS = {"log.flush.offset.checkpoint.interval.ms": "300", "auto.create.topics.enable": "false"}
 WAIT_S = 30.0
 RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
-NEVER = 2**31 - 1
 
 Answers = dict[str, Any]
 
@@ -46,6 +45,12 @@ def break_directory(path: Path) -> None:
     """What a disk that went away looks like to who still has files open on it: nothing can be made there any more."""
     path.rename(path.with_name(f"{path.name}-away"))
     path.write_text("")
+
+
+def repair_directory(path: Path) -> None:
+    """The disk is back, with what was on it."""
+    path.unlink()
+    path.with_name(f"{path.name}-away").rename(path)
 
 
 class DirectoryStory:
