@@ -5,6 +5,7 @@ The same requests go to both sides. A controller counts as active when it has co
 - start: three formatted voters are launched at once, with nothing in the log.
 - forwarding: through a broker that is no controller, by one client and by 16 at once, each one request after another.
 - failover: SIGKILL to the active one of three, and a change is asked of a broker at once, and again until it succeeds.
+- failover of a filled quorum: the same of three voters with partitions in their logs, and the new one is asked itself.
 - snapshot: one voter, killed and started again, with ACLs and partitions in a snapshot and next to nothing in the log;
   and the same voter with nothing. Its brokers don't run, so that it is alone on the machine.
 """
@@ -49,6 +50,7 @@ __all__ = ["QUICK", "QuorumSizes", "measure_quorum", "percentile"]
 _VOTERS = 3
 _CLIENTS = (1, 16)
 _PARTITIONS_PER_TOPIC = 100
+_PARTITIONS_PER_LARGE_TOPIC = 1_000
 _ACLS_PER_REQUEST = 1_000
 _ANSWER_S = 90
 _TOPIC = "forwarded-settings"
@@ -73,10 +75,21 @@ class QuorumSizes(NamedTuple):
     acls: int = 100_000
     partitions: int = 10_000
     restarts: int = 3
+    failover_partitions: int = 100_000
+    failover_kills: int = 3
 
 
 QUICK = QuorumSizes(
-    starts=1, kills=1, warm_up=2, requests_of_one=20, requests_of_each=5, acls=5_000, partitions=500, restarts=1
+    starts=1,
+    kills=1,
+    warm_up=2,
+    requests_of_one=20,
+    requests_of_each=5,
+    acls=5_000,
+    partitions=500,
+    restarts=1,
+    failover_partitions=2_000,
+    failover_kills=1,
 )
 """Shows that everything works, and no more."""
 
@@ -114,6 +127,7 @@ def _measure_round(side: str, folder: Path, sizes: QuorumSizes) -> Figures:
                 figures.update(_with_broker(side, folder / "broker", quorum, sizes))
         finally:
             quorum.kill()
+    figures.update(_filled_failovers(side, folder, sizes))
     figures.update(_snapshot_load(side, folder, sizes))
     return figures
 
@@ -230,6 +244,28 @@ def _failovers(port: int, quorum: Quorum, kills: int) -> Figures:
     return {"failover, median, s": statistics.median(times), "failover, longest, s": max(times)}
 
 
+def _filled_failovers(side: str, folder: Path, sizes: QuorumSizes) -> Figures:
+    quorum = quorum_of(side, folder / "large", _VOTERS, _FILLED)
+    times = []
+    try:
+        _start_to_active(quorum, "first")
+        _start_and_kill_broker(side, folder / "large-broker", quorum)
+        _create_partitions(
+            active_controller(quorum).controller_port, sizes.failover_partitions, _PARTITIONS_PER_LARGE_TOPIC
+        )
+        for number in range(sizes.failover_kills):
+            wait_until_followed(quorum)
+            active = active_controller(quorum)
+            active.kill()
+            began = time.perf_counter()
+            times.append(wait_for_change(quorum, f"large-{number}") - began)
+            active.launch()
+    finally:
+        quorum.kill()
+    what = f"failover with {sizes.failover_partitions:,} partitions in the log"
+    return {f"{what}, median, s": statistics.median(times), f"{what}, longest, s": max(times)}
+
+
 def _snapshot_load(side: str, folder: Path, sizes: QuorumSizes) -> Figures:
     quorum = quorum_of(side, folder / "filled", 1, _FILLED)
     (controller,) = quorum.controllers
@@ -257,11 +293,7 @@ def _restarts(quorum: Quorum, count: int, principal: str) -> float:
 def _fill(side: str, folder: Path, quorum: Quorum, sizes: QuorumSizes) -> None:
     """ACLs and partitions. The broker that the partitions are for is gone by then, and makes no files of them."""
     (controller,) = quorum.controllers
-    broker = broker_of(side, folder, quorum)
-    try:
-        broker.start()
-    finally:
-        broker.kill()
+    _start_and_kill_broker(side, folder, quorum)
     _exchange_all(
         controller.controller_port,
         [
@@ -269,14 +301,27 @@ def _fill(side: str, folder: Path, quorum: Quorum, sizes: QuorumSizes) -> None:
             for start, end in _ranges(sizes.acls, _ACLS_PER_REQUEST)
         ],
     )
+    _create_partitions(controller.controller_port, sizes.partitions, _PARTITIONS_PER_TOPIC)
+
+
+def _start_and_kill_broker(side: str, folder: Path, quorum: Quorum) -> None:
+    """It stays registered and unfenced for the length of its session."""
+    broker = broker_of(side, folder, quorum)
+    try:
+        broker.start()
+    finally:
+        broker.kill()
+
+
+def _create_partitions(port: int, count: int, per_topic: int) -> None:
     _exchange_all(
-        controller.controller_port,
+        port,
         [
             CreateTopicsRequest(
                 topics=[CreatableTopic(name=f"filled-{start:06}", num_partitions=end - start, replication_factor=1)],
                 timeout_ms=60_000,
             )
-            for start, end in _ranges(sizes.partitions, _PARTITIONS_PER_TOPIC)
+            for start, end in _ranges(count, per_topic)
         ],
     )
 

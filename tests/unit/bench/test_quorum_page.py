@@ -7,13 +7,14 @@ import pytest
 from bench.quorum import QuorumSizes, percentile
 from bench.quorum_report import quorum_page
 
+LARGE = "failover with 100,000 partitions in the log, longest, s"
 KAFKA = [
-    {"failover, median, s": 2.0, "forwarded createAcls, 1 client: requests/s": 30.0},
-    {"failover, median, s": 3.0, "forwarded createAcls, 1 client: requests/s": 50.0},
+    {"failover, median, s": 2.0, "forwarded createAcls, 1 client: requests/s": 30.0, LARGE: 1.0},
+    {"failover, median, s": 3.0, "forwarded createAcls, 1 client: requests/s": 50.0, LARGE: 1.2},
 ]
 OURS = [
-    {"failover, median, s": 0.25, "forwarded createAcls, 1 client: requests/s": 10.0},
-    {"failover, median, s": 0.75, "forwarded createAcls, 1 client: requests/s": 30.0},
+    {"failover, median, s": 0.25, "forwarded createAcls, 1 client: requests/s": 10.0, LARGE: 0.4},
+    {"failover, median, s": 0.75, "forwarded createAcls, 1 client: requests/s": 30.0, LARGE: 0.5},
 ]
 
 
@@ -28,6 +29,13 @@ def test_bars_say_which_hold_and_which_do_not() -> None:
     page = quorum_page({"kafka": KAFKA, "barnabas": OURS}, QuorumSizes())
     assert "- holds: failover, median, s (ratio 5)" in page
     assert "- **does not hold yet**: forwarded createAcls, 1 client: requests/s (ratio 0.5)" in page
+
+
+@pytest.mark.parametrize(("took_s", "verdict"), [(1.2, "holds"), (1.21, "**does not hold yet**")])
+def test_a_failover_takes_no_longer_than_an_election_may(took_s: float, verdict: str) -> None:
+    ours = [{**each, LARGE: took_s} for each in OURS]
+    page = quorum_page({"kafka": KAFKA, "barnabas": ours}, QuorumSizes())
+    assert f"- {verdict}: {LARGE}: {took_s:.3g}, at most 1.2" in page
 
 
 def test_as_fast_as_kafka_holds() -> None:
