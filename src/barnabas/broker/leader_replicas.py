@@ -121,8 +121,9 @@ class LeaderReplicas:
             leader.check_isr(now_ms)
 
     def _retry_expansions(self) -> None:
+        now_ms = self._clock.monotonic_ms()
         for leader in self.all:
-            leader.retry_expansion()
+            leader.retry_expansion(now_ms)
 
     # --- the controller
 

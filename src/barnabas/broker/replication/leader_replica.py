@@ -283,13 +283,15 @@ class LeaderReplica:
         if proposal is not None:
             self._submit(self, proposal)
             return
-        self.retry_expansion()
+        self.retry_expansion(now_ms)
 
-    def retry_expansion(self) -> None:
+    def retry_expansion(self, now_ms: int) -> None:
+        """Take in who could not join when it fetched; whoever does not fetch any more stays away."""
         leadership = self.leadership
         if leadership.proposal is None and len(leadership.isr) <= len(leadership.replicas):
+            limit_ms = leadership.context.replica_lag_time_max_ms
             for replica in leadership.replicas.values():
-                if replica.broker_id not in leadership.isr:
+                if replica.broker_id not in leadership.isr and replica.keeps_up(self.log_end_offset, now_ms, limit_ms):
                     self.maybe_expand(replica)
 
     def isr_changed(self, proposal: IsrProposal, state: CommittedState, now_ms: int) -> None:
@@ -316,7 +318,7 @@ class LeaderReplica:
         """Another ISR may let the high watermark go on."""
         self.partition.isr_count = len(self.leadership.isr)
         self.maybe_advance(now_ms)
-        self.retry_expansion()
+        self.retry_expansion(now_ms)
 
     # Who waits for data as a follower
 

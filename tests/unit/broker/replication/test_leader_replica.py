@@ -138,7 +138,7 @@ def test_when_leadership_ends_everybody_is_told() -> None:
     assert heard == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
     assert leader.wait(1) == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
     leader.proposals.clear()
-    leader.replica.retry_expansion()
+    leader.replica.retry_expansion(leader.now_ms)
     assert leader.proposals == []
 
 
@@ -177,8 +177,19 @@ def test_who_may_not_join_is_not_proposed_until_it_may() -> None:
         leader.fetch(3, 0)
         assert leader.proposals == []
     leader.context.cluster = cluster()
-    leader.replica.retry_expansion()
+    leader.replica.retry_expansion(leader.now_ms)
     assert leader.proposals[-1].members == (1, 2, 3)
+
+
+def test_who_does_not_fetch_any_more_is_not_taken_back() -> None:
+    leader = Leader()
+    leader.append()
+    leader.now_ms += LAG_MS + 1
+    leader.fetch(2, 0)
+    leader.check()
+    leader.accept(1, 2)
+    leader.replica.retry_expansion(leader.now_ms)
+    assert len(leader.proposals) == 1
 
 
 def test_an_old_fetch_has_no_epoch_to_compare() -> None:
