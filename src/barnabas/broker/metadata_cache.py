@@ -73,6 +73,15 @@ class MetadataCache:
     def alive_brokers(self) -> list[BrokerRegistration]:
         return [broker for broker in self.image.cluster.brokers.values() if not broker.fenced]
 
+    def controller_for_clients(self, own_id: int) -> int:
+        """The broker that clients are told is the controller: any live one forwards what that must decide (KIP-590).
+
+        This one, if it is alive, because it is the first to know of what it forwarded; -1 when none is.
+        """
+        if self.is_alive(own_id):
+            return own_id
+        return next((broker.id for broker in self.alive_brokers()), -1)
+
     def endpoint(self, broker_id: int, listener_name: str) -> Endpoint | None:
         """Where a live broker listens under that name."""
         broker = self.image.cluster.brokers.get(broker_id)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
 
 _BROKERS, _CONTROLLERS = 1, 2
+_NOBODY = -1
 
 
 @handles(ApiKey.DESCRIBE_CLUSTER, acl=(AclRule(ResourceType.CLUSTER, AclOperation.DESCRIBE),))
@@ -49,9 +50,10 @@ def handle_describe_cluster(broker: Broker, request: DescribeClusterRequest, acc
                 is_fenced=registration.fenced,
             )
         )
+    controller_id = broker.metadata.controller_for_clients(broker.broker_id)
     return DescribeClusterResponse(
         cluster_id=broker.cluster_id,
-        controller_id=broker.broker_id,
+        controller_id=controller_id if any(each.broker_id == controller_id for each in brokers) else _NOBODY,
         brokers=brokers,
         cluster_authorized_operations=operations,
     )

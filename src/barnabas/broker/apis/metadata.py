@@ -119,8 +119,7 @@ def _envelope(broker: Broker, request: MetadataRequest, access: Access) -> Metad
     return MetadataResponse(
         brokers=brokers,
         cluster_id=broker.cluster_id,
-        # Any broker will do: it forwards what the controller must decide (KIP-590).
-        controller_id=broker.broker_id,
+        controller_id=broker.metadata.controller_for_clients(broker.broker_id),
         cluster_authorized_operations=operations,
     )
 
