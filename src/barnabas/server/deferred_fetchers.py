@@ -92,6 +92,7 @@ class DeferredFetchers:
             find_broker=self._find_broker,
             client_config=lambda client_id: inter_broker_client_config(config, client_id=client_id),
             report_failure=self._logs.report_failure,
+            checkpoint=self._logs.checkpoint,
             quota=self._quota,
         )
 

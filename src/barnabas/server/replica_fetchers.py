@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 from zlib import crc32
 
-from barnabas.broker.replication.followed_partition import FollowedPartition
+from barnabas.broker.replication.followed_partition import FollowedPartition, FollowerLogs
 from barnabas.broker.replication.replica_fetcher import FETCH_VERSION_MIN, FetcherConfig, ReplicaFetcher
 from barnabas.clients.errors import ClientError, InvalidClientConfig, UnsupportedVersion
 from barnabas.clients.network_client import NetworkClient
@@ -144,9 +144,13 @@ class ReplicaFetchers:
         find_broker: Callable[[int], Address | None],
         client_config: Callable[[str], ClientConfig],
         report_failure: Callable[[PartitionLog, Exception], object],
+        checkpoint: Callable[[], None],
         quota: ReplicationQuota | None = None,
     ) -> None:
-        """``client_config`` makes the settings of a client with this id; it may raise NodeStartError."""
+        """``client_config`` makes the settings of a client with this id; it may raise NodeStartError.
+
+        ``checkpoint`` writes down what is durable of the logs; it is called on a thread.
+        """
         self._broker_id = broker_id
         self._config = config
         self._fetchers_per_leader = fetchers_per_leader
@@ -154,7 +158,9 @@ class ReplicaFetchers:
         self._clock = clock
         self._find_broker = find_broker
         self._client_config = client_config
-        self._report_failure = report_failure
+        self._logs = FollowerLogs(clock, report_failure, self._truncated)
+        self._checkpoint = checkpoint
+        self._checkpointing: asyncio.Task[None] | None = None
         self._quota = quota
         self._clients: dict[int, NetworkClient] = {}
         self._sources: dict[tuple[int, int], _Source] = {}
@@ -175,9 +181,7 @@ class ReplicaFetchers:
             if known is not None and known[0] is not source:
                 self._stop(name)
             self._followed[name] = (source, partition)
-            source.fetcher.follow(
-                FollowedPartition(partition, self._clock, self._report_failure), partition.leader_epoch
-            )
+            source.fetcher.follow(FollowedPartition(partition, self._logs), partition.leader_epoch)
             source.changed.set()
         self._end_idle()
 
@@ -221,14 +225,30 @@ class ReplicaFetchers:
         for source in self._sources.values():
             source.start()
 
+    def _truncated(self) -> None:
+        """What is written anew where a log was cut must not count as durable after a crash: that is written down."""
+        if self._checkpointing is None:
+            self._checkpointing = asyncio.get_running_loop().create_task(self._write_checkpoint())
+
+    async def _write_checkpoint(self) -> None:
+        await asyncio.sleep(0)  # Many logs are cut together.
+        self._checkpointing = None
+        try:
+            await asyncio.get_running_loop().run_in_executor(None, self._checkpoint)
+        except OSError:
+            log.exception("what is durable can't be written down; it is tried again with the next checkpoint")
+
     async def close(self) -> None:
         """Nothing is written to any log afterwards."""
         self._is_started = False
         tasks = [source.task for source in self._sources.values() if source.task is not None]
+        checkpointing = self._checkpointing
         self._sources.clear()
         self._followed.clear()
         for task in tasks:
             task.cancel()
+        if checkpointing is not None:
+            tasks.append(checkpointing)
         await asyncio.gather(*tasks, return_exceptions=True)
         for client in self._clients.values():
             await client.close()

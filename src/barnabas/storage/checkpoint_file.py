@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 
 from barnabas.storage.errors import CorruptFileError
 
-__all__ = ["read_checkpoint", "write_atomically", "write_checkpoint"]
+__all__ = ["read_checkpoint", "sync_file", "write_atomically", "write_checkpoint"]
 
 VERSION = 0
 
@@ -36,6 +37,12 @@ def sync_directory(path: str) -> None:
         os.fsync(fd)
     finally:
         os.close(fd)
+
+
+def sync_file(path: str) -> None:
+    """Make the file durable as it is now, if it is there."""
+    with suppress(FileNotFoundError):
+        sync_directory(path)
 
 
 def write_checkpoint(path: str, lines: Sequence[str], *, sync: bool = True) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from threading import Lock
 
 from barnabas.storage.file_pool import FilePool
@@ -94,6 +94,14 @@ class LogSegments:
             segment = Segment(self.directory, base_offset, self._pool, created_ms=now_ms)
             segment.create_file()
             self.all = (segment,)
+
+    def if_still_there(self, segment: Segment, then: Callable[[], None]) -> bool:
+        """Call ``then``, unless the segment has gone. Nothing is truncated meanwhile."""
+        with self._lock:
+            is_there = segment in self.all
+            if is_there:
+                then()
+        return is_there
 
     def remove_retired(self, now_ms: int, *, all_of_them: bool = False) -> int:
         """Unlink the files of segments that were retired long enough ago; return how many segments."""

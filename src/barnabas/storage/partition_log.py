@@ -27,6 +27,7 @@ from barnabas.storage.batch_header import (
     PREFIX,
     Buffer,
 )
+from barnabas.storage.checkpoint_file import sync_file
 from barnabas.storage.errors import CorruptSegmentError
 from barnabas.storage.file_pool import FilePool
 from barnabas.storage.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT, LeaderEpochCheckpoint
@@ -543,14 +544,19 @@ class PartitionLog:
     def flush_rolled(self) -> bool:
         """Make the segments durable that are no longer written to, so that recovery need not read them.
 
-        May run in another thread than appends do. Returns whether there were any.
+        May run in another thread than appends do. Returns whether there were any, and the log was not cut meanwhile.
         """
         *rolled, active = self.segments
         if not rolled or active.base_offset <= self.recovery_point:
             return False
+        # Written at each roll; what came after is in segments that recovery reads.
+        sync_file(f"{self.directory}/{LEADER_EPOCH_CHECKPOINT}")
         self._flush_segments(rolled)
-        self.recovery_point = max(self.recovery_point, active.base_offset)
-        return True
+
+        def advance() -> None:
+            self.recovery_point = max(self.recovery_point, active.base_offset)
+
+        return self._segments.if_still_there(active, advance)
 
     def _flush_segments(self, segments: Sequence[Segment]) -> None:
         for segment in segments:

@@ -354,6 +354,18 @@ def test_rolled_segments_can_be_flushed_apart_from_the_active_one(tmp_path: Path
     assert not log.flush_rolled()
 
 
+def test_a_log_that_is_cut_while_a_thread_flushes_it_is_durable_only_as_far_as_it_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent = batch(b"x" * 50)
+    log = new_log(tmp_path, config(segment_bytes=2 * len(sent)))
+    for _ in range(5):
+        append(log, sent)
+    monkeypatch.setattr(PartitionLog, "_flush_segments", lambda self, _: self.truncate_to(3, now_ms=NOW_MS))
+    assert not log.flush_rolled()
+    assert (log.log_end_offset, log.recovery_point) == (3, 0)
+
+
 def test_a_follower_leaves_out_what_is_cut_and_what_comes_from_a_later_epoch(tmp_path: Path) -> None:
     leader = new_log(tmp_path / "leader")
     for epoch in (1, 1, 4):

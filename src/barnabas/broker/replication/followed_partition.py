@@ -6,7 +6,7 @@ A partition that was never written to has no log yet, and gets none before there
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.storage.errors import StorageError
 from barnabas.storage.leader_epoch_checkpoint import UNDEFINED_EPOCH, UNDEFINED_OFFSET
@@ -21,21 +21,27 @@ if TYPE_CHECKING:
     from barnabas.storage.batch_header import Buffer
     from barnabas.storage.partition_log import PartitionLog
 
-__all__ = ["FollowedPartition"]
+__all__ = ["FollowedPartition", "FollowerLogs"]
+
+
+class FollowerLogs(NamedTuple):
+    """What all followed partitions of a broker need."""
+
+    clock: Clock
+    report_failure: Callable[[PartitionLog, Exception], object]
+    """To be told of a disk that fails, before the error goes up."""
+    on_truncated: Callable[[], None]
+    """To be told that a log ends earlier than what is written down of it."""
 
 
 class FollowedPartition:
-    __slots__ = ("_clock", "_hidden_bytes", "_partition", "_report_failure", "topic_id", "topic_partition")
+    __slots__ = ("_hidden_bytes", "_logs", "_partition", "topic_id", "topic_partition")
 
-    def __init__(
-        self, partition: Partition, clock: Clock, report_failure: Callable[[PartitionLog, Exception], object]
-    ) -> None:
-        """``report_failure`` is told of a disk that fails, before the error goes up."""
+    def __init__(self, partition: Partition, logs: FollowerLogs) -> None:
         self.topic_partition: TopicPartition = partition.topic_partition
         self.topic_id: Uuid = partition.topic_id
         self._partition = partition
-        self._clock = clock
-        self._report_failure = report_failure
+        self._logs = logs
         self._hidden_bytes = 0
         """Appended since the high watermark moved last."""
 
@@ -66,7 +72,7 @@ class FollowedPartition:
     def append(self, records: Buffer, leader_epoch: int) -> int:
         log = self._partition.log
         with self._reporting(log):
-            written = log.append_as_follower(records, now_ms=self._clock.now_ms(), leader_epoch=leader_epoch)
+            written = log.append_as_follower(records, now_ms=self._logs.clock.now_ms(), leader_epoch=leader_epoch)
         self._hidden_bytes += written
         return written
 
@@ -83,19 +89,24 @@ class FollowedPartition:
 
     def truncate_to(self, offset: int) -> None:
         log = self._partition.log_or_none
-        if log is not None:
-            with self._reporting(log):
-                log.truncate_to(offset, now_ms=self._clock.now_ms())
+        if log is None:
+            return
+        was_cut = offset < log.log_end_offset
+        with self._reporting(log):
+            log.truncate_to(offset, now_ms=self._logs.clock.now_ms())
+        if was_cut:
+            self._logs.on_truncated()
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         log = self._partition.log
         with self._reporting(log):
-            log.truncate_fully_and_start_at(offset, now_ms=self._clock.now_ms())
+            log.truncate_fully_and_start_at(offset, now_ms=self._logs.clock.now_ms())
+        self._logs.on_truncated()
 
     @contextmanager
     def _reporting(self, log: PartitionLog) -> Iterator[None]:
         try:
             yield
         except (OSError, StorageError) as error:
-            self._report_failure(log, error)
+            self._logs.report_failure(log, error)
             raise
