@@ -148,6 +148,8 @@ class LeaderReplica:
                 self._begin_epoch()
                 self._tell_followers(0)
             self._isr_is_known(now_ms)
+        else:
+            self.partition.isr_count = len(leadership.isr)
 
     def _begin_epoch(self) -> None:
         self.partition.isr_count = len(self.leadership.isr)

@@ -318,6 +318,7 @@ def test_a_state_of_the_log_that_is_older_than_the_answer_changes_nothing() -> N
     leader = Leader(state=registration(1, 2))
     leader.fetch(3, 0)
     leader.accept()
+    leader.partition.isr_count = 2
     leader.replica.update(registration(1, 2, partition_epoch=10), leader.now_ms)
     assert leader.partition.isr_count == 3
 
