@@ -52,6 +52,7 @@ from barnabas.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
 )
 from barnabas.protocol.messages.unregister_broker import UnregisterBrokerRequest
+from barnabas.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from tests.peers.membership_story import FAR, Step, directory, registration
 
 __all__ = ["BROKERS", "LeadershipStory", "Pause", "Told"]
@@ -62,6 +63,7 @@ NAMES = ("a", "b", "c", "d")
 TOPIC, BROKER = 2, 4
 SET, DELETE = 0, 1
 PREFERRED, UNCLEAN = 0, 1
+UPGRADE, SAFE_DOWNGRADE = 1, 2
 SETTINGS = {"min.insync.replicas": ("1", "2", "3"), "unclean.leader.election.enable": ("true", "false")}
 
 
@@ -84,10 +86,11 @@ Story = Generator[Step | Pause, Told, None]
 class LeadershipStory:
     """``sessions`` are the brokers that are in touch, and whether they want to be fenced."""
 
-    def __init__(self, cluster_id: str, seed: int, steps: int) -> None:
+    def __init__(self, cluster_id: str, seed: int, steps: int, *, changes_features: bool = False) -> None:
         self._cluster_id = cluster_id
         self._random = Random(seed)
         self._steps = steps
+        self._changes_features = changes_features
         self._lives = dict.fromkeys(BROKERS, 0)
         self._lost: dict[int, set[Uuid]] = {broker: set() for broker in BROKERS}
         self.sessions: dict[int, bool] = {}
@@ -137,6 +140,8 @@ class LeadershipStory:
             self._configure: 7,
             self._assign_directory: 3,
         }
+        if self._changes_features:
+            actions[self._change_elr] = 4
         for _ in range(self._steps):
             yield from self._random.choices(list(actions), list(actions.values()))[0]()
 
@@ -415,6 +420,15 @@ class LeadershipStory:
         )
         where = "the cluster" if topic is None else topic.name
         yield Step(f"{key} of {where} becomes {value}", IncrementalAlterConfigsRequest(resources=[resource]), 1)
+
+    def _change_elr(self) -> Story:
+        level = self._random.randrange(2)
+        update = FeatureUpdateKey(
+            feature="eligible.leader.replicas.version",
+            max_version_level=level,
+            upgrade_type=UPGRADE if level else SAFE_DOWNGRADE,
+        )
+        yield Step(f"ELR becomes {level}", UpdateFeaturesRequest(feature_updates=[update], timeout_ms=9000), 2)
 
     def _assign_directory(self) -> Story:
         found = self._partition()

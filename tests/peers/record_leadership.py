@@ -2,10 +2,10 @@
 
 ::
 
-    python -m tests.peers.record_leadership FOLDER SEED STEPS [--static] [FORMAT-OPTION ...] > leadership.jsonl
+    python -m tests.peers.record_leadership FOLDER SEED STEPS [--static] [--changes-features] [FORMAT-OPTION ...]
 
 It starts a controller without a broker, in an empty folder. The options are those of ``barnabas storage format``;
-``--static`` is for levels that know no other quorum.
+``--static`` is for levels that know no other quorum; with ``--changes-features`` ELR comes and goes.
 """
 
 from __future__ import annotations
@@ -89,8 +89,7 @@ class Kafka:
             time.sleep(0.1)
 
 
-def recorded(folder: Path, cluster_id: str, port: int, seed: int, steps: int) -> Iterator[dict[str, Any]]:
-    story = LeadershipStory(cluster_id, seed, steps)
+def recorded(folder: Path, port: int, story: LeadershipStory) -> Iterator[dict[str, Any]]:
     scribe, tail, kafka = LeadershipScribe(story), LogTail(folder), Kafka(port, story)
     yield scribe.told("the beginning", None, 0, tail.records())
     following = story.steps()
@@ -111,14 +110,15 @@ def recorded(folder: Path, cluster_id: str, port: int, seed: int, steps: int) ->
 
 
 def main(folder: Path, seed: int, steps: int, *options: str) -> None:
-    is_static = "--static" in options
-    options = tuple(option for option in options if option != "--static")
+    is_static, changes_features = "--static" in options, "--changes-features" in options
+    options = tuple(option for option in options if option not in ("--static", "--changes-features"))
     quorum = new_quorum(folder, [RealController], is_static=is_static, settings=SETTINGS, options=options)
     try:
         quorum.start()
         controller = quorum.controllers[0]
         time.sleep(2)
-        for line in recorded(controller.folder, quorum.cluster_id, controller.controller_port, seed, steps):
+        story = LeadershipStory(quorum.cluster_id, seed, steps, changes_features=changes_features)
+        for line in recorded(controller.folder, controller.controller_port, story):
             print(json.dumps(line, sort_keys=True), flush=True)
     finally:
         quorum.kill()

@@ -168,9 +168,9 @@ class PartitionChangeBuilder:
         if not self._is_elr_enabled:
             return
         before = self._partition
-        becomes_leaderless = record.isr is not None and not record.isr
-        if becomes_leaderless and before.leader >= 0 and before.last_known_elr != (before.leader,):
-            record.last_known_elr = [before.leader]
+        if record.leader == NO_LEADER and before.leader != NO_LEADER:
+            if before.last_known_elr != (before.leader,):
+                record.last_known_elr = [before.leader]
             return
         keeps_leader = before.leader != NO_LEADER and record.leader != NO_LEADER
         if (record.leader >= 0 or keeps_leader) and before.last_known_elr:

@@ -3,21 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import NamedTuple
 
 from barnabas.common.uuid import Uuid
 from barnabas.controller.cluster_control_manager import ClusterControlManager
 from barnabas.controller.configuration_control_manager import ConfigurationControlManager
 from barnabas.controller.controller_state import ControllerState
 from barnabas.controller.partition_change_builder import Election, PartitionChangeBuilder
+from barnabas.metadata.image.configs import ConfigsImage
+from barnabas.metadata.image.features import FeaturesImage
 from barnabas.metadata.image.partition_registration import NO_LEADER, PartitionRegistration
 from barnabas.metadata.image.record_writer import ApiMessageAndVersion
 from barnabas.metadata.image.topics import TopicImage
+from barnabas.metadata.metadata_version import MetadataVersion
 
 __all__ = ["PartitionElection"]
 
 NO_BROKER = -1
 
 PartitionOf = tuple[TopicImage, int, PartitionRegistration]
+
+
+class _Rules(NamedTuple):
+    """What holds for the partitions of a topic, as long as these values are those of the image."""
+
+    topic: TopicImage
+    configs: ConfigsImage
+    features: FeaturesImage
+    metadata_version: MetadataVersion
+    min_isr: int
+    is_unclean_enabled: bool
+    is_elr_enabled: bool
 
 
 class PartitionElection:
@@ -27,6 +43,7 @@ class PartitionElection:
         self._state = state
         self._cluster = cluster
         self._configs = configs
+        self._rules: _Rules | None = None
 
     def broker_leaves(self, broker_id: int) -> list[ApiMessageAndVersion]:
         """It is fenced, shuts down cleanly or unregisters: take it out of every ISR and move its leaderships."""
@@ -67,7 +84,12 @@ class PartitionElection:
         return self._update(partitions, to_remove=broker_id)
 
     def has_leaderships(self, broker_id: int) -> bool:
-        return any(found[2].leader == broker_id for found in self._state.image.topics.partitions_on(broker_id))
+        topics = self._state.image.topics
+        return any(
+            partition.leader == broker_id
+            for topic_id in topics.by_broker.get(broker_id, ())
+            for partition in topics.by_id[topic_id].partitions.values()
+        )
 
     def builder_for(
         self,
@@ -79,28 +101,46 @@ class PartitionElection:
         may_be_unclean: bool = False,
     ) -> PartitionChangeBuilder:
         """``may_be_unclean``: an unclean election, if the topic's settings allow one, where there is no other way."""
-        features = self._state.image.features
+        directory_is_online = self._cluster.has_online_directory
 
         def may_lead(replica: int) -> bool:
             return (
                 is_acceptable_leader(replica)
                 and replica in partition.replicas
-                and self._cluster.has_online_directory(replica, partition.directory_of(replica))
+                and directory_is_online(replica, partition.directory_of(replica))
             )
 
-        settings = self._configs.election_settings(topic.name)
+        rules = self._rules_of(topic)
         builder = PartitionChangeBuilder(
             partition,
             topic.id,
             partition_id,
             is_acceptable_leader=may_lead,
-            metadata_version=features.metadata_version_or_throw(),
-            min_isr=min(settings.min_isr, len(topic.partitions[0].replicas)),
-            is_elr_enabled=features.is_elr_enabled,
+            metadata_version=rules.metadata_version,
+            min_isr=rules.min_isr,
+            is_elr_enabled=rules.is_elr_enabled,
         )
-        if may_be_unclean and settings.is_unclean_enabled:
+        if may_be_unclean and rules.is_unclean_enabled:
             builder.election = Election.UNCLEAN
         return builder
+
+    def _rules_of(self, topic: TopicImage) -> _Rules:
+        """The last topic's are kept: a broker that leaves has thousands of partitions of few topics."""
+        image, known = self._state.image, self._rules
+        if known is not None and known.topic is topic:
+            if known.configs is image.configs and known.features is image.features:
+                return known
+        settings = self._configs.election_settings(topic.name)
+        self._rules = _Rules(
+            topic,
+            image.configs,
+            image.features,
+            image.features.metadata_version_or_throw(),
+            min(settings.min_isr, len(topic.partitions[0].replicas)),
+            settings.is_unclean_enabled,
+            image.features.is_elr_enabled,
+        )
+        return self._rules
 
     def _partitions_with_in_isr(self, broker_id: int) -> list[PartitionOf]:
         return [found for found in self._state.image.topics.partitions_on(broker_id) if broker_id in found[2].isr]

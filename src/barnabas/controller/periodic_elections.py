@@ -20,6 +20,7 @@ from barnabas.controller.controller_result import ControllerResult
 from barnabas.controller.controller_state import ControllerState
 from barnabas.controller.partition_change_builder import Election
 from barnabas.controller.partition_election import PartitionElection, PartitionOf
+from barnabas.metadata.image.partition_registration import NO_LEADER
 from barnabas.metadata.image.record_writer import ApiMessageAndVersion
 
 __all__ = ["PeriodicElections"]
@@ -86,7 +87,9 @@ class PeriodicElections:
 
     def _preferred_leaders(self) -> Iterator[ApiMessageAndVersion]:
         for found in self._state.image.topics.imbalanced_partitions():
-            yield from self._elected(found, Election.PREFERRED)
+            preferred, leader = found[2].preferred_replica, found[2].leader
+            if leader == NO_LEADER or self._cluster.is_active(preferred):  # A quick look: often there are thousands.
+                yield from self._elected(found, Election.PREFERRED)
 
     def _unclean_leaders(self) -> Iterator[ApiMessageAndVersion]:
         for found in self._election.leaderless():

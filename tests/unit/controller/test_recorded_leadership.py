@@ -28,6 +28,7 @@ class Recording(NamedTuple):
     steps: int
     metadata_version: int = 30
     features: dict[str, int] | None = None
+    changes_features: bool = False
 
     @property
     def path(self) -> Path:
@@ -39,6 +40,7 @@ RECORDINGS = [
     Recording(2, 400, features={"eligible.leader.replicas.version": 0}),
     Recording(3, 300, metadata_version=10),
     Recording(4, 400),
+    Recording(5, 400),
     Recording(6, 400),
 ]
 
@@ -63,7 +65,7 @@ class TellingHarness(ControllerHarness):
 def told(recording: Recording) -> Iterator[dict[str, Any]]:
     harness = TellingHarness(recording)
     harness.controller.features.kraft_version = 1 if recording.metadata_version >= KNOWS_DYNAMIC_QUORUMS else 0
-    story = LeadershipStory(CLUSTER_ID, recording.seed, recording.steps)
+    story = LeadershipStory(CLUSTER_ID, recording.seed, recording.steps, changes_features=recording.changes_features)
     scribe = LeadershipScribe(story)
     harness.activate()
     yield scribe.told("the beginning", None, 0, harness.taken())
