@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from barnabas.broker.ports import ControllerChannel, DynamicSettings
     from barnabas.broker.producer_ids import ProducerIdAllocator
     from barnabas.broker.replica_manager import ReplicaManager
+    from barnabas.broker.replication.replica_selector import RackAwareReplicaSelector
     from barnabas.common.clock import Clock
     from barnabas.protocol.api_keys import ApiKey
     from barnabas.security.delegation_tokens import TokenHmacs
@@ -67,3 +68,5 @@ class Broker:
         """None while delegation tokens are disabled."""
         self.quotas: ClientQuotas | None = None
         """None while no client has a quota."""
+        self.replica_selector: RackAwareReplicaSelector | None = None
+        """Who sends consumers to followers; None: nobody does."""

@@ -93,13 +93,17 @@ class Partition:
 
     def check_leader(self, broker_id: int, current_leader_epoch: int = -1) -> None:
         """Raise the error that a client with this idea of the leader epoch must see; -1 means no idea."""
+        self.check_epoch(current_leader_epoch)
+        if self.leader_id != broker_id:
+            raise ApiException(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    def check_epoch(self, current_leader_epoch: int) -> None:
+        """The same for a replica that others lead."""
         if current_leader_epoch >= 0:
             if current_leader_epoch < self.leader_epoch:
                 raise ApiException(ErrorCode.FENCED_LEADER_EPOCH)
             if current_leader_epoch > self.leader_epoch:
                 raise ApiException(ErrorCode.UNKNOWN_LEADER_EPOCH)
-        if self.leader_id != broker_id:
-            raise ApiException(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     # --- waiting for data
 

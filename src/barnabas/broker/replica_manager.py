@@ -258,6 +258,14 @@ class ReplicaManager:
         partition.check_leader(self.broker_id, current_leader_epoch)
         return partition
 
+    def replica_of(self, topic_partition: TopicPartition, current_leader_epoch: int = -1) -> Partition:
+        """The partition, if this broker has a replica of it, led here or not; raises what the client must see."""
+        partition = self.partitions.get(topic_partition)
+        if partition is None:
+            return self.leader_of(topic_partition, current_leader_epoch)
+        partition.check_epoch(current_leader_epoch)
+        return partition
+
     def is_known(self, topic_partition: TopicPartition) -> bool:
         """Whether there is such a partition, here or elsewhere."""
         topic = None if self._image is None else self._image.topics.by_name.get(topic_partition.topic)

@@ -15,6 +15,7 @@ from barnabas.broker.group_service import GroupService
 from barnabas.broker.lifecycle import BrokerLifecycle, to_listener
 from barnabas.broker.producer_ids import ProducerIdAllocator
 from barnabas.broker.replica_manager import ReplicaManager
+from barnabas.broker.replication.replica_selector import RACK_AWARE_SELECTOR, RackAwareReplicaSelector
 from barnabas.broker.replication.replication_quota import ReplicationQuotas
 from barnabas.broker.topic_defaults import TopicDefaultsPublisher
 from barnabas.common.uuid import Uuid
@@ -102,6 +103,8 @@ class BrokerPart:
         core.dynamic_settings.add_effect(self.fetchers)
         core.dynamic_settings.add_effect(ProducerIdEffect(self.logs, settings))
         self.broker = self._broker(settings)
+        if config.replica_selector_class == RACK_AWARE_SELECTOR:
+            self.broker.replica_selector = RackAwareReplicaSelector(core.metadata, config.node_id)
         self.connections = core.connection_quotas(config.broker_listeners, config.inter_broker_listener_name)
         defaults = TopicDefaultsPublisher(
             broker_id=config.node_id, static_configs=config.static, set_defaults=self.replicas.set_defaults

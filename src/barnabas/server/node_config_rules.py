@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from barnabas.broker.replication.replica_selector import LEADER_SELECTOR, RACK_AWARE_SELECTOR
 from barnabas.common.config_value import Password
 from barnabas.server.listener_rules import derive_listeners
 from barnabas.server.listeners import parse_voter
@@ -71,6 +72,13 @@ def _audit_topic_has_replicas(settings: Settings) -> Iterator[Problem]:
     name = "barnabas.audit.topic.replication.factor"
     if settings.number(name) == 0:
         yield settings.problem(name, "a topic needs a replica", "set it to -1 for default.replication.factor")
+
+
+@rule("replica.selector.class")
+def _replica_selector_is_known(settings: Settings) -> Iterator[Problem]:
+    name, known = "replica.selector.class", (RACK_AWARE_SELECTOR, LEADER_SELECTOR)
+    if settings.text(name) not in ("", *known):
+        yield settings.problem(name, "is a class that can't be loaded here", f"set it to {' or '.join(known)}")
 
 
 @rule("log.dirs", "log.dir")

@@ -162,6 +162,7 @@ _WORKING = (
     "controller.quota.window.size.seconds",
     "quota.window.num",
     "quota.window.size.seconds",
+    "replica.selector.class",
     "replication.quota.window.num",
     "replication.quota.window.size.seconds",
     "principal.builder.class",
@@ -310,7 +311,6 @@ _NOT_ALLOWED: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         "remote.* follower.fetch.last.tiered.offset.enable",
         (),
     ),
-    ("Reads from a follower need a second broker, which is not there yet.", "replica.selector.class", ()),
     (
         "Transactions are not there yet: a transactional id is refused.",
         "transaction.* transactional.* add.partitions.to.txn.*",

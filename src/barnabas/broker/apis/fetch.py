@@ -4,6 +4,9 @@
 Rules: the first non-empty partition may exceed both size limits by its first batch; the others fill what is left
 of ``max_bytes`` in the session's order. An answer waits for ``min_bytes`` up to ``max_wait_ms`` unless a partition
 has an error. Committed readers see data below the last stable offset, with the aborted transactions named.
+
+Consumers may read from followers (KIP-392), up to the high watermark that these know of. The leader sends them to one
+if a selector says so; the answer has no records then.
 """
 
 from __future__ import annotations
@@ -40,6 +43,7 @@ __all__ = ["Reading", "handle_fetch", "respond"]
 
 _READ_COMMITTED = 1
 _LEADER_HINTS_SINCE = 16
+_ANY_REPLICA_SINCE = 11
 
 
 class Reading:
@@ -106,7 +110,10 @@ def _read_all(
     left = min(request.max_bytes, broker.settings.fetch_max_bytes)
     committed_only = request.isolation_level == _READ_COMMITTED
     allowed: dict[str, bool] = {}
-    by_id = access.context.api_version >= 13
+    version = access.context.api_version
+    by_id, reads_any_replica = version >= 13, version >= _ANY_REPLICA_SINCE
+    selector = broker.replica_selector if request.rack_id else None
+    rack_id, listener_name = request.rack_id, access.context.listener_name
     session = context.session
     context.refresh(
         lambda names: access.allowed_in_order(ResourceType.TOPIC, AclOperation.READ, names),
@@ -130,10 +137,17 @@ def _read_all(
                 )
             if not permitted:
                 raise ApiException(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-            partition = broker.replicas.leader_of(TopicPartition(name, key.partition), wanted.current_leader_epoch)
+            find = broker.replicas.replica_of if reads_any_replica else broker.replicas.leader_of
+            partition = find(TopicPartition(name, key.partition), wanted.current_leader_epoch)
             if session is not None:
                 session.watch(wanted, partition)
-            if _read(partition, wanted, answer, left, committed_only, first=reading.bytes_read == 0):
+            leader = partition.leader_replica
+            if selector is not None and leader is not None:
+                answer.preferred_read_replica = selector.select(leader, wanted.fetch_offset, rack_id, listener_name)
+            if answer.preferred_read_replica != -1:
+                _tell_offsets(partition, answer)
+                reading.has_error = True
+            elif _read(partition, wanted, answer, left, committed_only, first=reading.bytes_read == 0):
                 reading.exhausted.append(wanted)
             reading.partitions.append(partition)
             size = len(answer.records or b"")
@@ -160,9 +174,7 @@ def _read(
 ) -> bool:
     """Fill the answer; True when there is nothing to read until something changes."""
     log = partition.log
-    answer.log_start_offset = log.log_start_offset
-    answer.last_stable_offset = log.last_stable_offset
-    answer.high_watermark = log.high_watermark
+    _tell_offsets(partition, answer)
     answer.aborted_transactions = [] if committed_only else None
     if wanted.last_fetched_epoch >= 0:
         epoch, end_offset = log.end_offset_for_epoch(wanted.last_fetched_epoch)
@@ -191,6 +203,13 @@ def _read(
             for aborted in fetched.aborted_transactions or ()
         ]
     return False
+
+
+def _tell_offsets(partition: Partition, answer: PartitionData) -> None:
+    log = partition.log
+    answer.log_start_offset = log.log_start_offset
+    answer.last_stable_offset = log.last_stable_offset
+    answer.high_watermark = log.high_watermark
 
 
 def respond(broker: Broker, context: FetchContext, reading: Reading, access: Access) -> FetchResponse:

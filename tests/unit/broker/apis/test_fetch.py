@@ -15,7 +15,7 @@ from barnabas.broker.apis.fetch import handle_fetch
 from barnabas.broker.fetch_session import FetchSessionCache
 from barnabas.broker.partition import Partition
 from barnabas.broker.replica_manager import ReplicaManager
-from barnabas.common.errors import ErrorCode
+from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.topic_config import TopicConfig
 from barnabas.common.topic_partition import TopicPartition
 from barnabas.common.uuid import Uuid
@@ -105,9 +105,11 @@ class Client:
         max_wait_ms: int = 0,
         committed: bool = False,
         max_bytes: int = 10_000_000,
+        leader_epoch: int = 0,
     ) -> FetchResponse | Awaitable[FetchResponse]:
         partitions = [
-            FetchPartition(partition=p, fetch_offset=o, partition_max_bytes=9999) for p, o in (wanted or {}).items()
+            FetchPartition(partition=p, fetch_offset=o, partition_max_bytes=9999, current_leader_epoch=leader_epoch)
+            for p, o in (wanted or {}).items()
         ]
         request = FetchRequest(
             session_id=7 if self.epoch else 0,
@@ -210,10 +212,21 @@ def test_a_log_that_starts_later_is_told(client: Client) -> None:
 def test_another_leader_is_told_until_it_is_over(client: Client) -> None:
     client.partition(3).update(registration(leader=2, leader_epoch=1))
     for _ in range(2):
-        assert client.fetch() == {3: ErrorCode.NOT_LEADER_OR_FOLLOWER}
+        assert client.fetch() == {3: ErrorCode.FENCED_LEADER_EPOCH}
     client.partition(3).update(registration(leader=1, leader_epoch=2))
-    assert client.fetch() == {3: 0}
+    assert client.fetch() == {3: ErrorCode.FENCED_LEADER_EPOCH}
+    assert client.fetch({3: 0}, leader_epoch=2) == {3: 0}
     assert client.fetch() == {}
+
+
+def test_a_follower_serves_consumers_of_versions_that_know_of_it(client: Client) -> None:
+    client.produce(3)
+    client.partition(3).update(registration(leader=2, leader_epoch=1))
+    assert client.fetch({3: 0}, leader_epoch=1) == {3: 0}
+    assert client.fetch({3: 1}, leader_epoch=1) == {}
+    with pytest.raises(ApiException) as old:
+        client.replicas.leader_of(TopicPartition(TOPIC, 3), 1)
+    assert old.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 def test_a_deleted_partition_is_told(client: Client) -> None:
@@ -261,7 +274,7 @@ def test_a_waiting_poll_is_woken_by_what_comes_and_by_what_goes(client: Client) 
         def lose_leadership() -> None:
             client.partition(3).update(registration(leader=2, leader_epoch=1))
 
-        for change, expected in ((produce, {2: 0}), (lose_leadership, {3: 6})):
+        for change, expected in ((produce, {2: 0}), (lose_leadership, {3: ErrorCode.FENCED_LEADER_EPOCH})):
             waiting = client.send(max_wait_ms=60_000)
             assert not isinstance(waiting, FetchResponse)
             task = asyncio.ensure_future(waiting)
