@@ -349,7 +349,7 @@ class NodeCollector(Collector):
         logs = [partition.log_or_none for partition in partitions if partition.log_or_none is not None]
         yield _single("kafka_server_replica_manager_partition_count", len(partitions))
         yield _single("kafka_server_replica_manager_leader_count", led)
-        for name, value in replication_values(replicas):
+        for name, value in replication_values(replicas, broker.fetchers.made):
             yield _single(name, value)
         yield _single("kafka_log_size_bytes", sum(log.size_bytes() for log in logs))
         yield _single("kafka_log_num_log_segments", sum(len(log.segments) for log in logs))

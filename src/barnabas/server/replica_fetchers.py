@@ -256,15 +256,18 @@ class ReplicaFetchers:
 
     # --- what is known of them
 
+    # These may be asked from another thread.
+
     @property
     def failed_count(self) -> int:
-        return sum(len(source.fetcher.failed) for source in self._sources.values())
+        return sum(len(source.fetcher.failed) for source in list(self._sources.values()))
 
     @property
     def max_lag(self) -> int:
         """By how many committed records the partition is behind that is behind most."""
         return max(
-            (each.lag or 0 for source in self._sources.values() for each in source.fetcher.partitions), default=0
+            (each.lag or 0 for source in list(self._sources.values()) for each in list(source.fetcher.partitions)),
+            default=0,
         )
 
     # --- for the sources

@@ -10,11 +10,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from barnabas.broker.replica_manager import ReplicaManager
+    from barnabas.server.replica_fetchers import ReplicaFetchers
 
 __all__ = ["REPLICATION_METRICS", "replication_values"]
 
 _REPLICAS = "kafka_server_replica_manager"
 _TOPICS = "kafka_server_broker_topic_metrics"
+_FETCHERS = "kafka_server_replica_fetcher_manager"
 
 REPLICATION_METRICS = (
     MetricInfo(
@@ -37,10 +39,21 @@ REPLICATION_METRICS = (
     MetricInfo(f"{_REPLICAS}_isr_expands", "counter", "Replicas that caught up joined an ISR."),
     MetricInfo(f"{_REPLICAS}_failed_isr_updates", "counter", "Changes of an ISR that the controller refused."),
     MetricInfo(f"{_TOPICS}_replication_bytes_out", "counter", "Bytes of records that followers fetched."),
+    MetricInfo(f"{_TOPICS}_replication_bytes_in", "counter", "Bytes of records copied from leaders."),
+    MetricInfo(
+        f"{_FETCHERS}_max_lag",
+        "gauge",
+        "Committed records that the followed partition which is behind most has not copied yet.",
+    ),
+    MetricInfo(
+        f"{_FETCHERS}_failed_partitions_count",
+        "gauge",
+        "Followed partitions that are not copied: their disk failed, or a newer leader epoch is to come.",
+    ),
 )
 
 
-def replication_values(replicas: ReplicaManager) -> Iterator[tuple[str, float]]:
+def replication_values(replicas: ReplicaManager, fetchers: ReplicaFetchers | None) -> Iterator[tuple[str, float]]:
     """A value for each of ``REPLICATION_METRICS``. May run on another thread than what it reads."""
     led = replicas.leader_replicas
     every = [] if led is None else [each for each in list(led.all) if not each.is_over]
@@ -53,3 +66,6 @@ def replication_values(replicas: ReplicaManager) -> Iterator[tuple[str, float]]:
     yield f"{_REPLICAS}_isr_expands", 0 if led is None else led.stats.expands
     yield f"{_REPLICAS}_failed_isr_updates", 0 if led is None else led.stats.failed_updates
     yield f"{_TOPICS}_replication_bytes_out", 0 if led is None else led.stats.bytes_out
+    yield f"{_TOPICS}_replication_bytes_in", 0 if fetchers is None else fetchers.bytes_in
+    yield f"{_FETCHERS}_max_lag", 0 if fetchers is None else fetchers.max_lag
+    yield f"{_FETCHERS}_failed_partitions_count", 0 if fetchers is None else fetchers.failed_count
