@@ -44,11 +44,6 @@ def derive(config: NodeConfig) -> None:
     config.cordoned_log_dirs = cordoned_log_directories(settings)
     config.metadata_log_dir = settings.text("metadata.log.dir") or config.log_dirs[0]
     config.metrics_endpoint = metrics_endpoint(settings)
-    if config.is_broker and settings.number("offsets.topic.replication.factor") > 1:
-        config.warnings.append(
-            "offsets.topic.replication.factor is above 1 and partitions are not replicated yet: consumer groups can't "
-            "be used; set it to 1"
-        )
 
 
 @rule("barnabas.config.encryption.keys", "barnabas.config.encryption.keys.file")
