@@ -320,11 +320,6 @@ def test_what_has_no_effect_is_taken_and_said() -> None:
     assert config.warnings[0].startswith("num.io.threads has no effect here")
 
 
-def test_offsets_that_need_three_brokers_are_warned_about() -> None:
-    config = _config(offsets_topic_replication_factor=None)
-    assert "consumer groups can't be used" in config.warnings[0]
-
-
 def test_several_interfaces_are_listened_on_when_clients_are_told_a_name() -> None:
     config = _config(
         listeners="PLAINTEXT://0.0.0.0:9092,CONTROLLER://:9093", advertised_listeners="PLAINTEXT://kafka.example:9092"
