@@ -31,7 +31,7 @@ class DeferredFetchers:
         self._logs = logs
         self._broker_epoch = broker_epoch
         self._quota = quota
-        self._fetchers_per_leader = core.config.num_replica_fetchers
+        self._config = core.config
         self._is_started = False
 
     def follow(self, partitions: Iterable[Partition]) -> None:
@@ -49,15 +49,12 @@ class DeferredFetchers:
             self.made.stop(partitions)
 
     def prepare(self, change: SettingsChange) -> Callable[[], None] | None:
-        """An effect of the dynamic settings: ``num.replica.fetchers`` may change."""
-        count = change.new.num_replica_fetchers
-        if count == change.old.num_replica_fetchers:
-            return None
+        """An effect of the dynamic settings: how many fetchers there are, and what the next connection logs in with."""
 
         def follow() -> None:
-            self._fetchers_per_leader = count
-            if self.made is not None:
-                self.made.resize(count)
+            before, self._config = self._config, change.new
+            if self.made is not None and change.new.num_replica_fetchers != before.num_replica_fetchers:
+                self.made.resize(change.new.num_replica_fetchers)
 
         return follow
 
@@ -76,7 +73,7 @@ class DeferredFetchers:
         from barnabas.server.inter_broker_client import inter_broker_client_config
         from barnabas.server.replica_fetchers import ReplicaFetchers
 
-        core, config = self._core, self._core.config
+        core, config = self._core, self._config
         return ReplicaFetchers(
             broker_id=config.node_id,
             config=FetcherConfig(
@@ -86,11 +83,11 @@ class DeferredFetchers:
                 partition_max_bytes=config.replica_fetch_max_bytes,
                 backoff_ms=config.replica_fetch_backoff_ms,
             ),
-            fetchers_per_leader=self._fetchers_per_leader,
+            fetchers_per_leader=config.num_replica_fetchers,
             broker_epoch=self._broker_epoch,
             clock=core.clock,
             find_broker=self._find_broker,
-            client_config=lambda client_id: inter_broker_client_config(config, client_id=client_id),
+            client_config=lambda client_id: inter_broker_client_config(self._config, client_id=client_id),
             report_failure=self._logs.report_failure,
             checkpoint=self._logs.checkpoint,
             quota=self._quota,

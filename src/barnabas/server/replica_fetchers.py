@@ -113,7 +113,7 @@ class _Source:
             return known
         if known is not None:
             await known.close()
-        self._connection = connection = await self._owner.client(self.index).open(address)
+        self._connection = connection = await self._owner.new_client(self.index).open(address)
         if connection.version_of(ApiKey.FETCH) < FETCH_VERSION_MIN:
             raise UnsupportedVersion(
                 f"broker {self.leader_id} at {address} is too old to be copied from: it does not speak Fetch in "
@@ -162,7 +162,6 @@ class ReplicaFetchers:
         self._checkpoint = checkpoint
         self._checkpointing: asyncio.Task[None] | None = None
         self._quota = quota
-        self._clients: dict[int, NetworkClient] = {}
         self._sources: dict[tuple[int, int], _Source] = {}
         self._followed: dict[TopicPartition, tuple[_Source, Partition]] = {}
         self._is_started = False
@@ -250,9 +249,6 @@ class ReplicaFetchers:
         if checkpointing is not None:
             tasks.append(checkpointing)
         await asyncio.gather(*tasks, return_exceptions=True)
-        for client in self._clients.values():
-            await client.close()
-        self._clients.clear()
 
     # --- what is known of them
 
@@ -282,13 +278,9 @@ class ReplicaFetchers:
             raise ClientError("it has no listener of the name that brokers use among each other")
         return address
 
-    def client(self, index: int) -> NetworkClient:
-        """Raises ClientError when the settings of the listener don't make a client."""
-        client = self._clients.get(index)
-        if client is None:
-            try:
-                config = self._client_config(f"broker-{self._broker_id}-fetcher-{index}")
-                client = self._clients[index] = NetworkClient(config)
-            except (NodeStartError, InvalidClientConfig) as error:
-                raise ClientError(str(error)) from error
-        return client
+    def new_client(self, index: int) -> NetworkClient:
+        """With the keys, trust and passwords of now. Raises ClientError when the settings don't make a client."""
+        try:
+            return NetworkClient(self._client_config(f"broker-{self._broker_id}-fetcher-{index}"))
+        except (NodeStartError, InvalidClientConfig) as error:
+            raise ClientError(str(error)) from error
