@@ -1,7 +1,8 @@
 """A broker's membership: registers with the controller, keeps its session alive, leaves in an orderly way.
 
 States: starting -> registered and fenced -> running -> controlled shutdown -> shut down. A broker is fenced until
-it has caught up with the metadata log; nothing is asked of it before.
+it has caught up with the metadata log; nothing is asked of it before. One that leaves goes on serving until the
+controller has given its leaderships to others and these know of it.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
     from barnabas.broker.ports import ControllerChannel
     from barnabas.common.uuid import Uuid
+    from barnabas.metadata.image.metadata_image import MetadataDelta, MetadataImage
+    from barnabas.metadata.publisher import LoaderManifest
 
 __all__ = ["BrokerLifecycle", "BrokerState"]
 
@@ -80,6 +83,9 @@ class BrokerLifecycle:
         self._task: asyncio.Task[None] | None = None
         self._wake = asyncio.Event()
         self._is_caught_up = False
+        self._registration: BrokerRegistrationRequest | None = None
+        self._amending: asyncio.Task[None] | None = None
+        self._answered_s = 0.0
         self.directory_reports = DirectoryReports()
         self.state = BrokerState.STARTING
         self.broker_epoch = -1
@@ -104,6 +110,7 @@ class BrokerLifecycle:
             previous_broker_epoch=previous_epoch,
         )
         await self._register(request)
+        self._registration = request
         self.state = BrokerState.FENCED
         while self.state is BrokerState.FENCED:
             await self._heartbeat()
@@ -147,6 +154,23 @@ class BrokerLifecycle:
             self.broker_epoch = response.broker_epoch
         return ErrorCode(response.error_code)
 
+    def publish(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:
+        """Register again when the cluster's level comes to have room for log directories: the log has none of ours."""
+        own, version = new_image.cluster.brokers.get(self._broker_id), new_image.features.metadata_version
+        if delta.features is None or version is None or not version.is_directory_assignment_supported:
+            return
+        if own is not None and own.epoch == self.broker_epoch and not own.directories and self._amending is None:
+            self._amending = asyncio.get_running_loop().create_task(self._amend())
+
+    async def _amend(self) -> None:
+        while self._registration is not None and self.state is not BrokerState.SHUT_DOWN:
+            code = await self._try_register(self._registration)
+            if code is ErrorCode.NONE:
+                break
+            log.warning("the controller answers with %s when this broker tells it of its directories", code.name)
+            await asyncio.sleep(_RETRY_S_MAX)
+        self._amending = None
+
     def report_now(self) -> None:
         """Something has to be told with a heartbeat, which is not to wait for its time."""
         if self.state is BrokerState.RUNNING:
@@ -172,6 +196,7 @@ class BrokerLifecycle:
         if response.error_code:
             log.warning("the controller answers a heartbeat with %s", ErrorCode(response.error_code).name)
             return
+        self._answered_s = asyncio.get_running_loop().time()
         reports.told(offline)
         self._is_caught_up = response.is_caught_up
         if self.state is BrokerState.CONTROLLED_SHUTDOWN:
@@ -188,16 +213,37 @@ class BrokerLifecycle:
             self._wake.clear()
             await self._heartbeat()
 
-    async def shut_down(self, timeout_s: float) -> None:
-        """Ask to leave; returns when the controller has moved leadership away, or after ``timeout_s``."""
+    async def shut_down(self, timeout_s: float, *, silence_s: float = 5.0) -> None:
+        """Ask to leave; returns when the controller has moved leadership away.
+
+        Or after ``timeout_s``, or when for ``silence_s`` no controller has answered.
+        """
         if self._task is None:
             return
         if self.state is BrokerState.RUNNING:
             self.state = BrokerState.CONTROLLED_SHUTDOWN
             self._wake.set()
-            await asyncio.wait({self._task}, timeout=timeout_s)
+            await self._wait_until_others_lead(self._task, timeout_s, silence_s)
+        self.stop()
+
+    async def _wait_until_others_lead(self, task: asyncio.Task[None], timeout_s: float, silence_s: float) -> None:
+        now_s = asyncio.get_running_loop().time
+        began_s = self._answered_s = now_s()
+        while not task.done():
+            left_s = min(began_s + timeout_s, self._answered_s + silence_s) - now_s()
+            if left_s <= 0:
+                log.warning(
+                    "this broker stops before its leaderships are known to be with others: no controller agrees"
+                )
+                return
+            await asyncio.wait({task}, timeout=left_s)
+
+    def stop(self) -> None:
+        """Without a word to the controller: there the session ends by itself."""
         self.state = BrokerState.SHUT_DOWN
-        self._task.cancel()
+        for task in (self._task, self._amending):
+            if task is not None:
+                task.cancel()
 
 
 def to_listener(name: str, host: str, port: int, security_protocol: int) -> Listener:

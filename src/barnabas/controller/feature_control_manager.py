@@ -122,9 +122,10 @@ class FeatureControlManager:
                 validate_dependencies(name, level, proposed.get(METADATA_VERSION, 0))
             except ValueError as error:
                 raise _invalid(name, level, str(error)) from error
-        records = [ApiMessageAndVersion(FeatureLevelRecord(name=name, feature_level=level), 0)]
+        records = []
         if name == ELIGIBLE_LEADER_REPLICAS_VERSION and level > current == 0:
             records.extend(self._elr_safety_records())
+        records.append(ApiMessageAndVersion(FeatureLevelRecord(name=name, feature_level=level), 0))
         return records
 
     def _update_kraft_version(self, level: int, current: int) -> list[ApiMessageAndVersion]:

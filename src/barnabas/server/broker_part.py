@@ -45,7 +45,8 @@ if TYPE_CHECKING:
 
 __all__ = ["BrokerPart"]
 
-_SHUTDOWN_TIMEOUT_S = 5.0
+_SHUTDOWN_TIMEOUT_S = 300.0
+"""As Kafka's brokers wait for a controller that answers; one that is silent is given up soon."""
 
 
 class BrokerPart:
@@ -109,7 +110,7 @@ class BrokerPart:
         defaults = TopicDefaultsPublisher(
             broker_id=config.node_id, static_configs=config.static, set_defaults=self.replicas.set_defaults
         )
-        self.publishers = (defaults, self.replicas, self.replication_quotas, self.groups, self.log_dirs)
+        self.publishers = (self.lifecycle, defaults, self.replicas, self.replication_quotas, self.groups, self.log_dirs)
 
     def _lifecycle(self) -> BrokerLifecycle:
         core, config = self._core, self._core.config
@@ -206,7 +207,10 @@ class BrokerPart:
         self.maintenance.start()
 
     async def leave(self) -> None:
-        await self.lifecycle.shut_down(_SHUTDOWN_TIMEOUT_S)
+        if self._core.config.controlled_shutdown_enable:
+            await self.lifecycle.shut_down(_SHUTDOWN_TIMEOUT_S)
+        else:
+            self.lifecycle.stop()
 
     async def stop(self) -> None:
         """No request comes any more."""

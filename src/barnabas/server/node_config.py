@@ -85,6 +85,7 @@ class PlainSettings:
     broker_rack: str | None
     broker_session_timeout_ms: int
     connections_max_idle_ms: int
+    controlled_shutdown_enable: bool
     controller_quorum_append_linger_ms: int
     controller_quorum_auto_join_enable: bool
     controller_quorum_election_backoff_max_ms: int

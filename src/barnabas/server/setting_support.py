@@ -67,6 +67,7 @@ _WORKING = (
     "connection.failed.authentication.delay.ms",
     "connections.max.idle.ms",
     "connections.max.reauth.ms",
+    "controlled.shutdown.enable",
     "controller.listener.names",
     "controller.quorum.append.linger.ms",
     "controller.quorum.auto.join.enable",
@@ -232,7 +233,6 @@ _WITHOUT_EFFECT: tuple[tuple[str, str], ...] = (
         "Requests that wait are forgotten as soon as they complete: there is nothing to purge.",
         "*.purgatory.purge.interval.requests",
     ),
-    ("A broker that stops always leaves in an orderly way.", "controlled.shutdown.enable"),
     (
         "Connections to controllers have controller.socket.timeout.ms and controller.quorum.request.timeout.ms.",
         "socket.connection.setup.timeout.max.ms request.timeout.ms",

@@ -12,8 +12,12 @@ from barnabas.broker.lifecycle import BrokerLifecycle, BrokerState, to_listener
 from barnabas.broker.ports import ControllerChannel
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.uuid import Uuid
-from barnabas.protocol.messages.broker_heartbeat import BrokerHeartbeatResponse
+from barnabas.metadata.image.metadata_image import MetadataDelta, MetadataImage, MetadataProvenance
+from barnabas.metadata.publisher import LoaderManifest
+from barnabas.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from barnabas.protocol.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
+from barnabas.protocol.records.feature_level_record import FeatureLevelRecord
+from barnabas.protocol.records.register_broker_record import RegisterBrokerRecord
 
 
 class Controller:
@@ -21,31 +25,38 @@ class Controller:
 
     def __init__(self, *errors: ErrorCode) -> None:
         self.errors = list(errors)
+        self.registrations = 0
 
     async def send(self, request: object) -> object:
         if not isinstance(request, BrokerRegistrationRequest):
             return BrokerHeartbeatResponse(is_fenced=False, is_caught_up=True)
+        self.registrations += 1
         if self.errors:
             return BrokerRegistrationResponse(error_code=self.errors.pop(0))
         return BrokerRegistrationResponse(broker_epoch=7)
 
 
+async def running(controller: Controller, *, timeout_ms: int = 60_000) -> BrokerLifecycle:
+    lifecycle = BrokerLifecycle(
+        broker_id=1,
+        cluster_id="cluster",
+        incarnation_id=Uuid.from_int(9),
+        rack=None,
+        directory_ids=[Uuid.from_int(8)],
+        features={},
+        heartbeat_interval_ms=60_000,
+        registration_timeout_ms=timeout_ms,
+        metadata_offset=lambda: 0,
+        controller=cast(ControllerChannel, controller),
+    )
+    await lifecycle.register([to_listener("PLAINTEXT", "localhost", 9092, 0)], -1)
+    return lifecycle
+
+
 def register(controller: Controller, *, timeout_ms: int = 60_000) -> BrokerLifecycle:
     async def run() -> BrokerLifecycle:
-        lifecycle = BrokerLifecycle(
-            broker_id=1,
-            cluster_id="cluster",
-            incarnation_id=Uuid.from_int(9),
-            rack=None,
-            directory_ids=[Uuid.from_int(8)],
-            features={},
-            heartbeat_interval_ms=60_000,
-            registration_timeout_ms=timeout_ms,
-            metadata_offset=lambda: 0,
-            controller=cast(ControllerChannel, controller),
-        )
-        await lifecycle.register([to_listener("PLAINTEXT", "localhost", 9092, 0)], -1)
-        await lifecycle.shut_down(0.0)
+        lifecycle = await running(controller, timeout_ms=timeout_ms)
+        lifecycle.stop()
         return lifecycle
 
     return asyncio.run(run())
@@ -74,3 +85,73 @@ def test_a_broker_that_cannot_register_in_time_gives_up_and_says_which_time(monk
     monkeypatch.setattr(module, "_RETRY_S_MAX", 0.0)
     with pytest.raises(ApiException, match=r"initial\.broker\.registration\.timeout\.ms \(0 s\): NOT_CONTROLLER"):
         register(Controller(*[ErrorCode.NOT_CONTROLLER] * 1000), timeout_ms=0)
+
+
+class LeavingController(Controller):
+    """Lets a broker go with its last answer; what it is not told an answer for it is silent about."""
+
+    def __init__(self, *answers: bool) -> None:
+        super().__init__()
+        self.answers = list(answers)
+        self.asked = 0
+
+    async def send(self, request: object) -> object:
+        if not isinstance(request, BrokerHeartbeatRequest) or not request.want_shut_down:
+            return await super().send(request)
+        self.asked += 1
+        if not self.answers:
+            await asyncio.Event().wait()
+        return BrokerHeartbeatResponse(is_caught_up=True, is_fenced=False, should_shut_down=self.answers.pop(0))
+
+
+def leave(controller: Controller, **limits: float) -> BrokerLifecycle:
+    async def run() -> BrokerLifecycle:
+        lifecycle = await running(controller)
+        await lifecycle.shut_down(**limits)
+        return lifecycle
+
+    return asyncio.run(run())
+
+
+def test_a_broker_goes_when_the_others_lead(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_RETRY_S", 0.0)
+    controller = LeavingController(False, False, True)
+    assert leave(controller, timeout_s=60, silence_s=60).state is BrokerState.SHUT_DOWN
+    assert controller.asked == 3
+
+
+def test_a_broker_goes_when_no_controller_answers(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(module, "_RETRY_S", 0.0)
+    controller = LeavingController(False)
+    assert leave(controller, timeout_s=60, silence_s=0.01).state is BrokerState.SHUT_DOWN
+    assert controller.asked == 2
+    assert "no controller agrees" in caplog.text
+
+
+def test_a_broker_tells_of_its_directories_when_there_is_room_for_them() -> None:
+    """It registered in a cluster whose level did not know directories yet."""
+    controller = Controller()
+
+    async def run() -> list[int]:
+        lifecycle = await running(controller)
+        image, counts = MetadataImage.EMPTY, []
+        own = RegisterBrokerRecord(broker_id=1, broker_epoch=7)
+        for offset, (level, record) in enumerate(((16, own), (17, None), (18, replaced(own)), (19, None))):
+            delta = MetadataDelta(image)
+            for each in (FeatureLevelRecord(name="metadata.version", feature_level=level), record):
+                if each is not None:
+                    delta.replay(each)
+            image = delta.apply(MetadataProvenance(offset, 1))
+            lifecycle.publish(delta, image, cast(LoaderManifest, None))
+            await asyncio.sleep(0.001)
+            counts.append(controller.registrations)
+        lifecycle.stop()
+        return counts
+
+    assert asyncio.run(run()) == [1, 2, 2, 2]
+
+
+def replaced(own: RegisterBrokerRecord) -> RegisterBrokerRecord:
+    return RegisterBrokerRecord(broker_id=own.broker_id, broker_epoch=own.broker_epoch, log_dirs=[Uuid.from_int(8)])
