@@ -1,4 +1,9 @@
-"""OffsetForLeaderEpoch: where a leader epoch ends in this leader's log, so that a reader can find where it diverged."""
+"""OffsetForLeaderEpoch: where a leader epoch ends in this leader's log, so that a reader can find where it diverged.
+
+The leader's own epoch ends where its log does, whether or not something was written in it. Followers of this version
+don't ask: Fetch tells them (version 12 on, which all brokers of a KRaft cluster speak). Consumers do, after each change
+of the leader (KIP-320).
+"""
 
 from __future__ import annotations
 
@@ -59,7 +64,12 @@ def handle_offset_for_leader_epoch(
                 partition = broker.replicas.leader_of(
                     TopicPartition(topic.topic, wanted.partition), wanted.current_leader_epoch
                 )
-                answer.leader_epoch, answer.end_offset = partition.log.end_offset_for_epoch(wanted.leader_epoch)
+                log = partition.log
+                if log.latest_epoch < partition.leader_epoch:
+                    log.assign_epoch_start(
+                        partition.leader_epoch
+                    )  # Nothing was written in it yet: it begins at the end.
+                answer.leader_epoch, answer.end_offset = log.end_offset_for_epoch(wanted.leader_epoch)
             except ApiException as error:
                 answer.error_code = error.code
             result.partitions.append(answer)
