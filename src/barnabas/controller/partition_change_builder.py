@@ -1,8 +1,8 @@
 """Works out what one PartitionChangeRecord must say: the leader, the ISR and, with ELR, who else may lead.
 
 Eligible leader replicas (KIP-966): while a partition has fewer in-sync replicas than min.insync.replicas,
-those that left are remembered as ELR. Each of them has all committed data, so one may lead although the
-ISR is empty. ``last_known_elr`` remembers the last leader of a partition that lost everybody: when ELR is
+those that left are remembered as ELR. Each of them has all committed data, so one may lead when the
+ISR is empty, and only then. ``last_known_elr`` remembers the last leader of a partition that lost everybody: when ELR is
 empty, electing that one may lose data but is the best choice left, so it counts as unclean.
 """
 
@@ -137,11 +137,12 @@ class PartitionChangeBuilder:
         order: Sequence[int] = [present, *self.target_replicas]
         if self.election == Election.PREFERRED and self.target_replicas:
             order = [self.target_replicas[0], present, *self.target_replicas[1:]]
-        eligible = [r for r in self._target_elr if r in self.target_replicas] if self._is_elr_enabled else []
-        for candidates in (self.target_isr, eligible):
-            for replica in order:
-                if replica in candidates and self._is_acceptable_leader(replica):
-                    return replica, False
+        candidates = self.target_isr
+        if not candidates and self._is_elr_enabled:
+            candidates = [r for r in self._target_elr if r in self.target_replicas]
+        for replica in order:
+            if replica in candidates and self._is_acceptable_leader(replica):
+                return replica, False
         if self._can_elect_last_known_leader():
             return self._partition.last_known_elr[0], True
         if self.election == Election.UNCLEAN:

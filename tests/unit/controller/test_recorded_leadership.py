@@ -42,6 +42,9 @@ RECORDINGS = [
     Recording(4, 400),
     Recording(5, 400),
     Recording(6, 400),
+    Recording(7, 400),
+    Recording(8, 400),
+    Recording(20, 400, changes_features=True),
 ]
 
 
