@@ -32,7 +32,7 @@ __all__ = ["LeaderReplicas"]
 log = logging.getLogger(__name__)
 
 _RETRY_S = 0.05
-_EXPANSION_INTERVAL_S = 0.5
+_LOOK_AGAIN_S = 0.5
 _NEWEST = 3
 
 
@@ -91,7 +91,7 @@ class LeaderReplicas:
     def follow_cluster(self, cluster: ClusterImage) -> None:
         """Brokers came, went or changed: those may join an ISR now that could not before."""
         self.context.cluster = cluster
-        self._retry_expansions()
+        self._look_again()
 
     def stop(self) -> None:
         for timer in self._timers:
@@ -106,7 +106,7 @@ class LeaderReplicas:
         lag_s = self.context.replica_lag_time_max_ms / 1000
         self._timers = [asyncio.get_running_loop().call_later(0, _ignore)] * 2
         self._repeat(0, lag_s / 2, self._check_isrs)
-        self._repeat(1, _EXPANSION_INTERVAL_S, self._retry_expansions)
+        self._repeat(1, _LOOK_AGAIN_S, self._look_again)
 
     def _repeat(self, place: int, interval_s: float, work: Callable[[], None]) -> None:
         def run() -> None:
@@ -120,10 +120,10 @@ class LeaderReplicas:
         for leader in self.all:
             leader.check_isr(now_ms)
 
-    def _retry_expansions(self) -> None:
+    def _look_again(self) -> None:
         now_ms = self._clock.monotonic_ms()
         for leader in self.all:
-            leader.retry_expansion(now_ms)
+            leader.look_again(now_ms)
 
     # --- the controller
 

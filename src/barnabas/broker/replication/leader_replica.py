@@ -287,6 +287,12 @@ class LeaderReplica:
             return
         self.retry_expansion(now_ms)
 
+    def look_again(self, now_ms: int) -> None:
+        """Time has passed, or brokers have changed. Who was about to join may not be waited for any more."""
+        if self.log_end_offset > self.high_watermark:
+            self.maybe_advance(now_ms)
+        self.retry_expansion(now_ms)
+
     def retry_expansion(self, now_ms: int) -> None:
         """Take in who could not join when it fetched; whoever does not fetch any more stays away."""
         leadership = self.leadership

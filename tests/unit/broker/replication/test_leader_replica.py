@@ -43,6 +43,17 @@ def test_a_leader_that_is_alone_in_sync_waits_for_who_is_about_to_join() -> None
     assert leader.high_watermark == 3
 
 
+def test_a_replica_that_was_about_to_join_is_not_waited_for_when_it_is_gone() -> None:
+    leader = Leader(state=registration(1))
+    leader.fetch(2, 0)
+    leader.refuse(ErrorCode.INELIGIBLE_REPLICA)
+    leader.append()
+    assert leader.high_watermark == 0
+    leader.context.cluster = cluster(broker(2, fenced=True))
+    leader.replica.look_again(leader.now_ms)
+    assert leader.high_watermark == 1
+
+
 def test_nothing_is_committed_below_the_least_number_of_replicas() -> None:
     leader = Leader(NumberLog(min_insync_replicas=2), state=registration(1))
     leader.append()
