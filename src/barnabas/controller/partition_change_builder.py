@@ -1,9 +1,9 @@
 """Works out what one PartitionChangeRecord must say: the leader, the ISR and, with ELR, who else may lead.
 
 Eligible leader replicas (KIP-966): while a partition has fewer in-sync replicas than min.insync.replicas,
-those that left are remembered as ELR. Each of them has all committed data, so one may lead when the
-ISR is empty, and only then. ``last_known_elr`` remembers the last leader of a partition that lost everybody: when ELR is
-empty, electing that one may lose data but is the best choice left, so it counts as unclean.
+those that left are remembered as ELR. Each of them has all committed data, so one may lead when the ISR is
+empty, and only then. ``last_known_elr`` remembers the last leader of a partition that lost everybody: when
+ELR is empty, electing that one may lose data but is the best choice left, so it counts as unclean.
 """
 
 from __future__ import annotations
