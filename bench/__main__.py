@@ -3,7 +3,8 @@
 ``--only authorizer`` compares the authorizers, called directly and over the wire, and writes their page; ``--only
 wire`` measures anew only the second part of it. ``--only admin`` compares the requests of an operator's tools, times
 the plan of a large cluster, and writes their page. ``--only quorum`` compares quorums of controllers: their start,
-failover, forwarding and snapshots; with ``--quick`` small, which shows that it works and is no comparison.
+failover, forwarding and snapshots; ``--only replication`` compares three brokers with replicas. Either with
+``--quick`` is small, which shows that it works and is no comparison.
 
 Rounds alternate, so that a machine that changes its speed changes it for both. Everything stays on loopback and
 stops by itself; the folders are removed at the end.
@@ -16,6 +17,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
+from bench import replication
 from bench.admin import measure_admin
 from bench.admin_plan import measure_plans
 from bench.admin_report import write_admin_report
@@ -26,6 +28,7 @@ from bench.codec import measure_codec
 from bench.measurements import Figures, folder_for, measure
 from bench.quorum import QUICK, QuorumSizes, measure_quorum
 from bench.quorum_report import write_quorum_report
+from bench.replication_report import write_replication_report
 from bench.report import write_report
 from bench.sides import SIDES, make_node
 from tests.peers import require_peer
@@ -39,13 +42,17 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=500_000, help="records of 1 KB in each producer run")
     parser.add_argument("--topics", type=int, default=10_000, help="one-partition topics to create")
     parser.add_argument(
-        "--only", choices=["nodes", "codec", "authorizer", "wire", "admin", "quorum"], help="leave the other parts out"
+        "--only",
+        choices=["nodes", "codec", "authorizer", "wire", "admin", "quorum", "replication"],
+        help="leave the other parts out",
     )
-    parser.add_argument("--quick", action="store_true", help="with --only quorum: one small round, to .cache/bench")
+    parser.add_argument(
+        "--quick", action="store_true", help="with --only quorum or replication: one small round, to .cache/bench"
+    )
     parser.add_argument("--output", type=Path, help="folder of the pages (default docs/benchmarks)")
     options = parser.parse_args()
-    if options.quick and options.only != "quorum":
-        parser.error("--quick is of --only quorum: add that, or leave --quick out")
+    if options.quick and options.only not in ("quorum", "replication"):
+        parser.error("--quick is of --only quorum and --only replication: add one of them, or leave --quick out")
     if options.output is None:
         options.output = PROJECT / (".cache/bench" if options.quick else "docs/benchmarks")
     require_peer()
@@ -63,7 +70,11 @@ def main() -> None:
         quorums = measure_quorum(1 if options.quick else min(options.rounds, 2), sizes)
         page = write_quorum_report(options.output, quorums, sizes)
         print(f"written: {page}", flush=True)
-    if options.only in ("authorizer", "wire", "admin", "quorum"):
+    if options.only in (None, "replication"):
+        replicated = replication.QUICK if options.quick else replication.ReplicationSizes()
+        figures_of = replication.measure_replication(1 if options.quick else min(options.rounds, 2), replicated)
+        print(f"written: {write_replication_report(options.output, figures_of, replicated)}", flush=True)
+    if options.only in ("authorizer", "wire", "admin", "quorum", "replication"):
         return
     codec = {} if options.only == "nodes" else measure_codec()
     for name, value in codec.items():

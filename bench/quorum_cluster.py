@@ -54,13 +54,16 @@ def quorum_of(side: str, folder: Path, voters: int, settings: Mapping[str, str] 
     return new_quorum(folder, [kind] * voters, settings={**_SETTINGS, **(settings or {})})
 
 
-def broker_of(side: str, folder: Path, quorum: Quorum) -> RealBroker | OurBroker:
+def broker_of(
+    side: str, folder: Path, quorum: Quorum, broker_id: int = 1, settings: Mapping[str, str] | None = None
+) -> RealBroker | OurBroker:
     """Not started; its first start formats its folder."""
+    servers, cluster_id, all_settings = quorum.servers, quorum.cluster_id, {**_SETTINGS, **(settings or {})}
     if side == "kafka":
         return RealBroker(
-            folder, 1, controllers=quorum.servers, cluster_id=quorum.cluster_id, settings=_SETTINGS, jvm=_JVM
+            folder, broker_id, controllers=servers, cluster_id=cluster_id, settings=all_settings, jvm=_JVM
         )
-    return OurBroker(folder, 1, controllers=quorum.servers, cluster_id=quorum.cluster_id, settings=_SETTINGS)
+    return OurBroker(folder, broker_id, controllers=servers, cluster_id=cluster_id, settings=all_settings)
 
 
 def acl(principal: str, number: int) -> AclCreation:

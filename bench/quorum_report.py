@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import json
-import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from bench.quorum import QuorumSizes
+from bench.ratios import Rounds, bars, medians_of, plot, short, table
 from bench.report import machine
 
 __all__ = ["quorum_page", "write_quorum_report"]
 
-Rounds = Mapping[str, Sequence[Mapping[str, float]]]
-"""By side, the figures of each round by name."""
-
-_RATE = "requests/s"
 _FAILOVER_S = 1.2
 """The default election time-out, and 200 ms."""
 
@@ -27,12 +23,12 @@ def write_quorum_report(folder: Path, rounds: Rounds, sizes: QuorumSizes) -> Pat
     (folder / "quorum.json").write_text(json.dumps(figures, indent=1) + "\n")
     page = folder / "quorum.md"
     page.write_text(quorum_page(rounds, sizes))
-    _plot(folder / "quorum.png", rounds)
+    plot(folder / "quorum.png", rounds)
     return page
 
 
 def quorum_page(rounds: Rounds, sizes: QuorumSizes) -> str:
-    medians = _medians(rounds)
+    medians = medians_of(rounds)
     lines = [
         "# A quorum of controllers: barnabas and Apache Kafka 4.3.1 on the same machine",
         "",
@@ -44,19 +40,13 @@ def quorum_page(rounds: Rounds, sizes: QuorumSizes) -> str:
         "",
         "![figures](quorum.png)",
         "",
-        "| | Kafka | barnabas | ratio |",
-        "|---|---:|---:|---:|",
-        *(
-            f"| {name} | {_short(medians['kafka'][name])} | {_short(medians['barnabas'][name])} "
-            f"| {_short(_ratio(name, medians))} |"
-            for name in medians["barnabas"]
-        ),
+        *table(medians),
         "",
         "## Bars",
         "",
         "At least as fast as Kafka in each:",
         "",
-        *_bars(medians),
+        *bars(medians),
         "",
         "And on its own:",
         "",
@@ -88,59 +78,11 @@ def _explanation(sizes: QuorumSizes) -> list[str]:
     ]
 
 
-def _medians(rounds: Rounds) -> dict[str, dict[str, float]]:
-    return {
-        side: {name: statistics.median(figures[name] for figures in of_rounds) for name in of_rounds[0]}
-        for side, of_rounds in rounds.items()
-    }
-
-
-def _bars(medians: Mapping[str, Mapping[str, float]]) -> list[str]:
-    lines = []
-    for name in medians["barnabas"]:
-        ratio = _ratio(name, medians)
-        lines.append(f"- {'holds' if ratio >= 1 else '**does not hold yet**'}: {name} (ratio {_short(ratio)})")
-    return lines
-
-
 def _within_election(ours: Mapping[str, float], sizes: QuorumSizes) -> str:
     """What docs/kips/kip-595-quorum.md promises of every failover."""
     name = f"failover with {sizes.failover_partitions:,} partitions in the log, longest, s"
     holds = "holds" if ours[name] <= _FAILOVER_S else "**does not hold yet**"
     return (
-        f"- {holds}: {name}: {_short(ours[name])}, at most {_FAILOVER_S} (`controller.quorum.election.timeout.ms` and "
+        f"- {holds}: {name}: {short(ours[name])}, at most {_FAILOVER_S} (`controller.quorum.election.timeout.ms` and "
         "200 ms)"
     )
-
-
-def _ratio(name: str, medians: Mapping[str, Mapping[str, float]]) -> float:
-    """How many times better barnabas is."""
-    ours, kafka = medians["barnabas"][name], medians["kafka"][name]
-    return ours / max(kafka, 1e-9) if name.endswith(_RATE) else kafka / max(ours, 1e-9)
-
-
-def _short(value: float) -> str:
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
-
-
-def _plot(path: Path, rounds: Rounds) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    medians = _medians(rounds)
-    names = list(medians["barnabas"])
-    ratios = [_ratio(name, medians) for name in names]
-    figure, axes = pyplot.subplots(figsize=(9, 0.32 * len(names) + 1.2), layout="constrained")
-    colors = ["#2a7f62" if ratio >= 1 else "#b5482e" for ratio in ratios]
-    bars = axes.barh(range(len(names)), ratios, 0.7, color=colors)
-    axes.bar_label(bars, [_short(ratio) for ratio in ratios], padding=3, fontsize=8)
-    axes.set_yticks(range(len(names)), names, fontsize=8)
-    axes.invert_yaxis()
-    axes.set_xscale("log")
-    axes.axvline(1, color="black", linewidth=1)
-    axes.set_xlabel("how many times better barnabas is than Kafka 4.3.1 (log scale)")
-    axes.margins(x=0.12)
-    figure.savefig(path, dpi=130)
-    pyplot.close(figure)
