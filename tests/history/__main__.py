@@ -6,6 +6,7 @@ Kinds: ours, kafka, mixed (both among brokers and among controllers), our-broker
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import tempfile
 import time
@@ -27,6 +28,7 @@ def main() -> int:
     parser.add_argument("--no-disks", action="store_true", help="disks don't fill up")
     parser.add_argument("--no-clocks", action="store_true", help="clocks don't jump")
     given = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # The nodes are ended then, as by Ctrl-C.
     seed = given.seed if given.seed is not None else int(time.time())
     options = Options(seed, given.seconds, given.kind, given.rate, not given.no_disks, not given.no_clocks)
     folder = given.data or Path(tempfile.mkdtemp(prefix="barnabas-history-"))
