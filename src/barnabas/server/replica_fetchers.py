@@ -259,6 +259,10 @@ class ReplicaFetchers:
         return sum(len(source.fetcher.failed) for source in list(self._sources.values()))
 
     @property
+    def throttled_bytes(self) -> int:
+        return 0 if self._quota is None else self._quota.throttled_bytes
+
+    @property
     def max_lag(self) -> int:
         """By how many committed records the partition is behind that is behind most."""
         return max(

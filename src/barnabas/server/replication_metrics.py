@@ -40,6 +40,10 @@ REPLICATION_METRICS = (
     MetricInfo(f"{_REPLICAS}_failed_isr_updates", "counter", "Changes of an ISR that the controller refused."),
     MetricInfo(f"{_TOPICS}_replication_bytes_out", "counter", "Bytes of records that followers fetched."),
     MetricInfo(f"{_TOPICS}_replication_bytes_in", "counter", "Bytes of records copied from leaders."),
+    MetricInfo("kafka_server_leader_replication_bytes", "counter", "Of those to followers, bytes that are throttled."),
+    MetricInfo(
+        "kafka_server_follower_replication_bytes", "counter", "Of those from leaders, bytes that are throttled."
+    ),
     MetricInfo(
         f"{_FETCHERS}_max_lag",
         "gauge",
@@ -67,5 +71,8 @@ def replication_values(replicas: ReplicaManager, fetchers: ReplicaFetchers | Non
     yield f"{_REPLICAS}_failed_isr_updates", 0 if led is None else led.stats.failed_updates
     yield f"{_TOPICS}_replication_bytes_out", 0 if led is None else led.stats.bytes_out
     yield f"{_TOPICS}_replication_bytes_in", 0 if fetchers is None else fetchers.bytes_in
+    quota = replicas.leader_quota
+    yield "kafka_server_leader_replication_bytes", 0 if quota is None else quota.throttled_bytes
+    yield "kafka_server_follower_replication_bytes", 0 if fetchers is None else fetchers.throttled_bytes
     yield f"{_FETCHERS}_max_lag", 0 if fetchers is None else fetchers.max_lag
     yield f"{_FETCHERS}_failed_partitions_count", 0 if fetchers is None else fetchers.failed_count
