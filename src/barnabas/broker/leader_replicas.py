@@ -123,7 +123,8 @@ class LeaderReplicas:
     def _look_again(self) -> None:
         now_ms = self._clock.monotonic_ms()
         for leader in self.all:
-            leader.look_again(now_ms)
+            if leader.leadership.is_incomplete:
+                leader.look_again(now_ms)
 
     # --- the controller
 

@@ -44,9 +44,6 @@ class CommitWaits:
         self._heap: list[tuple[int, int, CommitWait]] = []
         self._count = 0
 
-    def __len__(self) -> int:
-        return len(self._heap)
-
     def add(self, offset: int, on_done: Callable[[ErrorCode], None]) -> CommitWait:
         wait = CommitWait(on_done)
         self._count += 1

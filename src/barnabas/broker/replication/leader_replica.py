@@ -115,12 +115,12 @@ class LeaderReplica:
         """For one who has state of its own in the partition."""
         self._submit = submit
         self._stats = stats
-        self._appended: deque[tuple[int, int]] = deque()
+        self._appended: deque[tuple[int, int]] | None = None
         """(log end, bytes) of each append that is not committed yet."""
-        self._waits = CommitWaits()
-        self._delete_waits = CommitWaits()
+        self._waits: CommitWaits | None = None
+        self._delete_waits: CommitWaits | None = None
         self._watchers: set[FollowerWatcher] = set()
-        self._listeners: set[Callable[[int], None]] = set()
+        self._listeners: set[Callable[[int], None]] | None = None
         self._begin_epoch()
 
     @property
@@ -168,8 +168,9 @@ class LeaderReplica:
         self.on_high_watermark = None
         self._tell_followers(0)
         self._watchers.clear()
-        self._waits.fail(error)
-        self._delete_waits.fail(error)
+        for waits in (self._waits, self._delete_waits):
+            if waits is not None:
+                waits.fail(error)
 
     # Appends
 
@@ -178,6 +179,8 @@ class LeaderReplica:
 
     def appended(self, size: int, now_ms: int) -> None:
         """The log has grown by one batch of so many bytes."""
+        if self._appended is None:
+            self._appended = deque()
         self._appended.append((self.log_end_offset, size))
         self._tell_followers(size)
         if len(self.leadership.maximal_isr) == 1:
@@ -191,6 +194,8 @@ class LeaderReplica:
             return settled(on_done, self._ended_by)
         if self.high_watermark >= offset:
             return settled(on_done, self.error_of_commit())
+        if self._waits is None:
+            self._waits = CommitWaits()
         return self._waits.add(offset, on_done)
 
     def error_of_commit(self) -> ErrorCode:
@@ -223,7 +228,7 @@ class LeaderReplica:
         if self.on_high_watermark is not None:
             self.on_high_watermark(offset)
         self.partition.notify(size or 1)
-        if self._waits:
+        if self._waits is not None:
             self._waits.reached(offset, self.error_of_commit())
 
     # Followers
@@ -256,7 +261,7 @@ class LeaderReplica:
             self.maybe_expand(replica)
         if moved:
             self.maybe_advance(now_ms)
-        if self._delete_waits:
+        if self._delete_waits is not None:
             self._delete_waits.reached(self.low_watermark)
 
     @property
@@ -270,6 +275,8 @@ class LeaderReplica:
             return settled(on_done, self._ended_by)
         if self.low_watermark >= offset:
             return settled(on_done, ErrorCode.NONE)
+        if self._delete_waits is None:
+            self._delete_waits = CommitWaits()
         return self._delete_waits.add(offset, on_done)
 
     # The ISR
@@ -337,10 +344,13 @@ class LeaderReplica:
         self._watchers.discard(watcher)
 
     def add_listener(self, listener: Callable[[int], None]) -> None:
+        if self._listeners is None:
+            self._listeners = set()
         self._listeners.add(listener)
 
     def remove_listener(self, listener: Callable[[int], None]) -> None:
-        self._listeners.discard(listener)
+        if self._listeners is not None:
+            self._listeners.discard(listener)
 
     def log_start_moved(self) -> None:
         for watcher in self._watchers:
@@ -349,5 +359,5 @@ class LeaderReplica:
     def _tell_followers(self, appended_bytes: int) -> None:
         for watcher in tuple(self._watchers):
             watcher.partition_changed(appended_bytes)
-        for listener in tuple(self._listeners):
+        for listener in tuple(self._listeners or ()):
             listener(appended_bytes)

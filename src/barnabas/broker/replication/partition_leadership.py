@@ -12,6 +12,7 @@ whichever comes first; what either says holds only if it is not older than what 
 from __future__ import annotations
 
 from enum import Enum, auto
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.broker.replication.replica_state import ANY_BROKER_EPOCH, ReplicaState
@@ -105,12 +106,19 @@ class CommittedState(NamedTuple):
     leader_recovery_state: int = LeaderRecoveryState.RECOVERED
 
 
+@lru_cache(maxsize=4_096)
+def _members(isr: tuple[int, ...]) -> frozenset[int]:
+    """Thousands of partitions have the same few brokers."""
+    return frozenset(isr)
+
+
 class PartitionLeadership:
     """``replicas`` are all but the leader's own."""
 
     __slots__ = (
         "context",
         "epoch_start_offset",
+        "is_incomplete",
         "isr",
         "leader_epoch",
         "leader_recovery_state",
@@ -130,8 +138,10 @@ class PartitionLeadership:
         self.partition_epoch = -1
         self.registration = registration
         self.epoch_start_offset = log_end_offset
-        self.isr: frozenset[int] = frozenset()
+        self.isr = _members(())
         self.maximal_isr = self.isr
+        self.is_incomplete = False
+        """Whether there are replicas out of sync."""
         self.proposal: IsrProposal | None = None
         self.leader_recovery_state = int(LeaderRecoveryState.RECOVERED)
         self.update(registration, log_end_offset=log_end_offset, now_ms=now_ms)
@@ -164,10 +174,12 @@ class PartitionLeadership:
         if others != list(self.replicas):
             known = self.replicas
             self.replicas = {broker_id: known.get(broker_id) or ReplicaState(broker_id) for broker_id in others}
+            self.is_incomplete = len(self.isr) <= len(self.replicas)
 
     def _commit(self, isr: Iterable[int]) -> None:
-        self.isr = self.maximal_isr = frozenset(isr)
+        self.isr = self.maximal_isr = _members(tuple(isr))
         self.proposal = None
+        self.is_incomplete = len(self.isr) <= len(self.replicas)
 
     @property
     def is_reassigning(self) -> bool:
