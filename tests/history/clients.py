@@ -8,7 +8,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
@@ -213,7 +213,10 @@ def tell_what_was_seen(check: RecordsCheck, reader: str, message: Any) -> None:
         check.seen(reader, message.partition(), message.offset(), record)
 
 
-def final_read(bootstrap: str, topic: str, partitions: Sequence[int], check: RecordsCheck, *, timeout_s: float) -> int:
+def final_read(
+    bootstrap: str, topic: str, partitions: Sequence[int], check: RecordsCheck,
+    *, timeout_s: float, decoded: Callable[[bytes], tuple[RecordId, int]] = decode,
+) -> int:  # fmt: skip
     """Everything, once more, when nothing happens any more; how many records there are."""
     consumer = Consumer(
         {
@@ -241,15 +244,15 @@ def final_read(bootstrap: str, topic: str, partitions: Sequence[int], check: Rec
                 if message.error() is not None:
                     continue
                 count += 1
-                _take_final(check, message)
+                _take_final(check, message, decoded)
                 if int(message.offset() or 0) + 1 >= ends.get(message.partition() or 0, 0):
                     ends.pop(message.partition() or 0, None)
     return count
 
 
-def _take_final(check: RecordsCheck, message: Any) -> None:
+def _take_final(check: RecordsCheck, message: Any, decoded: Callable[[bytes], tuple[RecordId, int]]) -> None:
     try:
-        record, _ = decode(message.value())
+        record, _ = decoded(message.value())
     except Spoilt as error:
         check.seen_spoilt("the final read", message.partition(), message.offset(), str(error))
     else:

@@ -23,18 +23,18 @@ from tests.peers.link_proxy import LinkProxy
 from tests.peers.node_process import NodeProcess, free_ports
 from tests.peers.quorums import barnabas
 
-__all__ = ["KINDS", "Cluster", "ClusterNode", "Kind", "running_cluster"]
+__all__ = ["KINDS", "Cluster", "ClusterNode", "Kind", "Kinds", "running_cluster"]
 
 Kind = Literal["ours", "kafka"]
-KINDS: Mapping[str, tuple[Sequence[Kind], Sequence[Kind]]] = {
+Kinds = tuple[Sequence[Kind], Sequence[Kind]]
+"""Those of the brokers, and those of the controllers."""
+KINDS: Mapping[str, Kinds] = {
     "ours": (("ours",) * 3, ("ours",) * 3),
     "kafka": (("kafka",) * 3, ("kafka",) * 3),
     "mixed": (("ours", "kafka", "ours"), ("kafka", "ours", "ours")),
     "our-brokers": (("ours",) * 3, ("kafka",) * 3),
     "our-controllers": (("kafka",) * 3, ("ours",) * 3),
 }
-"""By name: the kinds of the brokers, and of the controllers."""
-
 DISK_MEGABYTES = 192
 READY = {"ours": " is ready in ", "kafka": "Kafka Server started"}
 SETTINGS = {
@@ -166,8 +166,10 @@ class ClusterNode(NodeProcess):
 class Cluster:
     """Formatted, not started."""
 
-    def __init__(self, folder: Path, *, kind: str = "ours", settings: Mapping[str, str] | None = None) -> None:
-        broker_kinds, controller_kinds = KINDS[kind]
+    def __init__(
+        self, folder: Path, kinds: Kinds = KINDS["ours"], *, settings: Mapping[str, str] | None = None
+    ) -> None:
+        broker_kinds, controller_kinds = kinds
         if "kafka" in (*broker_kinds, *controller_kinds):
             require_peer()
         self.folder = folder
@@ -237,10 +239,10 @@ class Cluster:
 
 @contextmanager
 def running_cluster(
-    folder: Path, *, kind: str = "ours", settings: Mapping[str, str] | None = None
+    folder: Path, kinds: Kinds = KINDS["ours"], *, settings: Mapping[str, str] | None = None
 ) -> Iterator[Cluster]:
-    """Three brokers and three controllers for the length of a ``with`` block."""
-    cluster = Cluster(folder, kind=kind, settings=settings)
+    """For the length of a ``with`` block."""
+    cluster = Cluster(folder, kinds, settings=settings)
     try:
         cluster.format()
         cluster.start()

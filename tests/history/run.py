@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.history.admin_client import HistoryAdmin
 from tests.history.clients import CLIENT_SETTINGS, Client, HistoryProducer, HistoryReader, final_read
-from tests.history.cluster import Cluster
+from tests.history.cluster import KINDS, Cluster
 from tests.history.fault_injector import FaultInjector
 from tests.history.faults import Abilities, plan
 from tests.history.group_clients import CommittedOffsetsReader, GroupMember, committed_offsets
@@ -179,7 +179,7 @@ class _Run:
 
 def run_history(folder: Path, options: Options, say: Callable[[str], None] = lambda text: None) -> Report:
     """``folder`` keeps what the nodes printed; ``say`` is told how far it is."""
-    cluster = Cluster(folder, kind=options.kind)
+    cluster = Cluster(folder, KINDS[options.kind])
     try:
         clocks = options.clocks and cluster.give_clocks()
         disks = options.disks and cluster.give_small_disks()

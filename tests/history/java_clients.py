@@ -1,0 +1,95 @@
+"""Kafka's own verifiable producer and consumer, whose lines are turned into histories."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from tests.history.clients import Client
+from tests.history.payload import RecordId, Spoilt
+from tests.history.records_check import RecordsCheck
+from tests.peers import kafka_command, require_peer
+
+__all__ = ["JavaConsumer", "JavaProducer", "decode_java"]
+
+_PRODUCER = "org.apache.kafka.tools.VerifiableProducer"
+_CONSUMER = "org.apache.kafka.tools.VerifiableConsumer"
+_PREFIX = 7
+
+
+def decode_java(value: bytes) -> tuple[RecordId, int]:
+    """A producer's value is a prefix and a number; the partition is chosen by the client."""
+    prefix, _, number = value.partition(b".")
+    if prefix != b"%d" % _PREFIX or not number.isdigit():
+        raise Spoilt(f"{value[:80]!r}")
+    return RecordId("java", int(number)), -1
+
+
+class _JavaClient(Client):
+    """A process that prints a line of JSON for each thing it did. ``errors`` are those that it was told."""
+
+    def __init__(self, name: str, folder: Path, command: list[str]) -> None:
+        super().__init__(name)
+        require_peer()
+        self.errors: list[str] = []
+        self._said = (folder / f"{name}.log").open("wb")
+        self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self._said)
+
+    def ask_to_stop(self) -> None:
+        super().ask_to_stop()
+        self._process.terminate()
+
+    def _run(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            if line.startswith(b"{"):
+                self._told(json.loads(line))
+        self._process.wait()
+        self._process.stdout.close()
+        self._said.close()
+
+    def _told(self, event: dict[str, Any]) -> None:
+        raise NotImplementedError
+
+
+class JavaProducer(_JavaClient):
+    """Idempotent, acks=all: what Kafka's producer is without other settings."""
+
+    def __init__(self, bootstrap: str, topic: str, check: RecordsCheck, folder: Path, *, rate: int) -> None:
+        arguments = ("--bootstrap-server", bootstrap, "--topic", topic, "--throughput", str(rate))
+        super().__init__("java-producer", folder, kafka_command(_PRODUCER, *arguments, "--value-prefix", str(_PREFIX)))
+        self._check = check
+
+    def _told(self, event: dict[str, Any]) -> None:
+        self.counts[event["name"]] += 1
+        if event["name"] == "producer_send_success":
+            record, _ = decode_java(event["value"].encode())
+            self._check.sent(record, event["partition"])
+            self._check.acknowledged(record, event["partition"], event["offset"])
+        elif event["name"] == "producer_send_error":
+            self.errors.append(str(event))
+
+
+class JavaConsumer(_JavaClient):
+    """A member of a group of either protocol, which commits what it was given."""
+
+    def __init__(
+        self, bootstrap: str, topic: str, check: RecordsCheck, folder: Path, *, group: str, protocol: str
+    ) -> None:
+        arguments = ("--bootstrap-server", bootstrap, "--topic", topic, "--group-id", group, "--verbose")
+        arguments += ("--group-protocol", protocol, "--reset-policy", "earliest")
+        super().__init__(f"java-{protocol}", folder, kafka_command(_CONSUMER, *arguments))
+        self._check = check
+
+    def _told(self, event: dict[str, Any]) -> None:
+        self.counts[event["name"]] += 1
+        if event["name"] == "record_data":
+            record, _ = decode_java(event["value"].encode())
+            self._check.seen(self.name, event["partition"], event["offset"], record)
+        elif event["name"] == "partitions_assigned":
+            for each in event["partitions"]:
+                self._check.reader_begins(self.name, each["partition"], None)
+        elif event["name"] == "offsets_committed" and not event["success"]:
+            self.errors.append(str(event))
