@@ -1,25 +1,22 @@
 """Copies partitions from their leaders: connections and time for ``broker.replication.replica_fetcher``.
 
-Each leader has ``num.replica.fetchers`` fetchers, each with a connection, a fetch session and one request under way; a
-partition always belongs to the same one. A fetcher whose last partition goes away ends at once, so that a request to a
-leader that hangs holds up nobody who comes back to it.
+Each leader has ``num.replica.fetchers`` fetchers (``leader_source``), each with a connection, a fetch session and one
+request under way; a partition always belongs to the same one. A fetcher whose last partition goes away ends at once, so
+that a request to a leader that hangs holds up nobody who comes back to it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from contextlib import suppress
 from typing import TYPE_CHECKING
 from zlib import crc32
 
 from barnabas.broker.replication.followed_partition import FollowedPartition, FollowerLogs
-from barnabas.broker.replication.replica_fetcher import FETCH_VERSION_MIN, FetcherConfig, ReplicaFetcher
-from barnabas.clients.errors import ClientError, InvalidClientConfig, UnsupportedVersion
+from barnabas.broker.replication.replica_fetcher import FetcherConfig, ReplicaFetcher
+from barnabas.clients.errors import ClientError, InvalidClientConfig
 from barnabas.clients.network_client import NetworkClient
-from barnabas.common.errors import Transient
-from barnabas.protocol.api_keys import ApiKey
-from barnabas.protocol.errors import DecodeError, EncodeError
+from barnabas.server.leader_source import LeaderSource
 from barnabas.server.node_storage import NodeStartError
 
 if TYPE_CHECKING:
@@ -31,103 +28,32 @@ if TYPE_CHECKING:
     from barnabas.clients.node_connection import NodeConnection
     from barnabas.common.clock import Clock
     from barnabas.common.topic_partition import TopicPartition
-    from barnabas.protocol.schema import Message
     from barnabas.storage.partition_log import PartitionLog
 
 __all__ = ["ReplicaFetchers"]
 
 log = logging.getLogger(__name__)
 
-_BYTES_AT_ONCE = 1024 * 1024
-"""Written without letting anybody else have a turn."""
 
+class _Leader:
+    """Implements ``LeaderAddress``."""
 
-class _Source:
-    """One fetcher of one leader, and its connection."""
-
-    def __init__(self, owner: ReplicaFetchers, leader_id: int, index: int, fetcher: ReplicaFetcher) -> None:
+    def __init__(self, owner: ReplicaFetchers, leader_id: int, index: int) -> None:
         self.leader_id = leader_id
-        self.index = index
-        self.fetcher = fetcher
-        self.changed = asyncio.Event()
-        self.task: asyncio.Task[None] | None = None
         self._owner = owner
-        self._connection: NodeConnection | None = None
-        self._told = ""
+        self._index = index
 
-    def start(self) -> None:
-        if self.task is None:
-            self.task = asyncio.get_running_loop().create_task(self._run())
+    def now_ms(self) -> int:
+        return self._owner.now_ms()
 
-    async def _run(self) -> None:
-        try:
-            while True:
-                try:
-                    await self._round()
-                except Exception:
-                    log.exception("copying from broker %d goes wrong; it is tried again", self.leader_id)
-                    self.fetcher.lost(self._owner.now_ms())
-        finally:
-            if self._connection is not None:
-                await self._connection.close()
+    def is_open(self, connection: NodeConnection) -> bool:
+        return connection.is_open and connection.address == self._owner.address_of(self.leader_id)
 
-    async def _round(self) -> None:
-        """One request and its answer, or a wait until there is one to send."""
-        fetcher, now_ms = self.fetcher, self._owner.now_ms
-        self.changed.clear()
-        due_ms = fetcher.wakeup_ms()
-        if due_ms is None or due_ms > now_ms():
-            await self._wait(None if due_ms is None else due_ms - now_ms())
-            return
-        try:
-            connection = await self._connect()
-            request = fetcher.next_request(now_ms(), fetch_version=connection.version_of(ApiKey.FETCH))
-            if request is None:
-                return
-            response = await connection.request(request)
-        except (ClientError, DecodeError, EncodeError) as error:
-            self._tell(error)
-            fetcher.lost(now_ms())
-            return
-        self._told = ""
-        await self._take(request, response)
+    async def connect(self) -> NodeConnection:
+        return await self._owner.new_client(self._index).open(self._owner.address_of(self.leader_id))
 
-    async def _take(self, request: Message, response: Message) -> None:
-        left = _BYTES_AT_ONCE
-        for written in self.fetcher.receive(request, response, self._owner.now_ms()):
-            self._owner.bytes_in += written
-            left -= written
-            if left < 0:
-                left = _BYTES_AT_ONCE
-                await asyncio.sleep(0)
-
-    async def _wait(self, for_ms: int | None) -> None:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(None if for_ms is None else for_ms / 1000):
-                await self.changed.wait()
-
-    async def _connect(self) -> NodeConnection:
-        address = self._owner.address_of(self.leader_id)
-        known = self._connection
-        if known is not None and known.is_open and known.address == address:
-            return known
-        if known is not None:
-            await known.close()
-        self._connection = connection = await self._owner.new_client(self.index).open(address)
-        if connection.version_of(ApiKey.FETCH) < FETCH_VERSION_MIN:
-            raise UnsupportedVersion(
-                f"broker {self.leader_id} at {address} is too old to be copied from: it does not speak Fetch in "
-                f"version {FETCH_VERSION_MIN}"
-            )
-        return connection
-
-    def _tell(self, error: Exception) -> None:
-        """Once for each time that something goes wrong."""
-        told = type(error).__name__
-        if told != self._told:
-            self._told = told
-            level = logging.WARNING if isinstance(error, Transient) else logging.ERROR
-            log.log(level, "partitions can't be copied from broker %d at the moment: %s", self.leader_id, error)
+    def count(self, written_bytes: int) -> None:
+        self._owner.bytes_in += written_bytes
 
 
 class ReplicaFetchers:
@@ -162,8 +88,8 @@ class ReplicaFetchers:
         self._checkpoint = checkpoint
         self._checkpointing: asyncio.Task[None] | None = None
         self._quota = quota
-        self._sources: dict[tuple[int, int], _Source] = {}
-        self._followed: dict[TopicPartition, tuple[_Source, Partition]] = {}
+        self._sources: dict[tuple[int, int], LeaderSource] = {}
+        self._followed: dict[TopicPartition, tuple[LeaderSource, Partition]] = {}
         self._is_started = False
         self.bytes_in = 0
 
@@ -180,8 +106,7 @@ class ReplicaFetchers:
             if known is not None and known[0] is not source:
                 self._stop(name)
             self._followed[name] = (source, partition)
-            source.fetcher.follow(FollowedPartition(partition, self._logs), partition.leader_epoch)
-            source.changed.set()
+            source.follow(FollowedPartition(partition, self._logs), partition.leader_epoch)
         self._end_idle()
 
     def stop(self, partitions: Iterable[TopicPartition]) -> None:
@@ -192,25 +117,30 @@ class ReplicaFetchers:
     def _stop(self, name: TopicPartition) -> None:
         known = self._followed.pop(name, None)
         if known is not None:
-            known[0].fetcher.stop(name)
+            known[0].stop(name)
 
-    def _source(self, leader_id: int, index: int) -> _Source:
+    def _source(self, leader_id: int, index: int) -> LeaderSource:
         source = self._sources.get((leader_id, index))
         if source is None:
-            fetcher = ReplicaFetcher(
-                broker_id=self._broker_id, config=self._config, broker_epoch=self._broker_epoch, quota=self._quota
-            )
-            source = self._sources[leader_id, index] = _Source(self, leader_id, index, fetcher)
+            source = self._sources[leader_id, index] = LeaderSource(_Leader(self, leader_id, index), self._new_fetcher)
             if self._is_started:
                 source.start()
         return source
 
+    def _new_fetcher(self, has_session: bool) -> ReplicaFetcher:
+        return ReplicaFetcher(
+            broker_id=self._broker_id,
+            config=self._config,
+            broker_epoch=self._broker_epoch,
+            quota=self._quota,
+            has_session=has_session,
+        )
+
     def _end_idle(self) -> None:
         for key, source in list(self._sources.items()):
-            if source.fetcher.is_empty and not source.fetcher.failed:
+            if source.is_idle:
                 del self._sources[key]
-                if source.task is not None:
-                    source.task.cancel()
+                source.end()
 
     def resize(self, fetchers_per_leader: int) -> None:
         """Share the partitions anew among so many fetchers of each leader."""
@@ -240,12 +170,10 @@ class ReplicaFetchers:
     async def close(self) -> None:
         """Nothing is written to any log afterwards."""
         self._is_started = False
-        tasks = [source.task for source in self._sources.values() if source.task is not None]
+        tasks = [task for source in self._sources.values() for task in source.end()]
         checkpointing = self._checkpointing
         self._sources.clear()
         self._followed.clear()
-        for task in tasks:
-            task.cancel()
         if checkpointing is not None:
             tasks.append(checkpointing)
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -256,7 +184,7 @@ class ReplicaFetchers:
 
     @property
     def failed_count(self) -> int:
-        return sum(len(source.fetcher.failed) for source in list(self._sources.values()))
+        return sum(source.failed_count for source in list(self._sources.values()))
 
     @property
     def throttled_bytes(self) -> int:
@@ -266,8 +194,7 @@ class ReplicaFetchers:
     def max_lag(self) -> int:
         """By how many committed records the partition is behind that is behind most."""
         return max(
-            (each.lag or 0 for source in list(self._sources.values()) for each in list(source.fetcher.partitions)),
-            default=0,
+            (each.lag or 0 for source in list(self._sources.values()) for each in source.partitions()), default=0
         )
 
     # --- for the sources

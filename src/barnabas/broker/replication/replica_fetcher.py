@@ -95,7 +95,9 @@ class ReplicaFetcher:
         config: FetcherConfig,
         broker_epoch: Callable[[], int],
         quota: ReplicationQuota | None = None,
+        has_session: bool = True,
     ) -> None:
+        """Without a session every request names all partitions."""
         self.partitions = FetcherPartitions()
         self.failed: dict[TopicPartition, int] = {}
         """What was given up, and in which leader epoch."""
@@ -103,7 +105,7 @@ class ReplicaFetcher:
         self._config = config
         self._broker_epoch = broker_epoch
         self._quota = quota
-        self._session = FollowerSession()
+        self._session = FollowerSession(is_wanted=has_session)
         self._paused_until_ms = 0
         self._losses = 0
         """Requests in a row that were not answered."""
@@ -116,12 +118,9 @@ class ReplicaFetcher:
 
     def follow(self, replica: FollowerReplica, leader_epoch: int) -> None:
         """Copy it from this leader from now on; nothing happens if that is so in this epoch already."""
+        if self.is_following(replica, leader_epoch):
+            return
         name = replica.topic_partition
-        known = self.partitions.get(name)
-        if known is not None and known.leader_epoch == leader_epoch and known.key.topic_id == replica.topic_id:
-            return
-        if known is None and self.failed.get(name) == leader_epoch:
-            return
         self.failed.pop(name, None)
         try:
             if replica.latest_epoch < 0:
@@ -132,6 +131,13 @@ class ReplicaFetcher:
             return
         self.partitions.add(FetchedPartition(replica, leader_epoch))
         self._paused_until_ms = 0
+
+    def is_following(self, replica: FollowerReplica, leader_epoch: int) -> bool:
+        """Or has given it up in this epoch."""
+        known = self.partitions.get(replica.topic_partition)
+        if known is None:
+            return self.failed.get(replica.topic_partition) == leader_epoch
+        return known.leader_epoch == leader_epoch and known.key.topic_id == replica.topic_id
 
     def stop(self, topic_partition: TopicPartition) -> bool:
         """Nothing is written to its log from now on. Whether it was followed."""
