@@ -1,6 +1,6 @@
-"""Commands about what moves: replicas, leaders, directories, controllers. Against our node and two real Kafka 4.3.1.
+"""Commands about what moves: replicas, leaders, directories, controllers. Against two brokers of ours, and of Kafka.
 
-What takes two brokers, or APIs that ours does not serve, is tried on the real ones alone; ours must refuse by name.
+What takes APIs that ours does not serve is tried on the real ones alone; ours must refuse by name.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from tests.interop.raw_client import RawClient
 from tests.peers import KafkaNode, run_class
 from tests.peers.barnabas_node import BarnabasNode
 from tests.peers.commands import Run, Said
+from tests.peers.mixed import OurBroker
 from tests.peers.node_process import NodeProcess, free_ports
 from tests.peers.quorums import OurController
 
@@ -68,6 +69,13 @@ def second_kafka(folder: Path, first: KafkaNode, settings: dict[str, str]) -> Ka
     return node
 
 
+def second_of_ours(folder: Path, first: BarnabasNode, settings: dict[str, str]) -> OurBroker:
+    """Another broker of the cluster."""
+    controllers = f"127.0.0.1:{first.controller_port}"
+    cluster_id = meta_of(folder / "1" / "one")["cluster.id"]
+    return OurBroker(folder / "2", 2, controllers=controllers, cluster_id=cluster_id, settings=settings)
+
+
 @pytest.fixture(scope="module", params=[KAFKA, OURS])
 def peer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Peer]:
     folder = tmp_path_factory.mktemp(f"moves-{request.param}")
@@ -78,22 +86,23 @@ def peer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
             stack.callback(node.stop)
             return node
 
-        if request.param == OURS:
-            yield Peer(OURS, (started(BarnabasNode(folder / "1")),), folder)
-            return
-
         def settings(node: int) -> dict[str, str]:
             directories = ",".join(str(folder / str(node) / name) for name in ("one", "two"))
             return {
                 "log.dirs": directories,
                 "auto.leader.rebalance.enable": "false",
                 "replica.fetch.wait.max.ms": "50",
-                "transaction.partition.verification.enable": "false",
             }
 
-        first = KafkaNode(folder / "1", settings=settings(1), jvm=JVM)
+        if request.param == OURS:
+            ours = BarnabasNode(folder / "1", settings=settings(1))
+            started(ours)
+            yield Peer(OURS, (ours, started(second_of_ours(folder, ours, settings(2)))), folder)
+            return
+        without_check = {"transaction.partition.verification.enable": "false"}
+        first = KafkaNode(folder / "1", settings=settings(1) | without_check, jvm=JVM)
         started(first)
-        second = started(second_kafka(folder, first, settings(2)))
+        second = started(second_kafka(folder, first, settings(2) | without_check))
         yield Peer(KAFKA, (first, second), folder)
 
 
@@ -107,7 +116,7 @@ def run(peer: Peer, capsys: pytest.CaptureFixture[str]) -> Run:
 
 
 ONLY_KAFKA = pytest.mark.parametrize("peer", [KAFKA], indirect=True)
-"""It takes two brokers, and a cluster of ours is one. The first of the fixture's kinds, so that it is started once."""
+"""It takes APIs that ours does not serve. The first of the fixture's kinds, so that it is started once."""
 
 
 def fill(peer: Peer, topic: str, count: int = 20, size: int = 10) -> None:
@@ -188,7 +197,6 @@ def test_what_is_where_it_should_be_stays(run: Run, peer: Peer, tmp_path: Path) 
         assert theirs.count("is completed") == 2
 
 
-@ONLY_KAFKA
 def test_partitions_move_with_a_throttle_and_can_be_called_back(run: Run, peer: Peer, tmp_path: Path) -> None:
     assert run("topics", "create", "mv-c", "--replica-assignment", "1,1", "--wait").status == 0
     fill(peer, "mv-c", 400, 20_000)
@@ -220,7 +228,6 @@ def test_partitions_move_with_a_throttle_and_can_be_called_back(run: Run, peer: 
     assert entries == []
 
 
-@ONLY_KAFKA
 def test_a_plan_of_ours_is_one_for_kafka_and_without_a_file_it_is_short(run: Run, peer: Peer, tmp_path: Path) -> None:
     assert run("topics", "create", "mv-d", "--replica-assignment", "1,1", "--wait").status == 0
     generated = run("reassign", "generate", "--topic", "mv-d", "-o", "json").document
@@ -281,7 +288,6 @@ def test_elections_that_nobody_needs(run: Run, peer: Peer, tmp_path: Path) -> No
     assert "the partitions 0 to 1" in run("topics", "elect-leaders", "--topic", "mv-f", "--partition", "7").err
 
 
-@ONLY_KAFKA
 def test_the_preferred_leader_is_elected(run: Run, peer: Peer) -> None:
     assert run("topics", "create", "mv-g", "--replica-assignment", "1:2", "--wait").status == 0
     assert run("reassign", "execute", "--topic", "mv-g", "--replicas", "2,1", "--wait").status == 0
@@ -385,13 +391,13 @@ def test_a_transaction_that_hangs_is_found_and_ended(run: Run, peer: Peer) -> No
 
 @contextmanager
 def second_controller(peer: Peer, folder: Path) -> Iterator[Path]:
-    """The settings of a controller with the id 2 that follows as an observer."""
+    """The settings of a controller that follows as an observer: with the id 2, or 3 beside our second broker."""
     if peer.kind == KAFKA:
         yield peer.folder / "2" / "server.properties"
         return
     first = f"127.0.0.1:{peer.nodes[0].controller_port}"
-    joining = OurController(folder, 2, free_ports(1)[0], {"controller.quorum.bootstrap.servers": first})
-    joining.format(meta_of(peer.folder / "1" / "data")["cluster.id"], "--no-initial-controllers")
+    joining = OurController(folder, 3, free_ports(1)[0], {"controller.quorum.bootstrap.servers": first})
+    joining.format(meta_of(peer.folder / "1" / "one")["cluster.id"], "--no-initial-controllers")
     joining.start()
     try:
         yield joining.properties
@@ -403,6 +409,7 @@ def test_a_controller_becomes_a_voter_and_an_observer_again(
     peer: Peer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     controllers = f"127.0.0.1:{peer.nodes[0].controller_port}"
+    other = "2" if peer.kind == KAFKA else "3"
 
     def run(*arguments: str) -> Said:
         status = main(["quorum", *arguments, "--bootstrap-controller", controllers])
@@ -413,22 +420,21 @@ def test_a_controller_becomes_a_voter_and_an_observer_again(
         until = time.monotonic() + 30
         while (tried := run(*add, "--dry-run")).status and time.monotonic() < until:
             assert "no observer has this id" in tried.err, tried.err
-        assert "controller 2  would be added" in tried.out
+        assert f"controller {other}  would be added" in tried.out
         added = run(*add)
-        assert (added.status, added.out.startswith("controller 2  added (directory ")) == (0, True), added.err
-        assert sorted(each["id"] for each in run("describe", "-o", "json").document["voters"]) == [1, 2]
+        assert (added.status, added.out.startswith(f"controller {other}  added (directory ")) == (0, True), added.err
+        assert sorted(each["id"] for each in run("describe", "-o", "json").document["voters"]) == [1, int(other)]
         again = run(*add)
         assert (again.status, "a voter already" in again.err) == (1, True)
-        assert "the voters that stay are 1" in run("remove-controller", "2", "--dry-run").err
-        assert run("remove-controller", "--controller-id", "2").status == 0
+        assert "the voters that stay are 1" in run("remove-controller", other, "--dry-run").err
+        assert run("remove-controller", "--controller-id", other).status == 0
         assert [each["id"] for each in run("describe", "-o", "json").document["voters"]] == [1]
-        unknown = run("remove-controller", "2")
+        unknown = run("remove-controller", other)
         assert (unknown.status, "no voter has this id; voters: 1" in unknown.err) == (1, True)
-        by_hand = ("add-controller", "--controller-id", "2", "--endpoint", "CONTROLLER://127.0.0.1:9")
-        assert "controller 2  would be added" in run(*by_hand, "--dry-run").out
+        by_hand = ("add-controller", "--controller-id", other, "--endpoint", "CONTROLLER://127.0.0.1:9")
+        assert f"controller {other}  would be added" in run(*by_hand, "--dry-run").out
 
 
-@ONLY_KAFKA
 def test_replicas_move_between_directories(run: Run, peer: Peer, tmp_path: Path) -> None:
     assert run("topics", "create", "mv-k", "--replica-assignment", "1,1", "--wait").status == 0
     fill(peer, "mv-k", 100, 1000)
@@ -459,15 +465,12 @@ def test_replicas_move_between_directories(run: Run, peer: Peer, tmp_path: Path)
     assert run("reassign", "verify", "--reassignment-json-file", plan).status == 0
 
 
-def test_what_a_cluster_lacks_is_refused_by_name(run: Run, peer: Peer, tmp_path: Path) -> None:
+def test_what_a_cluster_lacks_is_refused_by_name(run: Run, peer: Peer) -> None:
     assert run("topics", "create", "mv-l", "--replica-assignment", "1", "--wait").status == 0
-    entries = [{"topic": "mv-l", "partition": 0, "replicas": [1], "log_dirs": [peer.directories(1)[0]]}]
-    plan = written(tmp_path / "plan.json", {"version": 1, "partitions": entries})
     lacking = {
         "ListTransactions": ["transactions", "list"],
         "DescribeTransactions": ["transactions", "describe", "mv-l"],
         "DescribeProducers": ["transactions", "describe-producers", "mv-l:0"],
-        "AlterReplicaLogDirs": ["reassign", "execute", "--reassignment-json-file", plan],
     }
     if peer.kind == KAFKA:
         del lacking["DescribeTransactions"]

@@ -18,12 +18,12 @@ from confluent_kafka import Consumer, Producer
 
 from barnabas.clients.admin import NewTopic, SyncAdminClient
 from barnabas.clients.admin.config_entries import ConfigResource
-from tests.peers import KafkaNode
+from tests.peers import KafkaNode, require_peer
 from tests.peers.mixed import OurBroker, RealBroker
 from tests.peers.node_process import NodeProcess
 from tests.peers.quorums import OurController, new_quorum, wait_until
 
-pytestmark = [pytest.mark.interop, pytest.mark.long, pytest.mark.timeout(240), pytest.mark.usefixtures("kafka_peer")]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(240)]
 
 BARNABAS = str(Path(sys.executable).parent / "barnabas")
 JVM = ("-Xmx384m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
@@ -50,7 +50,7 @@ class Cluster(NamedTuple):
         return dict(json.loads(done.stdout))
 
 
-@pytest.fixture(params=[KAFKA, OURS])
+@pytest.fixture(params=[pytest.param(KAFKA, marks=pytest.mark.long), OURS])
 def cluster(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Cluster]:
     racks = [{"broker.rack": rack, **SETTINGS} for rack in "abc"]
     with ExitStack() as stack:
@@ -62,6 +62,7 @@ def cluster(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Cluster]
             at = {"controllers": quorum.servers, "cluster_id": quorum.cluster_id}
             nodes += [OurBroker(tmp_path / str(n), n, settings=racks[n - 1], **at) for n in (1, 2, 3)]
         else:
+            require_peer()
             first = KafkaNode(tmp_path / "1", settings=racks[0], jvm=JVM)
             first.start()
             stack.callback(first.kill)
