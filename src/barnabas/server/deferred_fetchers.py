@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.clients.client_config import Address
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from barnabas.broker.partition import Partition
     from barnabas.broker.replication.replication_quota import ReplicationQuota
+    from barnabas.clients.client_config import Address
     from barnabas.common.topic_partition import TopicPartition
     from barnabas.server.dynamic_settings import SettingsChange
     from barnabas.server.node_core import NodeCore
@@ -94,6 +93,8 @@ class DeferredFetchers:
         )
 
     def _find_broker(self, broker_id: int) -> Address | None:
+        from barnabas.clients.client_config import Address
+
         broker = self._core.metadata.image.cluster.brokers.get(broker_id)
         listener = None if broker is None else broker.listeners.get(self._core.config.inter_broker_listener_name)
         return None if listener is None else Address(listener.host, listener.port)
