@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import random
+import sys
 import threading
 import time
+import traceback
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -54,7 +56,9 @@ class Client(ABC):
         self.ask_to_stop()
         self._thread.join(timeout_s)
         if self._thread.is_alive():
-            raise AssertionError(f"{self.name} did not end in {timeout_s} s")
+            frame = sys._current_frames()[self._thread.ident or 0]
+            where = "".join(traceback.format_stack(frame, limit=3))
+            raise AssertionError(f"{self.name} did not end in {timeout_s} s; it is at\n{where}")
         if self.crash is not None:
             raise self.crash
 

@@ -99,7 +99,10 @@ class _Run:
         for client in (admin, *producers, *readers):
             client.ask_to_stop()
         for client in (admin, *producers, *readers):
-            client.stop()
+            try:
+                client.stop()
+            except AssertionError as error:
+                self.report.violations.append(Violation(Broken.STUCK, str(error)))
         self._count(producers, readers, admin)
         self._judge(admin)
 
