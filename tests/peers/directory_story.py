@@ -1,6 +1,6 @@
 """What a node with several log directories answers while replicas move, directories are cordoned and one fails.
 
-The node is Kafka's or ours: combined, id 1, freshly formatted, with the directories a, b and c of ``log_dirs`` (metadata
+The node is Kafka's or ours: combined, id 1, freshly formatted, with the directories a, b, c of ``log_dirs`` (metadata
 in a) and ``SETTINGS``. Paths are told by their last letter. Steps wait for what takes time, so
 that the answers of both are the same.
 """

@@ -487,9 +487,12 @@ class PartitionLog:
         self._after_truncation()
 
     def truncate_fully_and_start_at(self, offset: int, *, now_ms: int) -> None:
-        """Remove every record; the log starts and ends at ``offset``."""
+        """Remove every record, with what is known of epochs and producers; the log starts and ends at ``offset``."""
         self._segments.start_anew(offset, now_ms=now_ms, due_ms=now_ms + self.config.file_delete_delay_ms)
         self.log_start_offset = self.log_end_offset = self.high_watermark = offset
+        self.epochs.clear()
+        for snapshot in list_snapshots(self.directory):
+            delete_snapshot(self.directory, snapshot)
         self._after_truncation()
 
     def _after_truncation(self) -> None:

@@ -419,3 +419,14 @@ def test_a_log_that_is_cut_below_its_start_starts_at_its_end(tmp_path: Path) -> 
     log.truncate_to(2, now_ms=NOW_MS)
     assert (log.log_start_offset, log.log_end_offset, log.high_watermark) == (2, 2, 2)
     assert append(log, batch(b"e")).first_offset == 2
+
+
+def test_a_log_that_begins_anew_knows_nothing_of_what_it_was(log: PartitionLog) -> None:
+    """Epochs of records that are gone would tell a follower where to cut, and producers what was written."""
+    append(log, batch(b"x", producer_id=7, producer_epoch=0, base_sequence=0), epoch=3)
+    log.roll(NOW_MS)
+    append(log, batch(b"y"), epoch=4)
+    log.truncate_fully_and_start_at(100, now_ms=NOW_MS)
+    assert log.epochs.entries == []
+    assert not log.has_producers
+    assert (log.log_start_offset, log.log_end_offset) == (100, 100)
