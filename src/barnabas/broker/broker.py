@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from barnabas.broker.fetch_session import FetchSessionCache
     from barnabas.broker.group_service import GroupService
     from barnabas.broker.metadata_cache import MetadataCache
-    from barnabas.broker.ports import ControllerChannel, DynamicSettings
+    from barnabas.broker.ports import ControllerChannel, DynamicSettings, OtherBrokers
     from barnabas.broker.producer_ids import ProducerIdAllocator
     from barnabas.broker.replica_manager import ReplicaManager
     from barnabas.broker.replication.replica_selector import RackAwareReplicaSelector
@@ -66,6 +66,8 @@ class Broker:
         self.clock = clock
         self.token_hmacs = token_hmacs
         """None while delegation tokens are disabled."""
+        self.other_brokers: OtherBrokers | None = None
+        """None where no client may ask this broker for what others know."""
         self.quotas: ClientQuotas | None = None
         """None while no client has a quota."""
         self.replica_selector: RackAwareReplicaSelector | None = None

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from barnabas.protocol.schema import Message
     from barnabas.security.request_context import RequestContext
 
-__all__ = ["ControllerChannel", "DynamicSettings", "ReplicaFetchers"]
+__all__ = ["ControllerChannel", "DynamicSettings", "OtherBrokers", "ReplicaFetchers"]
 
 
 class ControllerChannel(Protocol):
@@ -47,6 +47,14 @@ class DynamicSettings(Protocol):
         self, resource: ConfigResource, changed: Mapping[str, str | None], after: Mapping[str, str]
     ) -> None:
         """Raise ApiException unless this node could run with ``after`` set on the resource."""
+        ...
+
+
+class OtherBrokers(Protocol):
+    """The way to the other brokers of the cluster."""
+
+    async def ask(self, broker_id: int, request: Message) -> Message:
+        """Its answer, to this broker. Raises BROKER_NOT_AVAILABLE with the reason."""
         ...
 
 

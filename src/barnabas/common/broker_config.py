@@ -22,6 +22,7 @@ __all__ = [
     "broker_config_key",
     "broker_synonyms",
     "listener_base_name",
+    "topic_default_texts",
     "topic_defaults",
     "update_mode",
 ]

@@ -50,6 +50,7 @@ _DOCS: dict[str, str] = {
     "barnabas.auto.format": "Whether log directories that are not formatted are formatted at the start, as a cluster of this node alone with a new cluster id.",
     "barnabas.config.encryption.keys": "Keys that sensitive dynamic configs are encrypted with in the metadata log, newest first, separated by commas: 32 bytes each, as base64. The first encrypts, all of them decrypt. Nothing is encrypted without.",
     "barnabas.config.encryption.keys.file": "A file with these keys instead, one to a line, newest first.",
+    "barnabas.describe.configs.of.others": "Whether a broker that is asked for the settings of another one asks that one, over the listener that brokers use among each other. It needs DESCRIBE_CONFIGS on the cluster there. Otherwise it refuses, as Kafka does.",
     "barnabas.metadata.autocreate.fail.fast": "Whether Metadata says for some seconds why a topic could not be created on demand (POLICY_VIOLATION, for instance; to old clients TOPIC_AUTHORIZATION_FAILED), in place of an error to try again.",
     "barnabas.legacy.alter.mode": "What the legacy AlterConfigs does with settings that it does not name: replace removes them, as Kafka does, merge keeps them.",
     "barnabas.log.format": "How log lines are written: as text, or as one JSON object each.",

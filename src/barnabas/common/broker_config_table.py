@@ -25,6 +25,7 @@ BARNABAS_SETTINGS: tuple[ConfigRow, ...] = (
     ("barnabas.auto.format", "BOOLEAN", "false", "", "MEDIUM", READ_ONLY),
     ("barnabas.config.encryption.keys", "PASSWORD", None, "", "MEDIUM", READ_ONLY),
     ("barnabas.config.encryption.keys.file", "STRING", "", "", "MEDIUM", READ_ONLY),
+    ("barnabas.describe.configs.of.others", "BOOLEAN", "false", "", "LOW", READ_ONLY),
     ("barnabas.metadata.autocreate.fail.fast", "BOOLEAN", "false", "", "LOW", READ_ONLY),
     ("barnabas.legacy.alter.mode", "STRING", "replace", "replace|merge", "LOW", READ_ONLY),
     ("barnabas.log.format", "STRING", "text", "text|json", "LOW", READ_ONLY),

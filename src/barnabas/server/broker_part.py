@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import random
 from typing import TYPE_CHECKING
@@ -28,6 +29,7 @@ from barnabas.server.dynamic_effects import CleanerEffect, ProducerIdEffect
 from barnabas.server.listeners import SECURITY_PROTOCOLS
 from barnabas.server.log_dir_service import LogDirService
 from barnabas.server.log_maintenance import LogMaintenance
+from barnabas.server.other_brokers import OtherBrokers, compare_topic_defaults
 from barnabas.server.part_settings import broker_settings, group_config
 from barnabas.storage.file_pool import FilePool
 from barnabas.storage.log_manager import LogManager
@@ -104,6 +106,10 @@ class BrokerPart:
         core.dynamic_settings.add_effect(self.fetchers)
         core.dynamic_settings.add_effect(ProducerIdEffect(self.logs, settings))
         self.broker = self._broker(settings)
+        self.others = OtherBrokers(core)
+        if config.barnabas_describe_configs_of_others:
+            self.broker.other_brokers = self.others
+        self._comparison: asyncio.Task[None] | None = None
         if config.replica_selector_class == RACK_AWARE_SELECTOR:
             self.broker.replica_selector = RackAwareReplicaSelector(core.metadata, config.node_id)
         self.connections = core.connection_quotas(config.broker_listeners, config.inter_broker_listener_name)
@@ -205,6 +211,7 @@ class BrokerPart:
         self.groups.start()
         self.fetchers.start()
         self.maintenance.start()
+        self._comparison = asyncio.get_running_loop().create_task(compare_topic_defaults(self._core, self.others))
 
     async def leave(self) -> None:
         if self._core.config.controlled_shutdown_enable:
@@ -214,6 +221,8 @@ class BrokerPart:
 
     async def stop(self) -> None:
         """No request comes any more."""
+        if self._comparison is not None:
+            self._comparison.cancel()
         await self.fetchers.close()
         await self.log_dirs.close()
         await self.maintenance.stop()

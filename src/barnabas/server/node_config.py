@@ -76,6 +76,7 @@ class PlainSettings:
     barnabas_authentication_timeout_ms: int
     barnabas_auto_format: bool
     barnabas_legacy_alter_mode: str
+    barnabas_describe_configs_of_others: bool
     barnabas_metadata_autocreate_fail_fast: bool
     barnabas_log_format: str
     barnabas_log_level: str

@@ -204,6 +204,7 @@ _WORKING = (
     "barnabas.config.encryption.keys",
     "barnabas.config.encryption.keys.file",
     "barnabas.legacy.alter.mode",
+    "barnabas.describe.configs.of.others",
     "barnabas.metadata.autocreate.fail.fast",
     "barnabas.log.format",
     "barnabas.log.level",

@@ -1,5 +1,6 @@
 """What a broker answers about settings."""
 
+import asyncio
 import logging
 from types import SimpleNamespace
 from typing import Any
@@ -8,7 +9,7 @@ import pytest
 
 from barnabas.broker.apis.describe_configs import handle_describe_configs
 from barnabas.common.acl import AclOperation
-from barnabas.common.errors import ErrorCode
+from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.resource import ResourceType
 from barnabas.metadata.image.configs import ConfigResourceType, ConfigsDelta, ConfigsImage
 from barnabas.network.api_handler import Access
@@ -60,7 +61,7 @@ def broker() -> Any:
     metadata = SimpleNamespace(
         image=SimpleNamespace(configs=delta.apply(), topics=dict.fromkeys(("t", "u"), "a topic"))
     )
-    return SimpleNamespace(broker_id=1, static_configs={"num.partitions": "3"}, metadata=metadata)
+    return SimpleNamespace(broker_id=1, static_configs={"num.partitions": "3"}, metadata=metadata, other_brokers=None)
 
 
 def _ask(
@@ -77,6 +78,8 @@ def _ask(
     rules = handle_describe_configs.api_handler.acl  # type: ignore[attr-defined]
     access = Access(Denying(denied or set()), context, rules)  # type: ignore[arg-type]
     response = handle_describe_configs(broker, request, access)
+    if not isinstance(response, DescribeConfigsResponse):
+        response = asyncio.run(response)  # type: ignore[arg-type]
     assert DescribeConfigsResponse.decode(response.encode(4), 4) == response
     return response.results
 
@@ -177,3 +180,65 @@ def test_log_levels_are_described_by_the_names_of_our_loggers(broker: Any) -> No
         (6, False, False, 0)
     }
     assert set(values) < {config.name for config in everything.configs}
+
+
+class Others:
+    """Brokers 2 and 3, of which 3 can't be reached."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[int, DescribeConfigsRequest]] = []
+
+    async def ask(self, broker_id: int, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
+        self.asked.append((broker_id, request))
+        if broker_id == 3:
+            raise ApiException(ErrorCode.BROKER_NOT_AVAILABLE, "Broker 3 can't be asked: it sleeps")
+        return DescribeConfigsResponse(
+            results=[
+                DescribeConfigsResult(resource_type=each.resource_type, resource_name=each.resource_name)
+                for each in request.resources
+            ]
+        )
+
+
+@pytest.fixture
+def others(broker: Any) -> Others:
+    broker.other_brokers = Others()
+    registered = {1, 2, 3}
+    broker.metadata.image.cluster = SimpleNamespace(broker=lambda id_: id_ if id_ in registered else None)
+    return broker.other_brokers  # type: ignore[no-any-return]
+
+
+def test_another_broker_is_asked_for_what_only_that_one_knows(broker: Any, others: Others) -> None:
+    results = _ask(
+        broker, (BROKER, "2", ["num.partitions"]), (TOPIC, "t", None), (LOGGER, "2", None), (BROKER, "1", None),
+        include_synonyms=True,
+    )  # fmt: skip
+    assert [(each.resource_type, each.resource_name, each.error_code) for each in results] == [
+        (TOPIC, "t", 0),
+        (BROKER, "1", 0),
+        (BROKER, "2", 0),
+        (LOGGER, "2", 0),
+    ]
+    ((broker_id, request),) = others.asked
+    assert broker_id == 2
+    assert request.include_synonyms
+    assert request.resources[0].configuration_keys == ["num.partitions"]
+
+
+def test_a_broker_that_can_not_be_asked_fails_alone(broker: Any, others: Others) -> None:
+    answered, failed = _ask(broker, (BROKER, "3", None), (BROKER, "2", None))[::-1]
+    assert (answered.resource_name, answered.error_code) == ("2", 0)
+    assert (failed.resource_name, failed.error_code) == ("3", ErrorCode.BROKER_NOT_AVAILABLE)
+    assert failed.error_message == "Broker 3 can't be asked: it sleeps"
+
+
+@pytest.mark.parametrize("name", ["4", "", "x", "-2", "\u0662"])
+def test_nobody_is_asked_about_a_broker_that_is_none(name: str, broker: Any, others: Others) -> None:
+    _ask(broker, (BROKER, name, None))
+    assert others.asked == []
+
+
+def test_who_may_not_see_settings_makes_nobody_ask(broker: Any, others: Others) -> None:
+    (result,) = _ask(broker, (BROKER, "2", None), denied={"kafka-cluster"})
+    assert result.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    assert others.asked == []

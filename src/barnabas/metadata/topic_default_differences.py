@@ -1,0 +1,54 @@
+"""Where brokers disagree about the settings of a topic that has none of its own, because their files differ (C-16).
+
+A topic behaves by the broker that leads it, and is described by the broker that is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from barnabas.common.broker_config import BROKER_CONFIG_DEF, topic_default_texts
+from barnabas.common.topic_config import TOPIC_SYNONYMS
+from barnabas.metadata.config_resolution import BrokerLevels, ConfigSource, effective_broker_values
+
+if TYPE_CHECKING:
+    from barnabas.protocol.messages.describe_configs import DescribeConfigsResourceResult
+
+__all__ = ["SETTINGS_OF_TOPIC_DEFAULTS", "TopicDefaultDifference", "static_settings", "topic_default_differences"]
+
+SETTINGS_OF_TOPIC_DEFAULTS: Sequence[str] = tuple(
+    dict.fromkeys(name for synonyms in TOPIC_SYNONYMS.values() for name, _ in synonyms if name in BROKER_CONFIG_DEF)
+)
+"""A broker's settings that topics inherit."""
+
+
+class TopicDefaultDifference(NamedTuple):
+    topic_setting: str
+    broker_settings: tuple[str, ...]
+    own: str
+    other: str
+
+
+def static_settings(described: Sequence[DescribeConfigsResourceResult]) -> dict[str, str]:
+    """What stands in a broker's file, of what DescribeConfigs with synonyms tells of it."""
+    return {
+        synonym.name: synonym.value
+        for config in described
+        for synonym in config.synonyms
+        if synonym.source == ConfigSource.STATIC_BROKER_CONFIG and synonym.value is not None
+    }
+
+
+def topic_default_differences(own: Mapping[str, str], other: Mapping[str, str]) -> list[TopicDefaultDifference]:
+    """By what two files say, each as settings that are given in it."""
+    ours, theirs = _texts(own), _texts(other)
+    return [
+        TopicDefaultDifference(name, tuple(word for word, _ in TOPIC_SYNONYMS[name]), ours[name], theirs[name])
+        for name in ours
+        if name in theirs and ours[name] != theirs[name]
+    ]
+
+
+def _texts(static: Mapping[str, str]) -> dict[str, str]:
+    return topic_default_texts(effective_broker_values(BrokerLevels(static)))

@@ -1,0 +1,47 @@
+"""A broker that is asked for the settings of another one (C-14), and brokers whose files differ (C-16)."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from barnabas.metadata.image.configs import ConfigResourceType
+from barnabas.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from tests.interop.raw_client import RawClient
+from tests.peers.quorums import OurBroker, OurController, running_quorum, wait_until
+
+pytestmark = [pytest.mark.interop, pytest.mark.long, pytest.mark.timeout(120)]
+
+
+def asked_for(port: int, broker_id: int) -> tuple[int, str, dict[str, str]]:
+    resource = DescribeConfigsResource(
+        resource_type=ConfigResourceType.BROKER,
+        resource_name=str(broker_id),
+        configuration_keys=["node.id", "log.retention.hours"],
+    )
+    with closing(RawClient(port)) as client:
+        (result,) = client.call(DescribeConfigsRequest(resources=[resource]), 4).results
+    return result.error_code, result.error_message or "", {each.name: each.value for each in result.configs}
+
+
+def test_a_broker_tells_the_settings_of_another_and_warns_of_other_defaults(tmp_path: Path) -> None:
+    with running_quorum(tmp_path, [OurController]) as quorum:
+        first = OurBroker(
+            tmp_path / "b11", quorum, node_id=11, settings={"barnabas.describe.configs.of.others": "true"}
+        )
+        second = OurBroker(tmp_path / "b12", quorum, node_id=12, settings={"log.retention.hours": "3"})
+        try:
+            first.start()
+            second.start()
+            assert asked_for(first.port, 12) == (0, "", {"node.id": "12", "log.retention.hours": "3"})
+            assert asked_for(second.port, 11)[0] == 42
+            wait_until(lambda: "retention.ms of their own have 10800000 here" in second.printed(), what="the warning")
+            second.kill()
+            code, message, _ = asked_for(first.port, 12)
+            assert code == 8
+            assert "Broker 12 can't be asked" in message
+        finally:
+            first.stop()
+            second.stop()
