@@ -15,7 +15,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from barnabas.clients.admin import AlterConfigOp, ConfigResource, NewTopic, SyncAdminClient
 from barnabas.clients.admin import TopicPartition as AdminPartition
 from tests.peers import run_class
-from tests.peers.mixed import OurBroker
+from tests.peers.mixed import OurBroker, RealBroker
 from tests.peers.quorums import OurController, new_quorum, wait_until
 
 pytestmark = [pytest.mark.interop, pytest.mark.long, pytest.mark.timeout(180)]
@@ -44,11 +44,15 @@ def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[OurBroker
         with SyncAdminClient(nodes[0].bootstrap) as admin:
             wait_until(lambda: len(admin.describe_cluster().nodes) == 3, what="three brokers")
             admin.create_topics([NewTopic("t", assignments=[[1, 2, 3]])], wait=True).raise_for_errors()
-        producer = Producer({"bootstrap.servers": nodes[0].bootstrap, "acks": "all"})
-        for number in range(COUNT):
-            producer.produce("t", f"{number} ".encode().ljust(SIZE, b"x"), partition=0)
-        assert producer.flush(30) == 0
+        fill(nodes[0].bootstrap, "t")
         yield nodes
+
+
+def fill(bootstrap: str, topic: str) -> None:
+    producer = Producer({"bootstrap.servers": bootstrap, "acks": "all"})
+    for number in range(COUNT):
+        producer.produce(topic, f"{number} ".encode().ljust(SIZE, b"x"), partition=0)
+    assert producer.flush(30) == 0
 
 
 def sent(node: OurBroker) -> float:
@@ -63,10 +67,10 @@ def metric(node: OurBroker, name: str) -> float:
     return float(value)
 
 
-def librdkafka(bootstrap: str, rack: str, count: int = COUNT) -> list[int]:
+def librdkafka(bootstrap: str, rack: str, topic: str = "t", count: int = COUNT) -> list[int]:
     settings: dict[str, Any] = {"bootstrap.servers": bootstrap, "group.id": "g", "auto.offset.reset": "earliest"}
     consumer = Consumer(settings | {"client.rack": rack, "enable.auto.commit": False})
-    consumer.assign([TopicPartition("t", 0, 0)])
+    consumer.assign([TopicPartition(topic, 0, 0)])
     found: list[int] = []
     until = time.monotonic() + 20
     while len(found) < count and time.monotonic() < until:
@@ -122,3 +126,27 @@ def test_a_move_keeps_to_the_throttle_of_either_side(brokers: list[OurBroker], s
     assert metric(brokers[0 if side == "leader" else 1], f"kafka_server_{side}_replication_bytes_total") >= size
     # The first batches of up to a MiB come at once, and who waits looks again each half second.
     assert (size - (1 << 20)) / rate - 0.5 < took < size / rate + 4
+
+
+@pytest.mark.usefixtures("kafka_peer")
+def test_followers_of_either_kind_serve_what_the_other_leads(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        quorum = new_quorum(tmp_path, [OurController])
+        stack.callback(quorum.kill)
+        quorum.start()
+        at = {"controllers": quorum.servers, "cluster_id": quorum.cluster_id}
+        theirs = RealBroker(tmp_path / "1", 1, settings={"broker.rack": "a", "replica.selector.class": SELECTOR}, **at)
+        theirs.format()
+        ours = OurBroker(tmp_path / "2", 2, settings={"broker.rack": "b", "replica.selector.class": SELECTOR}, **at)
+        for node in (ours, theirs):
+            node.start()
+            stack.callback(node.kill)
+        with SyncAdminClient(ours.bootstrap) as admin:
+            wait_until(lambda: len(admin.describe_cluster().nodes) == 2, what="two brokers")
+            topics = [NewTopic("theirs", assignments=[[1, 2]]), NewTopic("ours", assignments=[[2, 1]])]
+            admin.create_topics(topics, wait=True).raise_for_errors()
+        for topic, rack, is_given_by_us in (("theirs", "b", True), ("ours", "a", False)):
+            fill(ours.bootstrap, topic)
+            before = sent(ours)
+            assert librdkafka(ours.bootstrap, rack, topic) == list(range(COUNT))
+            assert (sent(ours) - before > COUNT * SIZE * 0.9) == is_given_by_us
