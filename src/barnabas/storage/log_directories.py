@@ -12,7 +12,7 @@ from barnabas.common.topic_partition import TopicPartition
 from barnabas.common.uuid import Uuid
 from barnabas.storage.errors import StorageError
 from barnabas.storage.log_dir_failure import LogDirFailureChannel, is_disk_failure
-from barnabas.storage.log_directory import LogDirectory
+from barnabas.storage.log_directory import LogDirectory, LogDirectoryInUse
 
 __all__ = ["LogDirectories", "LogDirectoryOffline"]
 
@@ -56,13 +56,12 @@ class LogDirectories:
         for directory in self.online:
             try:
                 directory.lock()
-            except StorageError as error:
-                if is_disk_failure(error):
-                    self.begin_without(directory, error)
-                    continue
+            except LogDirectoryInUse:
                 for locked in self.all:
                     locked.unlock()
                 raise
+            except StorageError as error:
+                self.begin_without(directory, error)
         self.require_one()
 
     def begin_without(self, directory: LogDirectory, error: BaseException) -> None:

@@ -32,6 +32,7 @@ __all__ = [
     "DELETE_SUFFIX",
     "NAME_LENGTH_MAX",
     "LogDirectory",
+    "LogDirectoryInUse",
     "delete_directory_name",
     "future_directory_name",
     "parse_directory_name",
@@ -77,6 +78,10 @@ def parse_future_name(name: str) -> TopicPartition | None:
     return None if match is None else TopicPartition(match["topic"], int(match["partition"]))
 
 
+class LogDirectoryInUse(StorageError):
+    """Somebody else works in the directory."""
+
+
 class LogDirectory:
     """``id`` is that of its meta.properties. Out of use (not ``is_online``) from a failure on until the next start."""
 
@@ -97,9 +102,9 @@ class LogDirectory:
     # Lock
 
     def lock(self) -> None:
-        """Make the directory if need be and claim it; StorageError if another process (or node) has it.
+        """Make the directory if need be and claim it.
 
-        A disk that refuses is told by the ``OSError`` that caused the error.
+        Raises LogDirectoryInUse if another process (or node) has it, StorageError if it can't be used.
         """
         try:
             os.makedirs(self.path, exist_ok=True)
@@ -111,11 +116,13 @@ class LogDirectory:
             except OSError:
                 os.close(fd)
                 raise
-        except OSError as error:
-            raise StorageError(
+        except BlockingIOError as error:
+            raise LogDirectoryInUse(
                 f"Failed to acquire lock on file {LOCK_FILE} in {self.path}: {error}. "
                 f"A Kafka or barnabas instance in another process may be using this directory."
             ) from error
+        except OSError as error:
+            raise StorageError(f"Failed to acquire lock on file {LOCK_FILE} in {self.path}: {error}") from error
         self._lock_fd = fd
         _locked_here.add(self.path)
 
