@@ -87,8 +87,7 @@ class DeferredFetchers:
             clock=core.clock,
             find_broker=self._find_broker,
             client_config=lambda client_id: inter_broker_client_config(self._config, client_id=client_id),
-            report_failure=self._logs.report_failure,
-            checkpoint=self._logs.checkpoint,
+            logs=self._logs,
             quota=self._quota,
         )
 

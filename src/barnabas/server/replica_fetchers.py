@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from barnabas.clients.node_connection import NodeConnection
     from barnabas.common.clock import Clock
     from barnabas.common.topic_partition import TopicPartition
+    from barnabas.storage.log_manager import LogManager
     from barnabas.storage.partition_log import PartitionLog
 
 __all__ = ["ReplicaFetchers"]
@@ -69,14 +70,10 @@ class ReplicaFetchers:
         clock: Clock,
         find_broker: Callable[[int], Address | None],
         client_config: Callable[[str], ClientConfig],
-        report_failure: Callable[[PartitionLog, Exception], object],
-        checkpoint: Callable[[], None],
+        logs: LogManager,
         quota: ReplicationQuota | None = None,
     ) -> None:
-        """``client_config`` makes the settings of a client with this id; it may raise NodeStartError.
-
-        ``checkpoint`` writes down what is durable of the logs; it is called on a thread.
-        """
+        """``client_config`` makes the settings of a client with this id; it may raise NodeStartError."""
         self._broker_id = broker_id
         self._config = config
         self._fetchers_per_leader = fetchers_per_leader
@@ -84,8 +81,8 @@ class ReplicaFetchers:
         self._clock = clock
         self._find_broker = find_broker
         self._client_config = client_config
-        self._logs = FollowerLogs(clock, report_failure, self._truncated)
-        self._checkpoint = checkpoint
+        self._log_manager = logs
+        self._logs = FollowerLogs(clock, logs.report_failure, self._truncated)
         self._checkpointing: asyncio.Task[None] | None = None
         self._quota = quota
         self._sources: dict[tuple[int, int], LeaderSource] = {}
@@ -154,8 +151,9 @@ class ReplicaFetchers:
         for source in self._sources.values():
             source.start()
 
-    def _truncated(self) -> None:
+    def _truncated(self, truncated: PartitionLog) -> None:
         """What is written anew where a log was cut must not count as durable after a crash: that is written down."""
+        self._log_manager.note_truncation(truncated)
         if self._checkpointing is None:
             self._checkpointing = asyncio.get_running_loop().create_task(self._write_checkpoint())
 
@@ -163,7 +161,7 @@ class ReplicaFetchers:
         await asyncio.sleep(0)  # Many logs are cut together.
         self._checkpointing = None
         try:
-            await asyncio.get_running_loop().run_in_executor(None, self._checkpoint)
+            await asyncio.get_running_loop().run_in_executor(None, self._log_manager.checkpoint)
         except OSError:
             log.exception("what is durable can't be written down; it is tried again with the next checkpoint")
 

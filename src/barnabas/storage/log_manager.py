@@ -387,6 +387,11 @@ class LogManager:
                 logs = self.table.in_directory(directory)
                 self.directories.attempt(directory, lambda at, logs=logs: write_high_watermarks(at, logs))  # type: ignore[misc]
 
+    def note_truncation(self, log: PartitionLog) -> None:
+        """A log was cut: what comes behind its end now was never compacted. To be followed by ``checkpoint``."""
+        if self.cleaner_offsets.get(log.topic_partition, 0) > log.log_end_offset:
+            self.cleaner_offsets[log.topic_partition] = log.log_end_offset
+
     def checkpoint_cleaner_offsets(self) -> None:
         """Write up to where logs are compacted. The cleaner calls this from its thread."""
         with self._cleaner_checkpoint_lock:

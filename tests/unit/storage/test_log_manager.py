@@ -229,6 +229,30 @@ def test_the_cleaner_remembers_across_restarts_what_is_clean(start: Start) -> No
     assert offsets_and_values(again.get(A0)) == [(1, b"2")]
 
 
+def test_what_is_cut_was_never_compacted(start: Start) -> None:
+    manager = start()
+    log = open_log(manager, A0, cleanup_policy=["compact"])
+    for value in (b"1", b"2", b"3"):
+        append(log, batch(value))
+    manager.cleaner_offsets.update({A0: 2, B0: 7})
+    manager.note_truncation(log)
+    assert manager.cleaner_offsets == {A0: 2, B0: 7}
+    log.truncate_to(1, now_ms=NOW_MS)
+    manager.note_truncation(log)
+    assert manager.cleaner_offsets == {A0: 1, B0: 7}
+
+
+def test_high_watermarks_are_written_down_by_themselves_and_found_after_a_crash(start: Start) -> None:
+    manager = start()
+    log = open_log(manager, A0)
+    for value in (b"1", b"2", b"3"):
+        append(log, batch(value))
+    log.maybe_advance_high_watermark(2)
+    manager.checkpoint_high_watermarks()
+    found = start().get(A0)
+    assert (found.high_watermark, found.log_end_offset, found.recovery_point) == (2, 3, 0)
+
+
 def test_the_usage_of_directories_counts_each_partition(start: Start) -> None:
     manager = start("one", "two")
     append(open_log(manager, A0), batch(b"x" * 100))

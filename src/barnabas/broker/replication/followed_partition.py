@@ -30,7 +30,7 @@ class FollowerLogs(NamedTuple):
     clock: Clock
     report_failure: Callable[[PartitionLog, Exception], object]
     """To be told of a disk that fails, before the error goes up."""
-    on_truncated: Callable[[], None]
+    on_truncated: Callable[[PartitionLog], None]
     """To be told that a log ends earlier than what is written down of it."""
 
 
@@ -95,13 +95,13 @@ class FollowedPartition:
         with self._reporting(log):
             log.truncate_to(offset, now_ms=self._logs.clock.now_ms())
         if was_cut:
-            self._logs.on_truncated()
+            self._logs.on_truncated(log)
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         log = self._partition.log
         with self._reporting(log):
             log.truncate_fully_and_start_at(offset, now_ms=self._logs.clock.now_ms())
-        self._logs.on_truncated()
+        self._logs.on_truncated(log)
 
     @contextmanager
     def _reporting(self, log: PartitionLog) -> Iterator[None]:
