@@ -46,17 +46,16 @@ class PartitionElection:
         self._rules: _Rules | None = None
 
     def broker_leaves(self, broker_id: int) -> list[ApiMessageAndVersion]:
-        """It is fenced, shuts down cleanly or unregisters: take it out of every ISR and move its leaderships."""
+        """It is fenced or shuts down cleanly: take it out of every ISR and move its leaderships."""
         return self._update(self._partitions_with_in_isr(broker_id), to_remove=broker_id)
+
+    def broker_is_unregistered(self, broker_id: int) -> list[ApiMessageAndVersion]:
+        """As if it left. It stays an eligible leader, unless there are none any more in this cluster."""
+        return self._update(self._partitions_that_count_on(broker_id), to_remove=broker_id)
 
     def broker_was_killed(self, broker_id: int) -> list[ApiMessageAndVersion]:
         """Its log may have lost what it had acknowledged: neither ISR nor ELR may count on it."""
-        partitions = [
-            found
-            for found in self._state.image.topics.partitions_on(broker_id)
-            if broker_id in found[2].isr or broker_id in found[2].elr
-        ]
-        return self._update(partitions, unclean=broker_id)
+        return self._update(self._partitions_that_count_on(broker_id), unclean=broker_id)
 
     def directories_are_lost(self, broker_id: int, directories: Collection[Uuid]) -> list[ApiMessageAndVersion]:
         """Some of its log directories failed: what lies in them can neither lead nor be in sync there."""
@@ -144,6 +143,13 @@ class PartitionElection:
 
     def _partitions_with_in_isr(self, broker_id: int) -> list[PartitionOf]:
         return [found for found in self._state.image.topics.partitions_on(broker_id) if broker_id in found[2].isr]
+
+    def _partitions_that_count_on(self, broker_id: int) -> list[PartitionOf]:
+        return [
+            found
+            for found in self._state.image.topics.partitions_on(broker_id)
+            if broker_id in found[2].isr or broker_id in found[2].elr
+        ]
 
     def _update(
         self,

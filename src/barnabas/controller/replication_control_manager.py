@@ -122,7 +122,7 @@ class ReplicationControlManager:
         broker = self._state.image.cluster.brokers.get(broker_id)
         if broker is None:
             raise ApiException(ErrorCode.BROKER_ID_NOT_REGISTERED, f"Broker ID {broker_id} is not currently registered")
-        records = self.election.broker_leaves(broker_id)
+        records = self.election.broker_is_unregistered(broker_id)
         removal = UnregisterBrokerRecord(broker_id=broker_id, broker_epoch=broker.epoch)
         records.append(ApiMessageAndVersion(removal, 0))
         self._cluster.heartbeats.forget(broker_id)

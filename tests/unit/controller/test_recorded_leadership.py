@@ -45,6 +45,7 @@ RECORDINGS = [
     Recording(7, 400),
     Recording(8, 400),
     Recording(20, 400, changes_features=True),
+    Recording(21, 400, changes_features=True),
 ]
 
 
