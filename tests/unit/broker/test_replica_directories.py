@@ -1,0 +1,452 @@
+"""Replicas move between the directories of a broker, on real logs, with a controller that is told and answers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from barnabas.broker.directory_assignment_sender import DirectoryAssignmentSender
+from barnabas.broker.ports import ControllerChannel
+from barnabas.broker.replica_directories import ReplicaDirectories
+from barnabas.broker.replica_manager import ReplicaManager
+from barnabas.broker.replication.directory_move import MoveStage
+from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.common.topic_config import TopicConfig
+from barnabas.common.topic_partition import TopicPartition
+from barnabas.common.uuid import Uuid
+from barnabas.metadata.image.metadata_image import MetadataDelta, MetadataImage
+from barnabas.metadata.publisher import LoaderManifest
+from barnabas.protocol.messages.assign_replicas_to_dirs import (
+    AssignReplicasToDirsRequest,
+    AssignReplicasToDirsResponse,
+    AssignReplicasToDirsResponseDirectoryData,
+    AssignReplicasToDirsResponsePartitionData,
+    AssignReplicasToDirsResponseTopicData,
+)
+from barnabas.protocol.record_batch import Record
+from barnabas.protocol.record_batch_builder import build_batch
+from barnabas.protocol.records.partition_change_record import PartitionChangeRecord
+from barnabas.protocol.records.partition_record import PartitionRecord
+from barnabas.protocol.records.remove_topic_record import RemoveTopicRecord
+from barnabas.protocol.records.topic_record import TopicRecord
+from barnabas.storage.log_manager import LogManager
+
+NOW = 1_750_000_000_000
+TOPIC, ORDERS = Uuid.from_int(1000), TopicPartition("orders", 0)
+ONE, TWO, THREE = (Uuid.from_int(number) for number in (201, 202, 203))
+UNASSIGNED = Uuid.from_int(1)
+
+
+class Clock:
+    def now_ms(self) -> int:
+        return NOW
+
+    def monotonic_ms(self) -> int:
+        return 0
+
+
+class Controller:
+    """Takes what it is told, or answers with ``error``; ``wait`` holds its answers back."""
+
+    def __init__(self) -> None:
+        self.known: dict[int, Uuid] = {}
+        self.requests = 0
+        self.error = ErrorCode.NONE
+        self.wait: asyncio.Event | None = None
+
+    async def send(self, request: AssignReplicasToDirsRequest) -> AssignReplicasToDirsResponse:
+        self.requests += 1
+        if self.wait is not None:
+            await self.wait.wait()
+        if self.error:
+            return AssignReplicasToDirsResponse(error_code=self.error)
+        response = AssignReplicasToDirsResponse()
+        for directory in request.directories:
+            told = AssignReplicasToDirsResponseDirectoryData(id=directory.id)
+            for topic in directory.topics:
+                parts = [each.partition_index for each in topic.partitions]
+                self.known.update(dict.fromkeys(parts, directory.id))
+                told.topics.append(
+                    AssignReplicasToDirsResponseTopicData(
+                        topic_id=topic.topic_id,
+                        partitions=[AssignReplicasToDirsResponsePartitionData(partition_index=each) for each in parts],
+                    )
+                )
+            response.directories.append(told)
+        return response
+
+
+class World:
+    def __init__(self, folder: Path, *, rate: float = float("inf")) -> None:
+        ids = {str(folder / name): id_ for name, id_ in (("one", ONE), ("two", TWO), ("three", THREE))}
+        self.folder = folder
+        self.logs = LogManager(list(ids), directory_ids=ids)
+        self.logs.startup(now_ms=NOW)
+        self.replicas = ReplicaManager(broker_id=1, logs=self.logs, clock=Clock(), defaults=TopicConfig({}))
+        self.directories = ReplicaDirectories(self.replicas, Clock(), bytes_per_second=lambda: rate)
+        self.replicas.directories = self.directories
+        self.controller = Controller()
+        self.sender = DirectoryAssignmentSender(
+            self.directories, broker_id=1, broker_epoch=lambda: 7, controller=cast(ControllerChannel, self.controller)
+        )
+        self.image = MetadataImage.EMPTY
+
+    def publish(self, *records: Any) -> None:
+        delta = MetadataDelta(self.image)
+        for record in records:
+            delta.replay(record)
+        self.image = delta.apply(cast("Any", self.image.provenance))
+        self.replicas.publish(delta, self.image, LoaderManifest(self.image.provenance, is_snapshot=False))
+
+    def create(self, directory: Uuid = UNASSIGNED, partitions: int = 1) -> None:
+        made = [
+            PartitionRecord(
+                partition_id=number, topic_id=TOPIC, replicas=[1], isr=[1], leader=1, leader_epoch=0,
+                partition_epoch=0, directories=[directory],
+            )
+            for number in range(partitions)
+        ]  # fmt: skip
+        self.publish(TopicRecord(name="orders", topic_id=TOPIC), *made)
+        while self.replicas.open_some(100):
+            pass
+
+    def assign(self, directory: Uuid, partition: int = 0) -> None:
+        self.publish(PartitionChangeRecord(partition_id=partition, topic_id=TOPIC, directories=[directory]))
+
+    def append(self, count: int = 1, size: int = 10) -> None:
+        for _ in range(count):
+            self.replicas.append(
+                self.replicas.partitions[ORDERS],
+                build_batch([Record(0, NOW, None, b"x" * size)]),
+                requires_all_in_sync=False,
+            )
+
+    def path(self, name: str) -> str:
+        return str(self.folder / name)
+
+    def where(self, partition: int = 0) -> str:
+        log = self.logs.get(TopicPartition("orders", partition))
+        return "" if log is None else Path(log.directory).parent.name
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        async with asyncio.timeout(10):
+            while not holds():
+                await asyncio.sleep(0.01)
+
+    async def close(self) -> None:
+        await self.sender.close()
+        await self.directories.close()
+        for directory in self.logs.directories.all:
+            directory.unlock()
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Callable[..., None]:
+    def run(story: Callable[[World], Awaitable[None]], **options: Any) -> None:
+        async def main() -> None:
+            world = World(tmp_path, **options)
+            try:
+                await story(world)
+            finally:
+                await world.close()
+
+        asyncio.run(main())
+
+    return run
+
+
+Run = Callable[..., None]
+
+
+def test_the_controller_is_told_where_replicas_are_that_it_left_to_the_broker(run: Run) -> None:
+    async def story(world: World) -> None:
+        world.create(partitions=6)
+        await world.until(lambda: len(world.controller.known) == 6)
+        assert world.controller.requests == 1, "together"
+        assert sorted(world.controller.known.values()) == [ONE, ONE, TWO, TWO, THREE, THREE]
+        for number, directory in world.controller.known.items():
+            assert world.logs.directories.at(world.path(world.where(number))).id == directory  # type: ignore[union-attr]
+
+    run(story)
+
+
+def test_a_replica_goes_where_the_controller_says_and_nobody_is_told(run: Run) -> None:
+    async def story(world: World) -> None:
+        world.create(TWO)
+        assert world.where() == "two"
+        await asyncio.sleep(0.1)
+        assert world.controller.requests == 0
+
+    run(story)
+
+
+def test_a_controller_that_refuses_is_told_again(run: Run) -> None:
+    async def story(world: World) -> None:
+        world.controller.error = ErrorCode.NOT_CONTROLLER
+        world.create()
+        await world.until(lambda: world.controller.requests == 1)
+        world.controller.error = ErrorCode.NONE
+        await world.until(lambda: bool(world.controller.known))
+
+    run(story)
+
+
+def test_a_cluster_without_directories_is_told_nothing(run: Run) -> None:
+    async def story(world: World) -> None:
+        world.directories.is_assignment_supported = lambda: False
+        world.create(ONE)
+        world.append(3)
+        world.directories.move(ORDERS, world.path("two"))
+        await world.until(lambda: world.where() == "two")
+        assert world.controller.requests == 0
+
+    run(story)
+
+
+def test_a_replica_moves_while_it_is_written_to(run: Run) -> None:
+    async def story(world: World) -> None:
+        world.create(ONE)
+        world.append(20, 200_000)
+        partition = world.replicas.partitions[ORDERS]
+        world.directories.move(ORDERS, world.path("two"))
+        while world.where() == "one":
+            world.append()
+            await asyncio.sleep(0.005)
+        written = partition.log.log_end_offset
+        assert partition.log is world.logs.get(ORDERS)
+        assert written > 20
+        assert world.controller.known == {0: TWO}
+        world.append()
+        assert partition.log.log_end_offset == partition.log.high_watermark == written + 1
+        assert world.directories.moves == {}
+
+    run(story)
+
+
+def test_it_stays_in_its_place_until_the_controller_has_taken_the_new_one(run: Run) -> None:
+    async def story(world: World) -> None:
+        world.create(ONE)
+        world.append()
+        world.controller.wait = asyncio.Event()
+        world.directories.move(ORDERS, world.path("two"))
+        await world.until(lambda: world.directories.moves[ORDERS].stage is MoveStage.ASSIGNING)
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert world.where() == "one"
+        world.controller.wait.set()
+        await world.until(lambda: world.where() == "two")
+
+    run(story)
+
+
+def test_the_metadata_log_says_it_as_well_as_the_answer(run: Run) -> None:
+    async def story(world: World) -> None:
+        world.create(ONE)
+        world.controller.wait = asyncio.Event()
+        world.directories.move(ORDERS, world.path("two"))
+        await world.until(lambda: world.directories.moves[ORDERS].stage is MoveStage.ASSIGNING)
+        world.assign(TWO)
+        await world.until(lambda: world.where() == "two")
+        assert len(world.directories.assignments) == 1, "the answer is still to come"
+        world.controller.wait.set()
+        await world.until(lambda: len(world.directories.assignments) == 0)
+
+    run(story)
+
+
+def test_a_move_that_is_given_up_after_it_was_told_is_told_back(run: Run) -> None:
+    async def story(world: World) -> None:
+        world.create(ONE)
+        world.controller.wait = asyncio.Event()
+        world.directories.move(ORDERS, world.path("two"))
+        await world.until(lambda: world.controller.requests == 1)
+        world.directories.move(ORDERS, world.path("one"))
+        assert world.directories.moves == {}
+        assert world.logs.future(ORDERS) is None
+        world.controller.wait.set()
+        await world.until(lambda: world.controller.known == {0: ONE})
+
+    run(story)
+
+
+def test_another_target_takes_the_place_of_the_first(run: Run) -> None:
+    async def story(world: World) -> None:
+        world.create(ONE)
+        world.append(5)
+        world.directories.move(ORDERS, world.path("two"))
+        world.directories.move(ORDERS, world.path("three"))
+        await world.until(lambda: world.where() == "three")
+        assert world.controller.known == {0: THREE}
+
+    run(story)
+
+
+def test_moves_are_no_faster_than_allowed(run: Run) -> None:
+    async def story(world: World) -> None:
+        world.create(ONE)
+        world.append(3, 800_000)
+        world.directories.move(ORDERS, world.path("two"))
+        future = world.logs.future(ORDERS)
+        assert future is not None
+        await world.until(lambda: future.log_end_offset > 0)
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert future.log_end_offset == 1, "time stands still here: one step is more than a second's worth"
+
+    run(story, rate=1000)
+
+
+def test_a_move_goes_on_after_a_restart(tmp_path: Path) -> None:
+    async def begin() -> None:
+        world = World(tmp_path, rate=1000)
+        world.create(ONE)
+        world.append(3, 800_000)
+        world.directories.move(ORDERS, world.path("two"))
+        await world.until(lambda: world.logs.future(ORDERS).log_end_offset == 1)  # type: ignore[union-attr]
+        await world.close()
+
+    async def go_on() -> None:
+        world = World(tmp_path)
+        world.create(ONE)
+        world.directories.resume()
+        await world.until(lambda: world.where() == "two")
+        assert world.replicas.partitions[ORDERS].log.log_end_offset == 3
+        await world.close()
+
+    asyncio.run(begin())
+    asyncio.run(go_on())
+
+
+def test_a_move_that_the_controller_has_taken_goes_on_with_what_was_written_after(tmp_path: Path) -> None:
+    """A node was killed between the answer and the last step: the old log has the newest records."""
+
+    async def begin() -> None:
+        world = World(tmp_path)
+        world.create(ONE)
+        world.append(3)
+        world.controller.wait = asyncio.Event()
+        world.directories.move(ORDERS, world.path("two"))
+        await world.until(lambda: world.directories.moves[ORDERS].stage is MoveStage.ASSIGNING)
+        await world.directories.close()
+        world.append(2)
+        await world.close()
+
+    async def go_on() -> None:
+        world = World(tmp_path)
+        world.create(TWO)
+        world.directories.resume()
+        await world.until(lambda: world.where() == "two")
+        assert world.replicas.partitions[ORDERS].log.log_end_offset == 5
+        assert world.controller.requests == 0
+        await world.close()
+
+    asyncio.run(begin())
+    asyncio.run(go_on())
+
+
+def test_a_future_log_of_a_topic_that_is_gone_is_deleted(tmp_path: Path) -> None:
+    async def begin() -> None:
+        world = World(tmp_path, rate=1000)
+        world.create(ONE)
+        world.directories.move(ORDERS, world.path("two"))
+        await world.close()
+
+    async def go_on() -> None:
+        world = World(tmp_path)
+        world.replicas.delete_strays()
+        world.directories.resume()
+        assert world.logs.table.future == {}
+        await world.close()
+
+    asyncio.run(begin())
+    asyncio.run(go_on())
+
+
+def test_a_deleted_topic_ends_its_move(run: Run) -> None:
+    async def story(world: World) -> None:
+        world.create(ONE)
+        world.directories.move(ORDERS, world.path("two"))
+        world.publish(RemoveTopicRecord(topic_id=TOPIC))
+        assert world.directories.moves == {}
+        assert world.logs.table.future == {}
+        await asyncio.sleep(0.1)
+        assert world.controller.requests == 0
+
+    run(story)
+
+
+@pytest.mark.parametrize(
+    ("partition", "name", "error"),
+    [
+        (ORDERS, "nowhere", ErrorCode.LOG_DIR_NOT_FOUND),
+        (TopicPartition("orders", 9), "two", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        (TopicPartition("elsewhere", 0), "two", ErrorCode.REPLICA_NOT_AVAILABLE),
+        (TopicPartition("t" * 214, 0), "two", ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (ORDERS, "three", ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+    ],
+)
+def test_what_cannot_be_moved_is_refused_as_kafka_refuses_it(
+    run: Run, partition: TopicPartition, name: str, error: ErrorCode
+) -> None:
+    async def story(world: World) -> None:
+        world.create(ONE)
+        other = Uuid.from_int(1001)
+        world.publish(
+            TopicRecord(name="elsewhere", topic_id=other),
+            PartitionRecord(partition_id=0, topic_id=other, replicas=[2], isr=[2], leader=2, directories=[ONE]),
+        )
+        world.logs.directories.all[2].is_cordoned = True
+        with pytest.raises(ApiException) as caught:
+            world.directories.move(partition, world.path(name))
+        assert caught.value.code is error
+
+    run(story)
+
+
+def test_a_failed_directory_takes_its_replicas_and_moves_along(run: Run) -> None:
+    async def story(world: World) -> None:
+        world.create(ONE, partitions=2)
+        world.append()
+        partition = world.replicas.partitions[ORDERS]
+        told: list[int] = []
+        partition.add_listener(told.append)
+        world.directories.move(ORDERS, world.path("two"))
+        assert world.directories.directory_failed(world.path("one"), "it failed") is not None
+        assert world.directories.directory_failed(world.path("one"), "again") is None
+        assert told == [0]
+        assert world.directories.moves == {}
+        for attempt in (lambda: partition.log, lambda: world.append()):
+            with pytest.raises(ApiException) as caught:
+                attempt()
+            assert caught.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+        partition.leader_id = -1
+        with pytest.raises(ApiException) as caught:
+            world.replicas.leader_of(ORDERS)
+        assert caught.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+        with pytest.raises(ApiException) as caught:
+            world.directories.move(ORDERS, world.path("two"))
+        assert caught.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+
+    run(story)
+
+
+def test_a_target_that_fails_ends_the_move_and_the_replica_stays(run: Run) -> None:
+    async def story(world: World) -> None:
+        world.create(ONE)
+        world.controller.wait = asyncio.Event()
+        world.directories.move(ORDERS, world.path("two"))
+        await world.until(lambda: world.controller.requests == 1)
+        world.directories.directory_failed(world.path("two"), "it failed")
+        world.controller.wait.set()
+        world.append()
+        assert world.where() == "one"
+        await world.until(lambda: world.controller.known == {0: ONE})
+        with pytest.raises(ApiException) as caught:
+            world.directories.move(ORDERS, world.path("three"))
+        assert caught.value.code is ErrorCode.KAFKA_STORAGE_ERROR, "not while one is offline"
+
+    run(story)
