@@ -133,9 +133,11 @@ class World:
         return "" if log is None else Path(log.directory).parent.name
 
     async def until(self, holds: Callable[[], bool]) -> None:
-        async with asyncio.timeout(10):
-            while not holds():
-                await asyncio.sleep(0.01)
+        for _ in range(1000):
+            if holds():
+                return
+            await asyncio.sleep(0.01)
+        raise AssertionError("it did not come to it")
 
     async def close(self) -> None:
         await self.sender.close()
