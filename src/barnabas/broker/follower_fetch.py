@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.apis.fetch import Reading, respond
+from barnabas.broker.apis.fetch import Reading, failed, respond
 from barnabas.broker.delayed_fetch import wait_for_bytes
 from barnabas.broker.replication.replica_state import FollowerContact
 from barnabas.common.errors import ApiException, ErrorCode
@@ -93,7 +93,9 @@ class FollowerFetch:
         led = self._broker.replicas.leader_replicas
         if led is not None:
             led.stats.bytes_out += reading.bytes_read
-        return respond(self._broker, self._context, reading, self._access)
+        response = respond(self._broker, self._context, reading, self._access)
+        response.node_endpoints = []  # Followers know where leaders are.
+        return response
 
     def _read_all(self, *, counts: bool) -> tuple[Reading, list[LeaderReplica]]:
         """``counts``: what is asked for is news of the follower; a look after a wait has none."""
@@ -106,6 +108,7 @@ class FollowerFetch:
         self._context.refresh(lambda names: names, is_committed_only=False)
         for wanted in self._context.wanted:
             answer = PartitionData(partition_index=wanted.key.partition, high_watermark=-1, records=b"")
+            answer.aborted_transactions = None
             try:
                 partition, leader = self._led(wanted)
                 is_throttled = quota is not None and quota.is_throttled(partition.topic_partition)
@@ -126,9 +129,7 @@ class FollowerFetch:
                 if answer.diverging_epoch is not None:
                     reading.has_error = True
             except ApiException as error:
-                answer = PartitionData(
-                    partition_index=wanted.key.partition, error_code=error.code, high_watermark=-1, records=b""
-                )
+                answer = failed(wanted.key.partition, error.code)
                 reading.has_error = True
             reading.answers.append((wanted, answer))
         if quota is not None and throttled_bytes:

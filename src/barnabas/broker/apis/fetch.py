@@ -39,11 +39,15 @@ if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
     from barnabas.broker.partition import Partition
 
-__all__ = ["Reading", "handle_fetch", "respond"]
+__all__ = ["Reading", "failed", "handle_fetch", "respond"]
 
 _READ_COMMITTED = 1
 _LEADER_HINTS_SINCE = 16
 _ANY_REPLICA_SINCE = 11
+_BEFORE_READING = frozenset(
+    {ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.TOPIC_AUTHORIZATION_FAILED}
+)
+"""Errors of partitions that nobody tried to read."""
 
 
 class Reading:
@@ -156,8 +160,7 @@ def _read_all(
             if answer.diverging_epoch is not None:
                 reading.has_error = True
         except ApiException as error:
-            # Beside an error nothing else is told of the partition.
-            answer = PartitionData(partition_index=key.partition, error_code=error.code, high_watermark=-1, records=b"")
+            answer = failed(key.partition, error.code)
             reading.has_error = True
         reading.answers.append((wanted, answer))
     return reading
@@ -210,6 +213,14 @@ def _tell_offsets(partition: Partition, answer: PartitionData) -> None:
     answer.log_start_offset = log.log_start_offset
     answer.last_stable_offset = log.last_stable_offset
     answer.high_watermark = log.high_watermark
+
+
+def failed(partition: int, code: ErrorCode) -> PartitionData:
+    """Beside an error nothing else is told of the partition; transactions are null where somebody tried to read."""
+    answer = PartitionData(partition_index=partition, error_code=code, high_watermark=-1, records=b"")
+    if code not in _BEFORE_READING:
+        answer.aborted_transactions = None
+    return answer
 
 
 def respond(broker: Broker, context: FetchContext, reading: Reading, access: Access) -> FetchResponse:

@@ -216,6 +216,12 @@ class _Producing:
     def _failed(self, name: str | None, answer: PartitionProduceResponse, failure: ApiException) -> None:
         self.first_error = self.first_error or failure.code
         _fill_failed(answer, failure)
+        if failure.code is ErrorCode.NOT_ENOUGH_REPLICAS and name is not None:
+            # There is a log, and nothing wrong with the records.
+            answer.error_message = None
+            partition = self.broker.replicas.partitions.get(TopicPartition(name, answer.index))
+            if partition is not None and partition.log_or_none is not None:
+                answer.log_start_offset = partition.log_or_none.log_start_offset
         if self.version >= _LEADER_HINTS_SINCE and name is not None:
             _hint_at_leader(self.broker, name, answer, failure.code, self.leaders)
 

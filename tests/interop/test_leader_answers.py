@@ -1,0 +1,25 @@
+"""What followers, producers and consumers ask of a leader is answered as a real Kafka 4.3.1 did."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.peers.barnabas_node import BarnabasNode
+from tests.peers.leader_story import SETTINGS
+from tests.peers.record_leader_answers import told
+
+pytestmark = pytest.mark.interop
+
+RECORDED = Path(__file__).parents[1] / "vectors" / "broker" / "leader-answers-4.3.1.jsonl.gz"
+
+
+def test_every_answer_is_kafkas(tmp_path: Path) -> None:
+    with gzip.open(RECORDED, "rt", encoding="utf-8") as lines:
+        recorded = {line["step"]: line["answer"] for line in map(json.loads, lines)}
+    ours = told(BarnabasNode(tmp_path / "node", settings=SETTINGS))
+    assert {name: (recorded[name], answer) for name, answer in ours.items() if answer != recorded[name]} == {}
+    assert set(ours) == set(recorded)
