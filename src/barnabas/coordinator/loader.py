@@ -68,6 +68,9 @@ class CoordinatorLoader(Generic[S]):
 
     def step(self, now_ms: int) -> bool:
         """Replay one buffer of batches; True when the partition is loaded, has failed or is no longer ours."""
+        self.awaited_offset = None
+        if not self._runtime.is_loading_into(self.partition, self._shard):
+            return True
         try:
             if self._offset < self._reader.log_end_offset and self._replay(now_ms):
                 return False

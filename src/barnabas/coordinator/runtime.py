@@ -144,6 +144,11 @@ class CoordinatorRuntime(Generic[S]):
         self._contexts[partition] = context
         return context.shard
 
+    def is_loading_into(self, partition: int, shard: S) -> bool:
+        """Whether the partition is still led here, in the epoch that the shard was made for."""
+        context = self._contexts.get(partition)
+        return context is not None and context.shard is shard and context.state is ShardState.LOADING
+
     def finish_loading(self, partition: int, shard: S, high_watermark: int, now_ms: int) -> bool:
         """Everything of the log was replayed into ``shard``; False when it has lost its partition meanwhile."""
         context = self._contexts.get(partition)

@@ -127,6 +127,23 @@ def test_what_is_not_committed_yet_is_shown_to_nobody() -> None:
     assert successor.fetch(0).error_code == ErrorCode.NONE
 
 
+def test_who_waits_for_a_commit_stops_when_its_partition_is_led_elsewhere() -> None:
+    """Its high watermark may never come: a broker would ask for it again and again, for ever."""
+    group = GroupDriver().load()
+    group.commit(7)
+    log = group.topic.log(0)
+    successor = GroupDriver(topic=group.topic)
+    runtime = successor.coordinator.runtime
+    shard = runtime.start_loading(0, 1, successor.now_ms)
+    assert shard is not None
+    log.high_watermark = 0
+    loader = CoordinatorLoader(runtime, 0, shard, log)
+    loader.run(successor.now_ms)
+    runtime.unload(0, successor.now_ms)
+    assert loader.step(successor.now_ms)
+    assert loader.awaited_offset is None
+
+
 def test_while_loading_requests_are_told_so_and_heartbeats_are_taken() -> None:
     group = GroupDriver()
     group.coordinator.runtime.start_loading(0, 0, group.now_ms)
