@@ -78,6 +78,7 @@ class World:
         self.broker = SimpleNamespace(
             broker_id=1,
             static_configs={},
+            other_brokers=None,
             settings=BrokerSettings(),
             metadata=self.metadata,
             controller=channel,

@@ -189,6 +189,7 @@ class World:
                 fetch_max_bytes=1000, auto_create_topics_enable=True, max_request_partition_size_limit=10
             ),
             static_configs={},
+            other_brokers=None,
             metadata=metadata,
             controller=channel,
             replicas=Untouched(topic_name=lambda i: "secret" if i == topic_id else None, bytes_out=0),
