@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import time
 from typing import Any
@@ -44,6 +45,8 @@ class GroupMember(Client):
                 "auto.offset.reset": "earliest",
                 "fetch.wait.max.ms": 100,
             }
+            if wanted := os.environ.get("HISTORY_DEBUG"):
+                settings |= {"debug": wanted, "log_level": 7}
             if self._protocol == "classic":
                 settings |= {"session.timeout.ms": 6000, "heartbeat.interval.ms": 1000}
             consumer = Consumer(settings)
