@@ -132,6 +132,12 @@ def test_the_numbers_are_those_of_what_was_done(node: MeasuredNode) -> None:
     assert found[f"{controller}_active_controller_count",] == 1
     assert found[f"{controller}_active_broker_count",] == 1
     assert found[f"{controller}_fenced_broker_count",] == 0
+    assert (
+        found[f"{controller}_offline_partitions_count",]
+        == found[f"{controller}_preferred_replica_imbalance_count",]
+        == 0
+    )
+    assert found["kafka_controller_controller_stats_unclean_leader_elections_total",] == 0
     assert found[f"{controller}_global_topic_count",] == 1
     assert found[f"{controller}_global_partition_count",] == 3
     raft = "kafka_server_raft_metrics"

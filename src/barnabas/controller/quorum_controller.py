@@ -34,6 +34,7 @@ from barnabas.controller.controller_config import ControllerConfig
 from barnabas.controller.controller_result import ControllerResult
 from barnabas.controller.controller_state import ControllerState
 from barnabas.controller.delegation_token_control_manager import DelegationTokenControlManager
+from barnabas.controller.election_counts import ElectionCounts
 from barnabas.controller.feature_control_manager import FeatureControlManager, quorum_cannot_be_upgraded
 from barnabas.controller.mutation_quotas import MutationQuotas
 from barnabas.controller.producer_ids_control_manager import ProducerIdsControlManager
@@ -102,6 +103,7 @@ class QuorumController:
         self._untaken = 0
         self._waiting: dict[int, Callable[[ApiException], None]] = {}
         self.calls = AppliedCalls(clock)
+        self.elections = ElectionCounts()
         self.features = FeatureControlManager(self.state, config, upgrade_quorum)
         self.configs = ConfigurationControlManager(self.state, config)
         self.cluster = ClusterControlManager(self.state, config, self.features)
@@ -255,6 +257,7 @@ class QuorumController:
     def _append(self, result: ControllerResult[Any], committed: Callable[[], None]) -> None:
         """Raises InvariantViolated, with nothing changed, if the records cannot follow what is there."""
         count = len(result.records)
+        self.elections.count(result.records, self.state.image.topics)
         self.state.replay_ahead(result.records, self._next_write_offset + count - 1, committed)
         self._next_write_offset += count
         self._untaken += count

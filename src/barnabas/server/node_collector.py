@@ -15,6 +15,7 @@ from barnabas.broker.lifecycle import BrokerState
 from barnabas.common.errors import ErrorCode
 from barnabas.network.api_stats import LATENCY_BUCKETS_S
 from barnabas.protocol.api_keys import API_TABLE
+from barnabas.server.controller_metrics import CONTROLLER_METRICS, controller_values
 from barnabas.server.metric_info import MetricInfo
 from barnabas.server.replication_metrics import REPLICATION_METRICS, replication_values
 
@@ -149,6 +150,7 @@ METRICS: dict[str, MetricInfo] = {
         MetricInfo(
             "kafka_controller_kafka_controller_active_broker_count", "gauge", "Registered brokers that are not fenced."
         ),
+        *CONTROLLER_METRICS,
         MetricInfo("kafka_controller_kafka_controller_global_topic_count", "gauge", "Topics of the cluster."),
         MetricInfo("kafka_controller_kafka_controller_global_partition_count", "gauge", "Partitions of the cluster."),
         MetricInfo(
@@ -429,6 +431,8 @@ class NodeCollector(Collector):
         yield _single("kafka_controller_kafka_controller_active_controller_count", int(is_active))
         yield _single("kafka_controller_kafka_controller_fenced_broker_count", fenced)
         yield _single("kafka_controller_kafka_controller_active_broker_count", len(brokers) - fenced)
+        for name, value in controller_values(image.topics, None if controller is None else controller.controller):
+            yield _single(name, value)
         yield _single("kafka_controller_kafka_controller_global_topic_count", len(image.topics))
         yield _single("kafka_controller_kafka_controller_global_partition_count", image.topics.partition_count())
         yield _single("kafka_controller_kafka_controller_last_applied_record_offset", image.offset)

@@ -142,9 +142,21 @@ def test_an_unclean_election_waits_until_it_is_allowed_and_for_its_round(is_allo
     found = partition(harness)
     expected = (2, (2,), 1) if is_allowed else (-1, found.isr, 0)
     assert (found.leader, found.isr, found.leader_recovery_state) == expected
+    assert harness.controller.elections.unclean == int(is_allowed)
 
 
 def test_a_standby_elects_nobody() -> None:
     harness = without_a_leader()
     harness.controller.deactivate()
     assert harness.controller.next_tick_ms() is None
+
+
+def test_an_election_from_the_elr_is_counted_as_one() -> None:
+    harness = cluster(min_insync_replicas=2)
+    create(harness)
+    harness.heartbeat(1, want_fence=True)
+    harness.heartbeat(2, want_fence=True)
+    assert (partition(harness).isr, partition(harness).elr) == ((), (1, 2))
+    harness.heartbeat(1)
+    assert (partition(harness).leader, partition(harness).isr) == (1, (1,))
+    assert (harness.controller.elections.from_elr, harness.controller.elections.unclean) == (1, 0)
