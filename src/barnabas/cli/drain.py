@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from barnabas.cli.answer import Answer, Problem
-from barnabas.cli.cluster_options import ChangeOptions, NodeId, UsageError
+from barnabas.cli.cluster_options import ChangeOptions, Flag, NodeId, UsageError
 from barnabas.cli.move_command import MoveOptions, Moves, cancel, carry_out, usable_racks
 from barnabas.cli.reassignment import ids
 
@@ -17,7 +18,13 @@ if TYPE_CHECKING:
 __all__ = ["drain"]
 
 
-def drain(broker_id: list[NodeId], *, moves: MoveOptions | None = None, options: ChangeOptions | None = None) -> int:
+def drain(
+    broker_id: list[NodeId],
+    *,
+    cordon: Flag = False,
+    moves: MoveOptions | None = None,
+    options: ChangeOptions | None = None,
+) -> int:
     """Move everything away from brokers, so that they can be taken out. Nothing else moves.
 
     It shows the plan, and on a terminal asks before it begins. It ends when the brokers have no replicas and the
@@ -27,13 +34,15 @@ def drain(broker_id: list[NodeId], *, moves: MoveOptions | None = None, options:
 
         barnabas cluster drain 3 --dry-run
         barnabas cluster drain 3 --throttle 50000000
-        barnabas cluster drain 3 4 --broker-list 1,2,5,6 --yes
+        barnabas cluster drain 3 4 --broker-list 1,2,5,6 --cordon --yes
         barnabas cluster drain 3 --cancel
 
     Parameters
     ----------
     broker_id
         The brokers that are to be empty.
+    cordon
+        They get no replicas of new topics either (cordoned.log.dirs=*, since Kafka 4.3); with --cancel they do again.
     """
     moves, options = moves or MoveOptions(), options or ChangeOptions()
     leaving, dry_run = tuple(dict.fromkeys(broker_id)), options.dry_run
@@ -43,21 +52,42 @@ def drain(broker_id: list[NodeId], *, moves: MoveOptions | None = None, options:
     moves.rate()
 
     async def work(admin: AdminClient) -> Answer:
+        if cordon and (moves.cancel or dry_run):
+            problems = await _cordon(admin, leaving, None if moves.cancel else "*", dry_run=dry_run)
+            if problems:
+                return Answer({}, problems=problems)
         if moves.cancel:
             return await cancel(
                 admin, lambda going: not set(leaving).isdisjoint(going.removing_replicas), dry_run=dry_run
             )
+
+        async def first(admin: AdminClient, found: Survey) -> list[Problem]:
+            return await _cordon(admin, [each for each in leaving if each in found.brokers], "*", dry_run=False)
+
         empty = f"{'brokers' if len(leaving) > 1 else 'broker'} {ids(leaving)} {'have' if len(leaving) > 1 else 'has'}"
         done = [f"{empty} no replicas: stop it, then 'barnabas cluster unregister'"]
         return await carry_out(
             admin,
             Moves(
                 lambda found: _plan(found, moves, leaving), moves, options, done, repeats=True,
-                problems=lambda found: _objections(found, leaving),
+                problems=lambda found: _objections(found, leaving), first=first if cordon else None,
             ),
         )  # fmt: skip
 
     return options.run(work, right="ALTER on Cluster")
+
+
+async def _cordon(
+    admin: AdminClient, brokers: Sequence[int], directories: str | None, *, dry_run: bool
+) -> list[Problem]:
+    from barnabas.cli.config_entities import resource_problems
+    from barnabas.clients.admin import AlterConfigOp, ConfigResource
+
+    name = "cordoned.log.dirs"
+    change = AlterConfigOp.delete(name) if directories is None else AlterConfigOp.set(name, directories)
+    changes = {ConfigResource.broker(each): [change] for each in brokers}
+    results = await admin.incremental_alter_configs(changes, validate_only=dry_run)
+    return await resource_problems(admin, results.errors, "ALTER_CONFIGS")
 
 
 def _objections(found: Survey, leaving: tuple[int, ...]) -> list[Problem]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated
 
@@ -62,7 +62,8 @@ class MoveOptions:
 class Moves:
     """``plan`` raises ValueError for what can't be, ``problems`` are what speaks against any plan.
 
-    ``done`` is said at the end. With ``repeats`` it is planned again until nothing is left to be moved.
+    ``done`` is said at the end. With ``repeats`` it is planned again until nothing is left to be moved. ``first`` is
+    done before anything moves, and returns why it can't be.
     """
 
     plan: Callable[[Survey], MovePlan]
@@ -72,6 +73,7 @@ class Moves:
     repeats: bool = False
     problems: Callable[[Survey], list[Problem]] = field(default=lambda _: [])
     notes: Callable[[Survey], list[str]] = field(default=lambda _: [])
+    first: Callable[[AdminClient, Survey], Awaitable[list[Problem]]] | None = None
 
 
 def usable_racks(found: Survey, options: MoveOptions, leaving: Iterable[int] = ()) -> dict[int, str | None]:
@@ -104,7 +106,7 @@ async def carry_out(admin: AdminClient, moves: Moves) -> Answer:
     answer = _shown(plan, throttled, moves)
     if answer.problems or moves.change.dry_run:
         return answer
-    if plan.is_empty and not throttled.settings:
+    if plan.is_empty and not throttled.settings and moves.first is None:
         answer.notes = [*moves.done, *answer.notes]
         return answer
     if moves.change.output == "table":
@@ -210,6 +212,10 @@ async def _move(admin: AdminClient, moves: Moves, plan: MovePlan, rate: int | No
     until = None if timeout_s is None else time.monotonic() + timeout_s
     moved, elected, problems = 0, 0, []
     try:
+        if moves.first is not None:
+            answer.problems = await moves.first(admin, plan.survey)
+            if answer.problems:
+                return
         for _ in range(_ROUNDS):
             outcome = await execute(admin, plan, rate=rate, at_once=moves.options.at_once, until=until)
             moved, elected = moved + len(outcome.moved), elected + outcome.elected

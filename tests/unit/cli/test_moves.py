@@ -291,6 +291,20 @@ def test_a_broker_is_emptied(admin: FakeAdmin, capsys: pytest.CaptureFixture[str
     assert TopicPartition("orders", 0) not in cluster.begun
 
 
+def test_an_emptied_broker_gets_nothing_new_until_it_is_let_go(admin: FakeAdmin) -> None:
+    cluster = Cluster(admin, {"one": [(3,)]})
+    assert main(["drain", "3", "--cordon", "--dry-run"]) == 0
+    assert cluster.own_settings() == {}
+    assert main(["drain", "3", "--cordon"]) == 0
+    assert counts(cluster)[3] == 0
+    assert cluster.own_settings() == {ConfigResource.broker(3): {"cordoned.log.dirs": "*"}}
+    assert main(["drain", "3", "--cordon"]) == 0
+    assert main(["drain", "3", "--cordon", "--cancel", "--dry-run"]) == 0
+    assert cluster.own_settings()
+    assert main(["drain", "3", "--cordon", "--cancel"]) == 0
+    assert cluster.own_settings() == {}
+
+
 def test_what_can_not_be_emptied_is_said_before_anything_moves(
     admin: FakeAdmin, capsys: pytest.CaptureFixture[str]
 ) -> None:
