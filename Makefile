@@ -33,9 +33,12 @@ PYTEST := $(BIN)/python -m pytest
 WORKERS ?= auto
 SEEDS ?= 200
 FIRST ?= 0
+SECONDS ?= 60
+SEED ?=
+KIND ?= ours
 PARALLEL := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: help env dev run test unit oracles interop older slow spark simulate defects fuzz check lint types layers format docs bench lock clean
+.PHONY: help env dev run test unit oracles interop older slow spark simulate defects history fuzz check lint types layers format docs bench lock clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
@@ -105,6 +108,9 @@ simulate: dev ## whole clusters under faults, in virtual time (SEEDS=2000 of the
 
 defects: dev ## put each known mistake into the product and see that the simulator finds it
 	@$(BIN)/python -m tests.simulation --prove $(ARGS)
+
+history: dev ## real brokers and controllers under kill -9, cuts and full disks (SECONDS=60, SEED=, KIND=ours|kafka|mixed)
+	@$(BIN)/python -m tests.history --seconds $(SECONDS) --kind $(KIND) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 fuzz: dev ## the property tests with many more examples
 	@$(PYTEST) $(PARALLEL) -m hypothesis --hypothesis-profile=fuzz --timeout=1800 $(ARGS)

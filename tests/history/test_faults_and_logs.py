@@ -1,0 +1,91 @@
+"""Plans of faults are drawn from the seed alone; replicas that differ are told of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.history.faults import Abilities, FaultKind, plan
+from tests.history.log_files import compare_replicas, compare_topics
+
+BROKERS = ("broker-1", "broker-2", "broker-3")
+CONTROLLERS = ("controller-3001", "controller-3002", "controller-3003")
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_seed_gives_the_same_faults_and_all_end_in_time(seed: int) -> None:
+    abilities = Abilities(disks=True, clocks=True)
+    tracks = plan(seed, 100, BROKERS, CONTROLLERS, abilities)
+    assert tracks == plan(seed, 100, BROKERS, CONTROLLERS, abilities)
+    assert tracks != plan(seed + 1, 100, BROKERS, CONTROLLERS, abilities)
+    for track in tracks:
+        ends = 0.0
+        for fault in track:
+            assert fault.begins_s >= ends, "one after the other"
+            ends = fault.begins_s + fault.lasts_s
+        assert ends <= 100
+
+
+def test_every_fault_comes_to_pass_and_only_what_the_machine_can() -> None:
+    def kinds(abilities: Abilities) -> set[FaultKind]:
+        tracks = plan(1, 3600, BROKERS, CONTROLLERS, abilities)
+        return {fault.kind for track in tracks for fault in track}
+
+    assert kinds(Abilities(disks=True, clocks=True)) == set(FaultKind)
+    assert kinds(Abilities()) == set(FaultKind) - {FaultKind.FULL_DISK, FaultKind.CLOCK}
+
+
+def test_nobody_is_cut_off_from_itself() -> None:
+    cuts = [
+        fault.nodes
+        for seed in range(20)
+        for track in plan(seed, 300, BROKERS, CONTROLLERS, Abilities())
+        for fault in track
+        if fault.kind is FaultKind.CUT
+    ]
+    assert len(cuts) > 20
+    assert all(source != destination for source, destination in cuts)
+
+
+def batch(text: bytes) -> bytes:
+    return text.ljust(61, b".")
+
+
+EQUAL = {0: batch(b"a"), 3: batch(b"b"), 5: batch(b"c")}
+
+
+@pytest.mark.parametrize(
+    ("other", "is_equal"),
+    [
+        (dict(EQUAL), True),
+        ({3: EQUAL[3], 5: EQUAL[5]}, True),  # Its head is deleted already.
+        ({0: EQUAL[0], 3: EQUAL[3]}, False),
+        ({**EQUAL, 7: batch(b"d")}, False),
+        ({**EQUAL, 3: batch(b"x")}, False),
+        ({0: EQUAL[0], 4: EQUAL[3], 5: EQUAL[5]}, False),
+    ],
+)
+def test_logs_are_equal_or_not(other: dict[int, bytes], is_equal: bool) -> None:
+    assert (compare_replicas("t-0", {"1": EQUAL, "2": other}) == []) is is_equal
+    assert (compare_replicas("t-0", {"1": other, "2": EQUAL}) == []) is is_equal
+
+
+def test_what_is_not_committed_yet_is_not_compared() -> None:
+    assert compare_replicas("t-0", {"1": EQUAL, "2": {0: EQUAL[0]}}, end=3) == []
+
+
+def test_a_replica_that_is_missing_on_a_broker_is_told_of(tmp_path: Path) -> None:
+    for broker in "12":
+        (tmp_path / broker / "t-0").mkdir(parents=True)
+    (tmp_path / "1" / "other-0").mkdir()
+    folders = {broker: tmp_path / broker for broker in "12"}
+    (tmp_path / "1" / "t-0" / f"{0:020}.log").write_bytes(_real_batch())
+    count, found = compare_topics(folders, lambda topic: topic == "t")
+    assert (count, len(found)) == (1, 1)
+
+
+def _real_batch() -> bytes:
+    from tests.unit.storage.log_driver import batch as real_batch
+
+    return bytes(real_batch(b"a"))
