@@ -129,12 +129,6 @@ class LeaderReplicas:
     # --- the controller
 
     def _submit(self, leader: LeaderReplica, proposal: IsrProposal) -> None:
-        log.info(
-            "the ISR of %s shall be %s instead of %s",
-            leader.topic_partition,
-            list(proposal.members),
-            sorted(leader.leadership.isr),
-        )
         self._changes.submit(leader, proposal)
         if self._request is None:
             self._request = asyncio.get_running_loop().create_task(self._send_all())
@@ -158,6 +152,7 @@ class LeaderReplicas:
     async def _send(self, request: AlterPartitionRequest) -> bool:
         """Whether the next request may go at once."""
         try:
+            log.info("asking for these ISRs: %s", self._changes.asked())
             response = cast("AlterPartitionResponse", await self._controller.send(request))
         except ApiException as error:
             self._changes.failed()

@@ -6,6 +6,7 @@ goes again, as does everything when the request as a whole fails.
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from barnabas.broker.replication.partition_leadership import CommittedState
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["IsrChanges"]
 
 _EPOCHS_SINCE = 3
+_TOLD_AT_ONCE = 5
 
 _Key = tuple["Uuid", int]
 _Item = tuple["LeaderReplica", "IsrProposal"]
@@ -56,6 +58,15 @@ class IsrChanges:
             topic = topics.setdefault(topic_id, AlterPartitionRequestTopicData(topic_id=topic_id))
             topic.partitions.append(_asked(index, proposal, version))
         return AlterPartitionRequest(broker_id=broker_id, broker_epoch=broker_epoch, topics=list(topics.values()))
+
+    def asked(self) -> str:
+        """What the request under way asks for, in words; of thousands the first few."""
+        some = [
+            f"{leader.topic_partition} {list(proposal.members)}"
+            for leader, proposal in islice(self._sent.values(), _TOLD_AT_ONCE)
+        ]
+        more = len(self._sent) - len(some)
+        return ", ".join(some) + (f" and {more} more" if more else "")
 
     def answered(self, response: AlterPartitionResponse, now_ms: int) -> ErrorCode:
         """Hand out what the controller says. Returns the error of the request as a whole: then all goes again."""

@@ -134,3 +134,12 @@ def test_an_error_code_of_the_future_is_an_error() -> None:
     changes.answered(answer(leader, (0, 9_999)), 0)  # type: ignore[arg-type]
     assert leader.partition.isr_count == 2
     assert asked(send(changes)) == [0]
+
+
+def test_of_many_the_first_are_told_in_words() -> None:
+    changes = IsrChanges()
+    for index in range(7):
+        proposing(changes, index)
+    send(changes)
+    assert changes.asked().startswith("orders-0 [1, 2, 3], orders-1 [1, 2, 3]")
+    assert changes.asked().endswith("orders-4 [1, 2, 3] and 2 more")
