@@ -156,7 +156,11 @@ def test_a_cluster_is_rebalanced_and_drained_although_it_is_stopped_in_between(c
     assert stop_in_the_middle(cluster, signal.SIGKILL, "drain", "3", *slow) == -signal.SIGKILL
     cluster.run("drain", "3", "--cancel")
     assert throttled(cluster) == []
-    cluster.run("drain", "3")
+    cluster.run("drain", "3", "--cordon")
+    with SyncAdminClient(cluster.bootstrap) as admin:
+        admin.create_topics([NewTopic("new", partitions=6, replication_factor=2)], wait=True).raise_for_errors()
+        (made,) = admin.describe_topics(["new"]).values.values()
+    assert {each for partition in made.partitions for each in partition.replicas} == {1, 2}
     placed = replicas(cluster)
     assert {each for brokers in placed.values() for each in brokers} == {1, 2}
     cluster.nodes[2].stop()
