@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from barnabas.broker.forwarding import common_versions
+from barnabas.common.client_software import is_client_software
 from barnabas.common.errors import ErrorCode
 from barnabas.metadata.features import (
     GROUP_VERSION,
@@ -27,9 +27,6 @@ from barnabas.protocol.messages.api_versions import (
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
 
-_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
-"""Names and versions of client software that Kafka accepts (KIP-511)."""
-
 _NEEDED_APIS = {
     GROUP_VERSION: ApiKey.CONSUMER_GROUP_HEARTBEAT,
     TRANSACTION_VERSION: ApiKey.ADD_PARTITIONS_TO_TXN,
@@ -46,9 +43,7 @@ Its level is in the metadata log all the same: a directory moves to and from Kaf
 def handle_api_versions(broker: Broker, request: ApiVersionsRequest, access: Access) -> ApiVersionsResponse:
     """Needs no access: a client must be able to ask before it is anybody."""
     version = access.context.api_version
-    if version >= 3 and not (
-        _SOFTWARE.fullmatch(request.client_software_name) and _SOFTWARE.fullmatch(request.client_software_version)
-    ):
+    if not is_client_software(request.client_software_name, request.client_software_version, api_version=version):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
     finalized = {**broker.metadata.image.features.all_levels(), KRAFT_VERSION: broker.kraft_version()}
     return ApiVersionsResponse(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from barnabas.common.client_software import is_client_software
+from barnabas.common.errors import ErrorCode
 from barnabas.coordinator.deferred import Deferred
 from barnabas.network.api_handler import AclRule
 from barnabas.protocol.messages.api_versions import (
@@ -29,6 +31,9 @@ _ABSENT_FEATURES_SINCE = 4
 def handle(
     controller: QuorumController, context: RequestContext, request: ApiVersionsRequest, authorizer: Authorizer
 ) -> Deferred[ApiVersionsResponse]:
+    name, version = request.client_software_name, request.client_software_version
+    if not is_client_software(name, version, api_version=context.api_version):
+        return Deferred.completed(ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST))
     image = controller.committed_image
     return Deferred.completed(
         ApiVersionsResponse(
