@@ -215,7 +215,7 @@ class DirectoryStory:
         }
 
     def produce(self, topic: str, partition: int, value: bytes) -> int:
-        records = build_batch([Record(0, 1_750_000_000_000, None, value)])
+        records = build_batch([Record(0, int(time.time() * 1000), None, value)])  # Retention keeps it.
         data = produce.PartitionProduceData(index=partition, records=records)
         request = produce.ProduceRequest(
             acks=-1, timeout_ms=5000, topic_data=[produce.TopicProduceData(name=topic, partition_data=[data])]

@@ -261,7 +261,12 @@ class ReplicaDirectories:
         log.error("the log directory %s can't be used any more, its replicas are offline: %s", path, reason)
         lost = self._logs.take_offline(path, reason)
         moves = {each.topic_partition: self._end(each.topic_partition) for each in lost}
-        self._replicas.lose_logs(at for at in moves if self._logs.get(at) is None)
+        unopened = [
+            each.topic_partition
+            for each in self._replicas.partitions.values()
+            if each.log_or_none is None and self._replicas.directory_id_of(each) == directory.id
+        ]
+        self._replicas.lose_logs((*(at for at in moves if self._logs.get(at) is None), *unopened))
         for topic_partition, move in moves.items():
             actual = self._directory_of_current(topic_partition)
             if move is not None and move.may_be_known and actual is not None:

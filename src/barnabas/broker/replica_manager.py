@@ -120,7 +120,8 @@ class ReplicaManager:
             partition = self._get_or_create(changes.topic_partition(key), key[0])
             partition.update(registration)
             self._end_leadership(partition)
-            followed.append(partition)
+            if partition.log_or_none is not None or not self._is_offline(partition):
+                followed.append(partition)
         if fetchers is not None and followed:
             fetchers.follow(followed)
         if self.directories is not None:

@@ -102,13 +102,16 @@ class PartitionAlteration:
         recovers = change.leader_recovery_state == LeaderRecoveryState.RECOVERING
         if recovers and (len(isr) > 1 or partition.leader_recovery_state == LeaderRecoveryState.RECOVERED):
             return ErrorCode.INVALID_REQUEST
-        if not all(self._is_eligible(replica, epoch) for replica, epoch in change.isr):
+        if not all(self._is_eligible(partition, replica, epoch) for replica, epoch in change.isr):
             return ErrorCode.INELIGIBLE_REPLICA
         return ErrorCode.NONE
 
-    def _is_eligible(self, replica: int, epoch: int) -> bool:
+    def _is_eligible(self, partition: PartitionRegistration, replica: int, epoch: int) -> bool:
+        """A leader may count on a fetch that was on its way when the disk of the replica failed; Kafka believes it."""
         broker = self._state.image.cluster.brokers.get(replica)
-        return broker is not None and broker.is_active and epoch in (ANY_EPOCH, broker.epoch)
+        if broker is None or not broker.is_active or epoch not in (ANY_EPOCH, broker.epoch):
+            return False
+        return self._cluster.has_online_directory(replica, partition.directory_of(replica))
 
     def assign_replicas_to_directories(
         self, broker_id: int, broker_epoch: int, directories: Mapping[tuple[Uuid, int], Uuid]

@@ -452,3 +452,35 @@ def test_a_target_that_fails_ends_the_move_and_the_replica_stays(run: Run) -> No
         assert caught.value.code is ErrorCode.KAFKA_STORAGE_ERROR, "not while one is offline"
 
     run(story)
+
+
+def test_a_lost_replica_is_not_copied(run: Run) -> None:
+    """It would look like an empty one, which is in sync as soon as nothing is written."""
+
+    class Fetchers:
+        def __init__(self) -> None:
+            self.followed: list[TopicPartition] = []
+
+        def follow(self, partitions: Any) -> None:
+            self.followed += [each.topic_partition for each in partitions]
+
+        def stop(self, partitions: Any) -> None:
+            for each in partitions:
+                if each in self.followed:
+                    self.followed.remove(each)
+
+    async def story(world: World) -> None:
+        world.replicas.fetchers = fetchers = Fetchers()
+        made = {"topic_id": TOPIC, "replicas": [1, 2], "isr": [1, 2], "leader": 2, "leader_epoch": 0}
+        world.publish(
+            TopicRecord(name="orders", topic_id=TOPIC),
+            PartitionRecord(partition_id=0, directories=[ONE, TWO], **made),
+            PartitionRecord(partition_id=1, directories=[TWO, TWO], **made),
+        )
+        other = TopicPartition("orders", 1)
+        assert fetchers.followed == [ORDERS, other]
+        world.directories.directory_failed(world.path("one"), "it failed")
+        world.publish(PartitionChangeRecord(partition_id=0, topic_id=TOPIC, isr=[2]))
+        assert fetchers.followed == [other]
+
+    run(story)
