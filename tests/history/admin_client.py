@@ -60,15 +60,14 @@ class HistoryAdmin(Client):
 
     def _note(self, register: RegisterCheck, value: int, call: Callable[[], Any]) -> None:
         """A call that fails may have been done, and may yet be done."""
-        began = time.monotonic()
+        number = register.wrote(Write(value, time.monotonic()))
         try:
             call()
         except KafkaException as error:
             self.counts[f"failed: {error.args[0].name()}"] += 1
-            register.wrote(Write(value, began))
         else:
             self.counts["acknowledged"] += 1
-            register.wrote(Write(value, began, time.monotonic()))
+            register.answered(number, time.monotonic())
 
     def _create(self, name: str) -> None:
         topic = NewTopic(name, num_partitions=3, replication_factor=3)

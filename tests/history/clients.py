@@ -26,6 +26,8 @@ CLIENT_SETTINGS: dict[str, str | int | float | bool] = {
     "reconnect.backoff.max.ms": 500,
     "socket.timeout.ms": 6000,
     "topic.metadata.refresh.interval.ms": 5000,
+    # Who was told of dead brokers only, and forgot the others, asks the first ones again; by itself after five minutes.
+    "metadata.recovery.rebootstrap.trigger.ms": 5000,
     "log_level": 0,
 }
 _DELIVERY_TIMEOUT_MS = 300_000

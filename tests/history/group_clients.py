@@ -86,19 +86,20 @@ class GroupMember(Client):
             return
         offsets = [TopicPartition(self._topic, partition, offset) for partition, offset in self._positions.items()]
         began = time.monotonic()
+        numbers = {
+            each.partition: self._groups.committed(self._group, each.partition, Write(each.offset, began))
+            for each in offsets
+        }
         try:
             done = consumer.commit(offsets=offsets, asynchronous=False)
         except KafkaException as error:
             self.counts[f"commit: {error.args[0].name()}"] += 1
-            for each in offsets:
-                self._groups.committed(self._group, each.partition, Write(each.offset, began))
             return
         ended = time.monotonic()
         for each in done:
-            is_known = each.error is None
-            self.counts["commits" if is_known else "commits refused"] += 1
-            write = Write(each.offset, began, ended) if is_known else Write(each.offset, began)
-            self._groups.committed(self._group, each.partition, write)
+            self.counts["commits refused" if each.error else "commits"] += 1
+            if each.error is None:
+                self._groups.answered(self._group, each.partition, numbers[each.partition], ended)
 
     def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         self.counts["assignments"] += 1

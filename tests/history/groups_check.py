@@ -23,8 +23,12 @@ class GroupsCheck:
         self._given: dict[tuple[str, int], set[int]] = defaultdict(set)
         self._last: dict[tuple[str, int], int] = {}
 
-    def committed(self, group: str, partition: int, write: Write) -> None:
-        self._register(group, partition).wrote(write)
+    def committed(self, group: str, partition: int, write: Write) -> int:
+        """Its number, for ``answered``."""
+        return self._register(group, partition).wrote(write)
+
+    def answered(self, group: str, partition: int, number: int, ended: float) -> None:
+        self._register(group, partition).answered(number, ended)
 
     def fetched(self, group: str, partition: int, read: Read) -> None:
         self._register(group, partition).read(read)

@@ -10,7 +10,7 @@ Reads in turn must not go from a write to one that had ended before it began.
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 
 from tests.history.violations import Broken, Violation
@@ -42,8 +42,14 @@ class RegisterCheck:
         self._writes = [Write(initial, -inf, -inf)]
         self._reads: list[Read] = []
 
-    def wrote(self, write: Write) -> None:
+    def wrote(self, write: Write) -> int:
+        """Its number, for ``answered``."""
         self._writes.append(write)
+        return len(self._writes) - 1
+
+    def answered(self, number: int, ended: float) -> None:
+        """A write that had not ended has, without an error."""
+        self._writes[number] = replace(self._writes[number], ended=ended)
 
     def read(self, read: Read) -> None:
         self._reads.append(read)

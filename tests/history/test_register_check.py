@@ -75,6 +75,17 @@ def test_an_honest_register_is_believed_and_a_read_that_is_too_old_is_not(seed: 
     assert judged(*events, Read(0, 130, 131)) == [Broken.WENT_BACK]
 
 
+def test_a_write_that_is_under_way_may_be_read_and_counts_when_it_is_answered() -> None:
+    check = RegisterCheck("r", initial=0)
+    number = check.wrote(Write(5, 1))
+    check.read(Read(5, 2, 3))
+    check.read(Read(0, 2, 3))
+    assert check.violations() == []
+    check.answered(number, 4)
+    check.read(Read(0, 5, 6))
+    assert [each.broken for each in check.violations()] == [Broken.WENT_BACK]
+
+
 def test_what_a_group_commits_its_members_were_given() -> None:
     check = GroupsCheck()
     for offset in (0, 1, 3):
