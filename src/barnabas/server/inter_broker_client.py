@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 __all__ = ["inter_broker_client_config"]
 
+_BY_THE_SYSTEM = -1
+
 
 def inter_broker_client_config(config: NodeConfig, *, client_id: str) -> ClientConfig:
     """For a client that is told the address of each request.
@@ -34,7 +36,6 @@ def inter_broker_client_config(config: NodeConfig, *, client_id: str) -> ClientC
         peers="other brokers",
     )
     values["socket.connection.setup.timeout.ms"] = config.socket_connection_setup_timeout_ms
-    if "replica.socket.receive.buffer.bytes" in config.values:
-        # Its default is far too small for a fast network: unless it is asked for, the operating system decides.
-        values["receive.buffer.bytes"] = config.values["replica.socket.receive.buffer.bytes"]
+    # The default is far too small for a fast network: unless a size is asked for, the operating system decides.
+    values["receive.buffer.bytes"] = config.values.get("replica.socket.receive.buffer.bytes", _BY_THE_SYSTEM)
     return ClientConfig([], values)
