@@ -41,6 +41,10 @@ class _JavaClient(Client):
         super().ask_to_stop()
         self._process.terminate()
 
+    def kill(self) -> None:
+        """If it is still there."""
+        self._process.kill()
+
     def _run(self) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:
@@ -80,7 +84,7 @@ class JavaConsumer(_JavaClient):
     ) -> None:
         arguments = ("--bootstrap-server", bootstrap, "--topic", topic, "--group-id", group, "--verbose")
         arguments += ("--group-protocol", protocol, "--reset-policy", "earliest")
-        super().__init__(f"java-{protocol}", folder, kafka_command(_CONSUMER, *arguments))
+        super().__init__(f"java-{group}", folder, kafka_command(_CONSUMER, *arguments))
         self._check = check
 
     def _told(self, event: dict[str, Any]) -> None:

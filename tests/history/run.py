@@ -27,7 +27,9 @@ __all__ = ["Options", "Report", "run_history"]
 
 TOPIC = "history"
 PARTITIONS = 4
-GROUPS = {"by-classic": "classic", "by-consumer": "consumer"}
+GROUPS = ("group-a", "group-b")
+NEW_PROTOCOL = ("kafka", "our-controllers")
+"""The kinds of clusters whose brokers all know of KIP-848: there the second group uses it."""
 _HEALTHY_WITHIN_S = 120.0
 
 
@@ -71,11 +73,14 @@ class _Run:
         members: list[Client] = [
             GroupMember(servers, TOPIC, self._groups, self._records, group=group, protocol=protocol,
                         name=f"{group}-{number}", seed=seed)
-            for group, protocol in GROUPS.items()
+            for group, protocol in zip(GROUPS, self._protocols(), strict=True)
             for number in range(2)
         ]  # fmt: skip
         asker = CommittedOffsetsReader(servers, TOPIC, PARTITIONS, self._groups, of=list(GROUPS), name="asker")
         return producers, [*readers, *members, asker], HistoryAdmin(servers, TOPIC, name="admin", seed=seed)
+
+    def _protocols(self) -> tuple[str, str]:
+        return "classic", "consumer" if self._options.kind in NEW_PROTOCOL else "classic"
 
     def go(self) -> None:
         self._create_topic()

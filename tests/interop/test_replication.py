@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -47,7 +47,7 @@ MIXED: dict[str, Kinds] = {
     "our controllers": (("ours", "kafka", "ours"), ("ours",)),
     "Kafka's controllers": (("kafka", "ours", "ours"), ("kafka",)),
 }
-GROUPS = {"by-classic": "classic", "by-consumer": "consumer"}
+GROUPS = ("group-a", "group-b")
 
 
 class Load:
@@ -66,9 +66,9 @@ class Load:
             CommittedOffsetsReader(servers, TOPIC, count, self.groups, of=list(GROUPS), name="asker"),
         ]
         self._others += [
-            GroupMember(servers, TOPIC, self.groups, self.records, group=group, protocol=protocol,
+            GroupMember(servers, TOPIC, self.groups, self.records, group=group, protocol="classic",
                         name=f"{group}-{number}", seed=seed)
-            for group, protocol in GROUPS.items()
+            for group in GROUPS
             for number in range(2)
         ]  # fmt: skip
 
@@ -155,25 +155,37 @@ def test_java_clients_ride_through_too(kafka_peer: Path, tmp_path: Path) -> None
     check = RecordsCheck()
     with running_cluster(tmp_path, OURS) as cluster:
         create_replicated(cluster, TOPIC, ALL)
-        producer = JavaProducer(cluster.bootstrap, TOPIC, check, tmp_path, rate=200)
-        consumers = [
-            JavaConsumer(cluster.bootstrap, TOPIC, check, tmp_path, group=group, protocol=protocol)
-            for group, protocol in GROUPS.items()
-        ]
-        for client in (producer, *consumers):
-            client.start()
-        wait_until(lambda: all(each.counts["record_data"] for each in consumers), what="records", timeout_s=60)
-        go_through_everything(cluster)
-        producer.stop()
-        sent = producer.counts["producer_send_success"]
-        wait_until(lambda: all(each.counts["record_data"] >= sent for each in consumers), what="all", timeout_s=60)
-        for consumer in consumers:
-            consumer.stop()
+        with java_clients(cluster.bootstrap, check, tmp_path) as (producer, consumers):
+            wait_until(lambda: all(each.counts["record_data"] for each in consumers), what="records", timeout_s=60)
+            go_through_everything(cluster)
+            producer.stop()
+            sent = producer.counts["producer_send_success"]
+            wait_until(lambda: all(each.counts["record_data"] >= sent for each in consumers), what="all", timeout_s=60)
+            for consumer in consumers:
+                consumer.stop()
         final_read(cluster.bootstrap, TOPIC, range(len(ALL)), check, timeout_s=30, decoded=decode_java)
         assert check_equal_logs(cluster, [TOPIC]) > 100
     assert producer.errors == []
     assert [str(each) for each in check.violations()][:10] == []
     assert sent > 500
+
+
+@contextmanager
+def java_clients(
+    bootstrap: str, check: RecordsCheck, folder: Path
+) -> Iterator[tuple[JavaProducer, list[JavaConsumer]]]:
+    """A producer, and two groups of one consumer each."""
+    with ExitStack() as stack:
+        producer = JavaProducer(bootstrap, TOPIC, check, folder, rate=200)
+        stack.callback(producer.kill)
+        consumers = []
+        for group in GROUPS:
+            consumer = JavaConsumer(bootstrap, TOPIC, check, folder, group=group, protocol="classic")
+            stack.callback(consumer.kill)
+            consumers.append(consumer)
+        for client in (producer, *consumers):
+            client.start()
+        yield producer, consumers
 
 
 @pytest.mark.long
