@@ -22,7 +22,14 @@ from barnabas.common.uuid import Uuid
 from barnabas.metadata.image.partition_registration import PartitionRegistration
 from barnabas.network.api_handler import Access
 from barnabas.protocol.api_keys import ApiKey
-from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, ForgottenTopic
+from barnabas.protocol.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    ForgottenTopic,
+    PartitionData,
+)
 from barnabas.protocol.record_batch import Record
 from barnabas.protocol.record_batch_builder import build_batch
 from barnabas.security.authorizer.authorizer import Authorizer
@@ -132,6 +139,13 @@ class Client:
         assert isinstance(answer, FetchResponse)
         return mentioned(answer)
 
+    def answers(self, wanted: dict[int, int], *, leader_epoch: int) -> list[PartitionData]:
+        """Of a request without a session."""
+        self.epoch = -1
+        answer = self.send(wanted, leader_epoch=leader_epoch)
+        assert isinstance(answer, FetchResponse)
+        return [each for topic in answer.responses for each in topic.partitions]
+
 
 def mentioned(answer: FetchResponse) -> dict[int, int]:
     assert answer.error_code == 0
@@ -227,6 +241,24 @@ def test_a_follower_serves_consumers_of_versions_that_know_of_it(client: Client)
     with pytest.raises(ApiException) as old:
         client.replicas.leader_of(TopicPartition(TOPIC, 3), 1)
     assert old.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_a_follower_gives_what_it_knows_to_be_committed(client: Client) -> None:
+    """Offsets beyond that are not wrong: the leader may have committed them, and we will hear of it."""
+    client.produce(3, count=5)
+    log = client.partition(3).log
+    client.partition(3).update(registration(leader=2, leader_epoch=1))
+    batch = build_batch([Record(5, NOW, None, b"value")], base_offset=5, leader_epoch=1)
+    log.append_as_follower(batch, now_ms=NOW, leader_epoch=1)
+    assert (log.high_watermark, log.log_end_offset) == (5, 6)
+    for offset, error in ((5, 0), (6, 0), (7, ErrorCode.OFFSET_OUT_OF_RANGE)):
+        (told,) = client.answers({3: offset}, leader_epoch=1)
+        assert (told.error_code, told.records) == (error, b"")
+    (told,) = client.answers({3: 0}, leader_epoch=1)
+    assert told.high_watermark == 5
+    log.maybe_advance_high_watermark(6)
+    (told,) = client.answers({3: 5}, leader_epoch=1)
+    assert told.records
 
 
 def test_a_deleted_partition_is_told(client: Client) -> None:
