@@ -50,7 +50,12 @@ class ReplicaState:
         self.contact: FollowerContact | None = None
 
     def begin_epoch(self, *, leader_end_offset: int, now_ms: int, is_in_sync: bool) -> None:
-        """A new leader epoch of the same leader: who is in sync gets the whole time to show that it still is."""
+        """A new leader epoch of the same leader: who is in sync gets the whole time to show that it still is.
+
+        Another broker may have led in between, and may have had the follower cut its log: what it has is not known.
+        """
+        self.log_start_offset = self.log_end_offset = UNKNOWN_OFFSET
+        self.broker_epoch = self.contact = None
         self.last_caught_up_ms = self.last_fetch_ms = now_ms if is_in_sync else None
         self.last_fetch_leader_end_offset = leader_end_offset
 

@@ -117,10 +117,16 @@ class Leader:
         self.replica.appended(size, self.now_ms)
 
     def fetch(
-        self, broker_id: int, offset: int, *, epoch: int | None = None, contact: FollowerContact | None = None
+        self,
+        broker_id: int,
+        offset: int,
+        *,
+        epoch: int | None = None,
+        contact: FollowerContact | None = None,
+        epoch_of_leader: int = 5,
     ) -> None:
         self.replica.follower_fetched(
-            self.replica.follower(broker_id, 5),
+            self.replica.follower(broker_id, epoch_of_leader),
             log_end_offset=offset,
             log_start_offset=0,
             broker_epoch=EPOCHS[broker_id] if epoch is None else epoch,

@@ -312,6 +312,21 @@ def test_with_a_new_leader_epoch_time_begins_anew_for_those_in_sync() -> None:
     assert leader.log.epoch_starts == [(5, 0), (6, 1)]
 
 
+def test_with_a_new_leader_epoch_nothing_is_known_of_the_followers_logs() -> None:
+    leader = Leader()
+    leader.append(5)
+    for follower in (2, 3):
+        leader.fetch(follower, 3)
+    leader.fetch(2, 5)
+    leader.replica.update(registration(leader_epoch=7, partition_epoch=12), leader.now_ms)
+    leader.fetch(2, 5, epoch_of_leader=7)
+    assert leader.high_watermark == 3  # Broker 3 may have followed another leader in epoch 6, and have cut its log.
+    leader.fetch(3, 2, epoch_of_leader=7)
+    assert leader.high_watermark == 3
+    leader.fetch(3, 5, epoch_of_leader=7)
+    assert leader.high_watermark == 5
+
+
 # What the controller says
 
 
