@@ -59,11 +59,14 @@ class _JavaClient(Client):
 
 
 class JavaProducer(_JavaClient):
-    """Idempotent, acks=all: what Kafka's producer is without other settings."""
+    """Idempotent, acks=all, with as many tries as it needs: what Kafka's producer is without other settings."""
 
     def __init__(self, bootstrap: str, topic: str, check: RecordsCheck, folder: Path, *, rate: int) -> None:
-        arguments = ("--bootstrap-server", bootstrap, "--topic", topic, "--throughput", str(rate))
-        super().__init__("java-producer", folder, kafka_command(_PRODUCER, *arguments, "--value-prefix", str(_PREFIX)))
+        settings = folder / "producer.properties"
+        settings.write_text("enable.idempotence=true\nretries=2147483647\n")  # The tool itself would not retry.
+        arguments = ["--bootstrap-server", bootstrap, "--topic", topic, "--throughput", str(rate)]
+        arguments += ["--value-prefix", str(_PREFIX), "--command-config", str(settings)]
+        super().__init__("java-producer", folder, kafka_command(_PRODUCER, *arguments))
         self._check = check
 
     def _told(self, event: dict[str, Any]) -> None:
@@ -82,8 +85,8 @@ class JavaConsumer(_JavaClient):
     def __init__(
         self, bootstrap: str, topic: str, check: RecordsCheck, folder: Path, *, group: str, protocol: str
     ) -> None:
-        arguments = ("--bootstrap-server", bootstrap, "--topic", topic, "--group-id", group, "--verbose")
-        arguments += ("--group-protocol", protocol, "--reset-policy", "earliest")
+        arguments = ["--bootstrap-server", bootstrap, "--topic", topic, "--group-id", group, "--verbose"]
+        arguments += ["--group-protocol", protocol, "--reset-policy", "earliest"]
         super().__init__(f"java-{group}", folder, kafka_command(_CONSUMER, *arguments))
         self._check = check
 
