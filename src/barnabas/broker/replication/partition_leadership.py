@@ -61,10 +61,18 @@ class LeadershipContext:
         self.cluster = cluster
         self.replica_lag_time_max_ms = replica_lag_time_max_ms
 
-    def may_join(self, replica: ReplicaState) -> bool:
-        """Whether it is active, and the process that fetches is the one that is registered."""
+    def may_join(self, replica: ReplicaState, registration: PartitionRegistration) -> bool:
+        """Whether it is active, its disk too, and the process that fetches is the one that is registered.
+
+        What a replica had fetched when its log directory failed is not there any more.
+        """
         broker = self.cluster.broker(replica.broker_id)
-        return broker is not None and broker.is_active and replica.broker_epoch in (ANY_BROKER_EPOCH, broker.epoch)
+        return (
+            broker is not None
+            and broker.is_active
+            and replica.broker_epoch in (ANY_BROKER_EPOCH, broker.epoch)
+            and broker.has_online_directory(registration.directory_of(replica.broker_id))
+        )
 
     def check_is_current(self, replica_id: int, broker_epoch: int) -> None:
         """Raise NOT_LEADER_OR_FOLLOWER for a process that another one has replaced."""
@@ -116,6 +124,7 @@ class PartitionLeadership:
     """``replicas`` are all but the leader's own."""
 
     __slots__ = (
+        "committed_ms",
         "context",
         "epoch_start_offset",
         "is_incomplete",
@@ -138,6 +147,8 @@ class PartitionLeadership:
         self.partition_epoch = -1
         self.registration = registration
         self.epoch_start_offset = log_end_offset
+        self.committed_ms = now_ms
+        """When the ISR became what it is, or became free to be changed again."""
         self.isr = _members(())
         self.maximal_isr = self.isr
         self.is_incomplete = False
@@ -160,7 +171,7 @@ class PartitionLeadership:
         self._assign(registration.replicas)
         is_new_epoch = registration.leader_epoch != self.leader_epoch
         if registration.partition_epoch > self.partition_epoch or is_new_epoch:
-            self._commit(registration.isr)
+            self._commit(registration.isr, now_ms)
         self.partition_epoch = registration.partition_epoch
         if is_new_epoch:
             self.leader_epoch = registration.leader_epoch
@@ -176,7 +187,8 @@ class PartitionLeadership:
             self.replicas = {broker_id: known.get(broker_id) or ReplicaState(broker_id) for broker_id in others}
             self.is_incomplete = len(self.isr) <= len(self.replicas)
 
-    def _commit(self, isr: Iterable[int]) -> None:
+    def _commit(self, isr: Iterable[int], now_ms: int) -> None:
+        self.committed_ms = now_ms
         self.isr = self.maximal_isr = _members(tuple(isr))
         self.proposal = None
         self.is_incomplete = len(self.isr) <= len(self.replicas)
@@ -251,7 +263,10 @@ class PartitionLeadership:
 
     def _is_about_to_join(self, replica: ReplicaState, leader_end_offset: int, now_ms: int) -> bool:
         limit_ms = self.context.replica_lag_time_max_ms
-        return replica.is_caught_up(leader_end_offset, now_ms, limit_ms) and self.context.may_join(replica)
+        return replica.is_caught_up(leader_end_offset, now_ms, limit_ms) and self._may_join(replica)
+
+    def _may_join(self, replica: ReplicaState) -> bool:
+        return self.context.may_join(replica, self.registration)
 
     def low_watermark(self, log_start_offset: int) -> int:
         """The least log start of the replicas that are alive: deleted by all of them is what lies below."""
@@ -269,7 +284,7 @@ class PartitionLeadership:
             self.proposal is not None
             or replica.broker_id in self.isr
             or not self.has_caught_up(replica, high_watermark)
-            or not self.context.may_join(replica)
+            or not self._may_join(replica)
         ):
             return None
         return self._propose(ProposalKind.EXPAND, self.isr | {replica.broker_id})
@@ -313,7 +328,7 @@ class PartitionLeadership:
 
     # What the controller says
 
-    def accepted(self, proposal: IsrProposal, state: CommittedState) -> bool:
+    def accepted(self, proposal: IsrProposal, state: CommittedState, now_ms: int) -> bool:
         """Take over the controller's answer; False when it is too old to matter."""
         if (
             self.proposal is not proposal
@@ -321,15 +336,15 @@ class PartitionLeadership:
             or state.partition_epoch < self.partition_epoch
         ):
             return False
-        self._commit(state.isr)
+        self._commit(state.isr, now_ms)
         self.partition_epoch = state.partition_epoch
         return True
 
-    def refused(self, proposal: IsrProposal, error: ErrorCode) -> bool:
+    def refused(self, proposal: IsrProposal, error: ErrorCode, now_ms: int) -> bool:
         """Whether to send the same proposal again."""
         if self.proposal is not proposal:
             return False
         if error in _UNDO:
-            self._commit(self.isr)
+            self._commit(self.isr, now_ms)
             return False
         return error not in _WAIT_FOR_THE_LOG

@@ -7,6 +7,7 @@ import pytest
 from barnabas.broker.replication.partition_leadership import ProposalKind
 from barnabas.broker.replication.replica_state import FollowerContact
 from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.common.uuid import Uuid
 from tests.unit.broker.replication.leader import LAG_MS, Leader, NumberLog, broker, cluster, registration
 
 AFTER_APPEND = ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
@@ -149,7 +150,7 @@ def test_when_leadership_ends_everybody_is_told() -> None:
     assert heard == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
     assert leader.wait(1) == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
     leader.proposals.clear()
-    leader.replica.retry_expansion(leader.now_ms)
+    leader.replica.retry_expansion()
     assert leader.proposals == []
 
 
@@ -183,12 +184,29 @@ def test_a_follower_joins_when_it_has_what_is_committed_and_what_the_leader_bega
 
 def test_who_may_not_join_is_not_proposed_until_it_may() -> None:
     leader = Leader(state=registration(1, 2))
+    contact = FollowerContact(leader.now_ms)
     for state in (broker(3, fenced=True), broker(3, leaving=True), broker(3, epoch=99)):
         leader.context.cluster = cluster(state)
-        leader.fetch(3, 0)
+        leader.fetch(3, 0, contact=contact)
         assert leader.proposals == []
     leader.context.cluster = cluster()
-    leader.replica.retry_expansion(leader.now_ms)
+    contact.last_fetch_ms += 1
+    leader.replica.retry_expansion()
+    assert leader.proposals[-1].members == (1, 2, 3)
+
+
+def test_what_was_said_before_the_isr_became_what_it_is_does_not_count() -> None:
+    leader = Leader()
+    contact = FollowerContact(leader.now_ms)
+    leader.fetch(3, 0, contact=contact)
+    leader.now_ms += 100
+    leader.replica.update(
+        registration(1, 2, partition_epoch=11), leader.now_ms
+    )  # The disk of broker 3 may have failed.
+    leader.replica.look_again(leader.now_ms)
+    assert leader.proposals == []
+    contact.last_fetch_ms = leader.now_ms + 1
+    leader.replica.look_again(leader.now_ms)
     assert leader.proposals[-1].members == (1, 2, 3)
 
 
@@ -199,8 +217,25 @@ def test_who_does_not_fetch_any_more_is_not_taken_back() -> None:
     leader.fetch(2, 0)
     leader.check()
     leader.accept(1, 2)
-    leader.replica.retry_expansion(leader.now_ms)
+    leader.replica.retry_expansion()
     assert len(leader.proposals) == 1
+
+
+def test_who_lost_the_disk_of_the_replica_is_not_taken_back_for_what_it_had_fetched() -> None:
+    """Its broker lives and fetches other partitions; the controller took it out of the ISR of this one."""
+    lives, lost = Uuid.from_int(201), Uuid.from_int(202)
+    state = registration(1, 2)
+    state.directories = (lives, lives, lost)
+    leader = Leader(state=state)
+    reduced = broker(3)
+    reduced.directories = (lives,)
+    leader.context.cluster = cluster(reduced)
+    leader.fetch(3, 0)
+    leader.check()
+    assert leader.proposals == []
+    reduced.directories = (lives, lost)
+    leader.fetch(3, 0)
+    assert [proposal.members for proposal in leader.proposals] == [(1, 2, 3)]
 
 
 def test_an_old_fetch_has_no_epoch_to_compare() -> None:
@@ -231,10 +266,13 @@ def test_who_is_no_replica_is_sent_away(epoch: int, code: ErrorCode) -> None:
 
 def test_one_proposal_at_a_time_and_then_the_next() -> None:
     leader = Leader(state=registration(1))
+    contact = FollowerContact(leader.now_ms)
     leader.fetch(2, 0)
-    leader.fetch(3, 0)
+    leader.fetch(3, 0, contact=contact)
     assert [each.members for each in leader.proposals] == [(1, 2)]
     leader.accept()
+    contact.last_fetch_ms += 1
+    leader.replica.look_again(leader.now_ms)
     assert [each.members for each in leader.proposals] == [(1, 2), (1, 2, 3)]
     assert leader.proposals[-1].partition_epoch == 11
     assert leader.stats.expands == 1
@@ -352,8 +390,8 @@ def test_a_state_of_the_log_that_is_older_than_the_answer_changes_nothing() -> N
 def test_the_log_repeats_the_answer_and_leaves_the_next_proposal_alone() -> None:
     leader = Leader(state=registration(1))
     leader.fetch(2, 0)
-    leader.fetch(3, 0)
     leader.accept()
+    leader.fetch(3, 0)
     leader.replica.update(registration(1, 2, partition_epoch=11), leader.now_ms)
     leader.append()
     leader.fetch(2, 1)
