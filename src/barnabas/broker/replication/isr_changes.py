@@ -83,7 +83,7 @@ class IsrChanges:
                 leader, proposal = item
                 error = _error_code(data.error_code)
                 if error is not ErrorCode.NONE:
-                    leader.isr_refused(proposal, error)
+                    leader.isr_refused(proposal, error, now_ms)
                     continue
                 state = CommittedState(
                     data.leader_id, data.leader_epoch, tuple(data.isr), data.partition_epoch, data.leader_recovery_state

@@ -292,26 +292,28 @@ class LeaderReplica:
         if proposal is not None:
             self._submit(self, proposal)
             return
-        self.retry_expansion(now_ms)
+        self.retry_expansion()
 
     def look_again(self, now_ms: int) -> None:
         """Time has passed, or brokers have changed. Who was about to join may not be waited for any more."""
         if self.log_end_offset > self.high_watermark:
             self.maybe_advance(now_ms)
-        self.retry_expansion(now_ms)
+        self.retry_expansion()
 
-    def retry_expansion(self, now_ms: int) -> None:
-        """Take in who could not join when it fetched; whoever does not fetch any more stays away."""
+    def retry_expansion(self) -> None:
+        """Take in who could not join when it fetched this partition last, and has spoken of it since.
+
+        What was said before the ISR became what it is does not count: the controller may know more of the replica.
+        """
         leadership = self.leadership
-        if leadership.proposal is None and len(leadership.isr) <= len(leadership.replicas):
-            limit_ms = leadership.context.replica_lag_time_max_ms
+        if leadership.proposal is None and leadership.is_incomplete:
             for replica in leadership.replicas.values():
-                if replica.broker_id not in leadership.isr and replica.keeps_up(self.log_end_offset, now_ms, limit_ms):
+                if replica.broker_id not in leadership.isr and replica.spoke_since(leadership.committed_ms):
                     self.maybe_expand(replica)
 
     def isr_changed(self, proposal: IsrProposal, state: CommittedState, now_ms: int) -> None:
         """The controller's answer to a proposal."""
-        if self.is_over or not self.leadership.accepted(proposal, state):
+        if self.is_over or not self.leadership.accepted(proposal, state, now_ms):
             return
         if proposal.kind is ProposalKind.EXPAND:
             self._stats.expands += 1
@@ -319,11 +321,11 @@ class LeaderReplica:
             self._stats.shrinks += 1
         self._isr_is_known(now_ms)
 
-    def isr_refused(self, proposal: IsrProposal, error: ErrorCode) -> None:
+    def isr_refused(self, proposal: IsrProposal, error: ErrorCode, now_ms: int) -> None:
         if self.is_over:
             return
         self._stats.failed_updates += 1
-        if self.leadership.refused(proposal, error):
+        if self.leadership.refused(proposal, error, now_ms):
             self._submit(self, proposal)
 
     def is_waiting_for(self, proposal: IsrProposal) -> bool:
@@ -333,7 +335,7 @@ class LeaderReplica:
         """Another ISR may let the high watermark go on."""
         self.partition.isr_count = len(self.leadership.isr)
         self.maybe_advance(now_ms)
-        self.retry_expansion(now_ms)
+        self.retry_expansion()
 
     # Who waits for data as a follower
 

@@ -92,14 +92,9 @@ class ReplicaState:
             return True
         return self.last_caught_up_ms is not None and now_ms - self.last_caught_up_ms <= lag_time_max_ms
 
-    def keeps_up(self, leader_end_offset: int, now_ms: int, lag_time_max_ms: int) -> bool:
-        """It has caught up, and it still fetches."""
-        last_fetch_ms = self.last_fetch_ms if self.contact is None else self.contact.last_fetch_ms
-        return (
-            last_fetch_ms is not None
-            and now_ms - last_fetch_ms <= lag_time_max_ms
-            and self.is_caught_up(leader_end_offset, now_ms, lag_time_max_ms)
-        )
+    def spoke_since(self, time_ms: int) -> bool:
+        """Whether a request of its session came after that time, and so said that it still has what it had."""
+        return self.contact is not None and self.contact.last_fetch_ms > time_ms
 
     def _caught_up_at(self, time_ms: int) -> None:
         if self.last_caught_up_ms is None or time_ms > self.last_caught_up_ms:

@@ -288,9 +288,12 @@ def test_a_follower_that_comes_back_joins_by_the_controllers_leave(tmp_path: Pat
 def test_a_broker_that_is_unfenced_joins_without_another_word_of_it(tmp_path: Path) -> None:
     async def story(world: ReplicatedBroker) -> None:
         world.leader_replicas.follow_cluster(cluster(broker(3, fenced=True)))
-        await Follower(world, 3).fetch(0)
+        third = Follower(world, 3)
+        await third.fetch(0)
         await turn()
         assert world.controller.asked == []
+        world.clock.ms += 500
+        assert await third.fetch() is None
         world.leader_replicas.follow_cluster(cluster())
         await turn()
         assert world.controller.asked == [[1, 2, 3]]

@@ -151,7 +151,7 @@ class Leader:
         self.replica.isr_changed(taken, state, self.now_ms)
 
     def refuse(self, error: ErrorCode) -> None:
-        self.replica.isr_refused(self.proposals[-1], error)
+        self.replica.isr_refused(self.proposals[-1], error, self.now_ms)
 
     def check(self) -> None:
         self.replica.check_isr(self.now_ms)

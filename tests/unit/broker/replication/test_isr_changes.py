@@ -109,7 +109,6 @@ def test_a_proposal_that_nobody_waits_for_any_more_is_dropped() -> None:
     changes = IsrChanges()
     leader = proposing(changes)
     leader.replica.update(registration(1, 2, partition_epoch=11), 0)
-    leader.proposals.pop()
     changes.submit(leader.replica, leader.proposals[0])
     assert send(changes) is None
 
@@ -119,6 +118,7 @@ def test_a_newer_proposal_takes_the_place_of_one_that_failed() -> None:
     leader = proposing(changes)
     send(changes)
     leader.replica.update(registration(1, 2, partition_epoch=12), 0)
+    leader.fetch(3, 0)
     newer = leader.proposals[-1]
     assert newer.partition_epoch == 12
     changes.failed()
