@@ -299,13 +299,20 @@ class LeadershipStory:
         if self._random.random() < 0.08:
             yield self._wrong_isr(found)
             return
-        others = [each for each in partition.replicas if each != partition.leader]
+        others = [
+            each for each in partition.replicas if each != partition.leader and not self._lies_in_lost(partition, each)
+        ]
         live = [each for each in others if self._is_live(each)] if self._random.random() < 0.9 else others
         if self._random.random() < 0.3:
             live = self._random.sample(live, len(live) // 2)
         members = [partition.leader, *live]
         recovery = partition.leader_recovery_state if self._random.random() < 0.3 and len(members) == 1 else 0
         yield self._isr("becomes", (topic, index, partition), members, recovery=recovery)
+
+    def _lies_in_lost(self, partition: PartitionRegistration, broker: int) -> bool:
+        """Kafka lets a replica into the ISR whose disk has failed; ours does not."""
+        known, where = self.image.cluster.brokers.get(broker), partition.directory_of(broker)
+        return known is not None and not where.is_reserved and where not in known.directories
 
     def _is_live(self, broker: int) -> bool:
         known = self.image.cluster.brokers.get(broker)
@@ -382,8 +389,9 @@ class LeadershipStory:
 
     def _cancel(self) -> Story:
         found = self._partition()
-        if found is not None:
-            yield self._reassignment(found[0], found[1], None)
+        if found is None or {found[2].leader, *found[2].last_known_elr} & set(found[2].adding_replicas):
+            return  # Kafka would go on naming a last leader without a replica, and fail some time later.
+        yield self._reassignment(found[0], found[1], None)
 
     def _reassignment(
         self, topic: TopicImage, index: int, replicas: list[int] | None, *, may_change_factor: bool = True

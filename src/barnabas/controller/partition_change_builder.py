@@ -166,15 +166,17 @@ class PartitionChangeBuilder:
             record.leader = self._partition.leader
 
     def _remember_last_leader(self, record: PartitionChangeRecord) -> None:
+        """Only if it keeps its replica: a controller of Kafka fails when it finds one that is not assigned."""
         if not self._is_elr_enabled:
             return
         before = self._partition
-        if record.leader == NO_LEADER and before.leader != NO_LEADER:
+        if record.leader == NO_LEADER and before.leader in self.target_replicas:
             if before.last_known_elr != (before.leader,):
                 record.last_known_elr = [before.leader]
             return
         keeps_leader = before.leader != NO_LEADER and record.leader != NO_LEADER
-        if (record.leader >= 0 or keeps_leader) and before.last_known_elr:
+        is_gone = not set(before.last_known_elr) <= set(self.target_replicas)
+        if (record.leader >= 0 or keeps_leader or is_gone) and before.last_known_elr:
             record.last_known_elr = []
 
     def _set_assignment(self, record: PartitionChangeRecord) -> None:

@@ -8,10 +8,13 @@ from barnabas.common.errors import ErrorCode
 from barnabas.controller.apis import (
     alter_partition_reassignments,
     elect_leaders,
+    incremental_alter_configs,
     list_partition_reassignments,
     unregister_broker,
 )
 from barnabas.protocol.messages.unregister_broker import UnregisterBrokerRequest
+from tests.peers.admin_requests import SET, TOPIC
+from tests.peers.admin_requests import alter as alter_configs
 from tests.peers.mutation_requests import PREFERRED, UNCLEAN, elect, ongoing, reassign
 from tests.unit.controller.controller_harness import ControllerHarness
 from tests.unit.controller.test_partition_alteration import alter, harness, partition
@@ -114,6 +117,19 @@ def test_going_back_must_not_lose_what_only_the_new_replica_has(harness: Control
     alter(harness, [1, 3], broker=3)
     assert start(harness, None) == (OK, None)
     assert (partition(harness).replicas, partition(harness).leader) == ((1, 2), 1)
+
+
+def test_a_last_leader_that_has_no_replica_any_more_is_not_remembered(harness: ControllerHarness) -> None:
+    """A controller of Kafka that finds one fails, and so does the next."""
+    allow = alter_configs((TOPIC, "orders", ("unclean.leader.election.enable", SET, "true")))
+    harness.call(incremental_alter_configs.handle, allow, 1)
+    start(harness, [3])
+    for broker_id in (2, 1):
+        harness.heartbeat(broker_id, want_fence=True)
+    assert partition(harness).leader == 3
+    assert start(harness, None) == (OK, None)
+    assert (partition(harness).replicas, partition(harness).leader) == ((1, 2), -1)
+    assert partition(harness).last_known_elr == ()
 
 
 def test_the_factor_may_be_fixed(harness: ControllerHarness) -> None:
