@@ -1,7 +1,7 @@
 """The partitions that this broker leads for others too: their ISRs are looked after, and changed at the controller.
 
 An ISR is checked at each half of ``replica.lag.time.max.ms``; a follower that may join by now is taken in when brokers
-change, and within half a second. One AlterPartition request is under way at a time.
+change, and soon after its next fetch. One AlterPartition request is under way at a time.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["LeaderReplicas"]
 log = logging.getLogger(__name__)
 
 _RETRY_S = 0.05
-_LOOK_AGAIN_S = 0.5
+_LOOK_AGAIN_S = 0.25
 _NEWEST = 3
 
 
