@@ -64,6 +64,7 @@ class ReplicaDirectories:
         self.on_assignment: Callable[[], None] = lambda: None
         self.assignments = DirectoryAssignments()
         self.moves: dict[TopicPartition, DirectoryMove] = {}
+        self.moved_bytes = 0
 
     # --- following the metadata
 
@@ -212,6 +213,7 @@ class ReplicaDirectories:
         try:
             copied = copy_to_future(current, future, max_bytes=_COPIED_AT_ONCE, now_ms=now_ms)
             if copied:
+                self.moved_bytes += copied
                 self._rate.record(copied, self._clock.monotonic_ms())
             elif is_complete(current, future):
                 return self._advance(move, future)

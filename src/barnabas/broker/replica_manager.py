@@ -120,7 +120,7 @@ class ReplicaManager:
             partition = self._get_or_create(changes.topic_partition(key), key[0])
             partition.update(registration)
             self._end_leadership(partition)
-            if partition.log_or_none is not None or not self._is_offline(partition):
+            if not self.is_offline(partition):
                 followed.append(partition)
         if fetchers is not None and followed:
             fetchers.follow(followed)
@@ -254,7 +254,7 @@ class ReplicaManager:
             if self.is_known(topic_partition):
                 raise ApiException(ErrorCode.NOT_LEADER_OR_FOLLOWER)
             raise ApiException(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        if partition.log_or_none is None and partition.leader_id != self.broker_id and self._is_offline(partition):
+        if partition.log_or_none is None and partition.leader_id != self.broker_id and self.is_offline(partition):
             raise ApiException(ErrorCode.KAFKA_STORAGE_ERROR, _DISK_ERROR)
         partition.check_leader(self.broker_id, current_leader_epoch)
         return partition
@@ -272,8 +272,9 @@ class ReplicaManager:
         topic = None if self._image is None else self._image.topics.by_name.get(topic_partition.topic)
         return topic is not None and topic_partition.partition in topic.partitions
 
-    def _is_offline(self, partition: Partition) -> bool:
-        return self.logs.directories.is_offline(
+    def is_offline(self, partition: Partition) -> bool:
+        """Whether its log is, or may be, in a directory that is out of use."""
+        return partition.log_or_none is None and self.logs.directories.is_offline(
             partition.topic_partition, partition.topic_id, self.directory_id_of(partition)
         )
 

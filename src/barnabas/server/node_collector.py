@@ -16,6 +16,7 @@ from barnabas.common.errors import ErrorCode
 from barnabas.network.api_stats import LATENCY_BUCKETS_S
 from barnabas.protocol.api_keys import API_TABLE
 from barnabas.server.controller_metrics import CONTROLLER_METRICS, controller_values
+from barnabas.server.log_dir_metrics import LOG_DIR_METRICS, log_dir_values
 from barnabas.server.metric_info import MetricInfo
 from barnabas.server.replication_metrics import REPLICATION_METRICS, replication_values
 
@@ -124,6 +125,7 @@ METRICS: dict[str, MetricInfo] = {
         MetricInfo("kafka_server_replica_manager_partition_count", "gauge", "Replicas on this broker."),
         MetricInfo("kafka_server_replica_manager_leader_count", "gauge", "Partitions that this broker leads."),
         *REPLICATION_METRICS,
+        *LOG_DIR_METRICS,
         MetricInfo("kafka_log_size_bytes", "gauge", "Bytes of all partition logs."),
         MetricInfo("kafka_log_num_log_segments", "gauge", "Segments of all partition logs."),
         MetricInfo("kafka_server_fetch_session_cache_num_incremental_fetch_sessions", "gauge", "Fetch sessions."),
@@ -351,7 +353,7 @@ class NodeCollector(Collector):
         logs = [partition.log_or_none for partition in partitions if partition.log_or_none is not None]
         yield _single("kafka_server_replica_manager_partition_count", len(partitions))
         yield _single("kafka_server_replica_manager_leader_count", led)
-        for name, value in replication_values(replicas, broker.fetchers.made):
+        for name, value in (*replication_values(replicas, broker.fetchers.made), *log_dir_values(replicas)):
             yield _single(name, value)
         yield _single("kafka_log_size_bytes", sum(log.size_bytes() for log in logs))
         yield _single("kafka_log_num_log_segments", sum(len(log.segments) for log in logs))

@@ -33,6 +33,7 @@ from barnabas.protocol.records.partition_change_record import PartitionChangeRec
 from barnabas.protocol.records.partition_record import PartitionRecord
 from barnabas.protocol.records.remove_topic_record import RemoveTopicRecord
 from barnabas.protocol.records.topic_record import TopicRecord
+from barnabas.server.log_dir_metrics import LOG_DIR_METRICS, log_dir_values
 from barnabas.storage.log_manager import LogManager
 
 NOW = 1_750_000_000_000
@@ -164,6 +165,17 @@ def run(tmp_path: Path) -> Callable[..., None]:
 Run = Callable[..., None]
 
 
+def measured(world: World) -> dict[str, float]:
+    values = dict(log_dir_values(world.replicas))
+    assert list(values) == [metric.name for metric in LOG_DIR_METRICS]
+    prefixes = "kafka_log_log_manager_", "kafka_server_replica_manager_", "barnabas_log_directory_"
+    return {
+        next(name.removeprefix(prefix) for prefix in prefixes if name.startswith(prefix)): value
+        for name, value in values.items()
+        if value
+    }
+
+
 def test_the_controller_is_told_where_replicas_are_that_it_left_to_the_broker(run: Run) -> None:
     async def story(world: World) -> None:
         world.create(partitions=6)
@@ -222,6 +234,7 @@ def test_a_replica_moves_while_it_is_written_to(run: Run) -> None:
         assert partition.log is world.logs.get(ORDERS)
         assert written > 20
         assert world.controller.known == {0: TWO}
+        assert measured(world)["moved_bytes"] > 20 * 200_000
         world.append()
         assert partition.log.log_end_offset == partition.log.high_watermark == written + 1
         assert world.directories.moves == {}
@@ -416,11 +429,13 @@ def test_a_failed_directory_takes_its_replicas_and_moves_along(run: Run) -> None
         partition = world.replicas.partitions[ORDERS]
         told: list[int] = []
         partition.add_listener(told.append)
+        assert measured(world) == {}
         world.directories.move(ORDERS, world.path("two"))
         assert world.directories.directory_failed(world.path("one"), "it failed") is not None
         assert world.directories.directory_failed(world.path("one"), "again") is None
         assert told == [0]
         assert world.directories.moves == {}
+        assert measured(world) == {"offline_log_directory_count": 1, "offline_replica_count": 2}
         for attempt in (lambda: partition.log, lambda: world.append()):
             with pytest.raises(ApiException) as caught:
                 attempt()
