@@ -1,6 +1,6 @@
 """What replication costs, and how long it takes to go on when a leader is gone: three brokers of each side.
 
-- following: 1,000 idle partitions that another broker leads; what a follower has more in memory, and its CPU.
+- following: another broker leads 1,000 partitions with a record in each; what a follower has more in memory, its CPU.
 - leaders move: the broker that leads 1,000 partitions is stopped, and later killed; until each has taken a record
   with acks=all from another leader. Who is killed is missed after ``broker.session.timeout.ms``, 3 s on both sides.
 - producing: Kafka's own tool with acks=all to six partitions with three replicas, as fast as it goes, and 1,000
@@ -83,6 +83,7 @@ def _following(cluster: ReplicatedCluster, sizes: ReplicationSizes) -> Figures:
     time.sleep(sizes.idle_s / 2)
     before = usage_of(follower)
     cluster.create("led", [BROKERS] * sizes.partitions)
+    cluster.write_to_all("led", 2)
     time.sleep(sizes.idle_s / 2)
     settled = usage_of(follower)
     time.sleep(sizes.idle_s)

@@ -38,6 +38,8 @@ _METADATA_VERSION = 12
 _PRODUCE_VERSION = 9
 _ANSWER_S = 60
 _PREFERRED = 0
+_WRITTEN_AT_ONCE = 250
+_NOBODY = -1
 
 
 class ReplicatedCluster:
@@ -96,7 +98,7 @@ class ReplicatedCluster:
             timeout_s=60,
         )
 
-    def write_to_all(self, name: str, asked: int, *, without: int) -> None:
+    def write_to_all(self, name: str, asked: int, *, without: int = _NOBODY) -> None:
         """A record to each partition with acks=all, again and again to those that refuse it, until all have one.
 
         ``without``: the broker that is going away; it is not written to.
@@ -105,10 +107,11 @@ class ReplicatedCluster:
         while waiting:
             leaders: dict[int, list[int]] = {}
             for each in self.partitions(name, asked):
-                if each.partition_index in waiting and each.leader_id not in (-1, without):
+                if each.partition_index in waiting and each.leader_id not in (_NOBODY, without):
                     leaders.setdefault(each.leader_id, []).append(each.partition_index)
             for leader, partitions in leaders.items():
-                waiting -= self._write(name, leader, partitions)
+                for start in range(0, len(partitions), _WRITTEN_AT_ONCE):
+                    waiting -= self._write(name, leader, partitions[start : start + _WRITTEN_AT_ONCE])
             if waiting:
                 time.sleep(0.02)
 

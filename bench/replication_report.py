@@ -50,7 +50,7 @@ def replication_page(rounds: Rounds, sizes: ReplicationSizes) -> str:
 
 def _explanation(sizes: ReplicationSizes) -> list[str]:
     return [
-        f"- Following: one broker leads {sizes.partitions:,} partitions that nobody writes to; what a follower has "
+        f"- Following: one broker leads {sizes.partitions:,} partitions with a record in each; what a follower has "
         f"more in memory for each, and its CPU in {sizes.idle_s:g} s.",
         "- Leaders move: that broker gets SIGTERM, and another time SIGKILL; until each of the partitions has taken a "
         "record with `acks=all` from another leader. Who is killed is missed after `broker.session.timeout.ms`, 3 s "
