@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.peers.barnabas_node import BarnabasNode
-from tests.peers.directory_story import SETTINGS, log_dirs
+from tests.peers import run_class
+from tests.peers.barnabas_node import BarnabasNode, running_barnabas
+from tests.peers.directory_story import NAMES, SETTINGS, DirectoryStory, log_dirs
 from tests.peers.record_directory_answers import kafka_node, told_by
 
 pytestmark = pytest.mark.interop
@@ -30,3 +31,29 @@ def test_our_node_tells_of_its_directories_what_kafka_tells(tmp_path: Path) -> N
 @pytest.mark.long
 def test_the_recorded_answers_are_kafkas(tmp_path: Path) -> None:
     assert told_by(kafka_node(tmp_path), tmp_path / "dirs") == recorded()
+
+
+@pytest.mark.long
+def test_the_java_tools_move_a_replica_and_see_how_far_it_is(tmp_path: Path) -> None:
+    directories = tmp_path / "dirs"
+    directories.mkdir()
+    with running_barnabas(tmp_path / "node", settings={"log.dirs": log_dirs(directories), **SETTINGS}) as node:
+        story, server = DirectoryStory(node.port, directories), ("--bootstrap-server", f"127.0.0.1:{node.port}")
+        story.create("orders", 2)
+        for _ in range(20):
+            story.produce("orders", 0, b"x" * 100_000)
+        target = next(name for name in NAMES if name != story.where("orders", 0))
+        plan = tmp_path / "plan.json"
+        partition = {"topic": "orders", "partition": 0, "replicas": [1], "log_dirs": [story.path(target)]}
+        plan.write_text(json.dumps({"version": 1, "partitions": [partition]}))
+        move = ("reassign-partitions", *server, "--reassignment-json-file", str(plan))
+        throttle = ("--replica-alter-log-dirs-throttle", "1000000")
+        assert "Successfully started moving log directory" in run_class(*move, "--execute", *throttle).stdout
+        described = run_class("log-dirs", *server, "--describe", "--topic-list", "orders").stdout.splitlines()
+        told = {each["logDir"]: each for each in json.loads(described[-1])["brokers"][0]["logDirs"]}
+        assert {each["error"] for each in told.values()} == {None}
+        assert any(each["partition"] == "orders-0" for each in told[story.path(target)]["partitions"])
+        story.until(lambda: story.where("orders", 0) == target)
+        assert "Reassignment of replica orders-0-1 completed successfully" in run_class(*move, "--verify").stdout
+        assert story.offsets("orders", 0) == [0, 20]
+        story.client.close()
