@@ -1,16 +1,20 @@
-"""A leader dies with records that nobody else has, and comes back: they go, and the logs are equal again."""
+"""Replicas come back and have what their leader has not, or nothing that it still has: the logs get equal again."""
 
 from __future__ import annotations
 
 import os
 import signal
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, KafkaException, Producer
+from confluent_kafka import TopicPartition as WatchedPartition
 
 from barnabas.clients.admin import NewTopic, SyncAdminClient
+from barnabas.common.topic_partition import TopicPartition
 from tests.peers.mixed import OurBroker, RealBroker
 from tests.peers.quorums import OurController, running_quorum, wait_until
 
@@ -37,17 +41,19 @@ def _signal(broker: Broker, number: signal.Signals) -> None:
     os.kill(broker._process.pid, number)
 
 
-@pytest.mark.parametrize(
+_PAIRS = pytest.mark.parametrize(
     ("first", "second"),
     [(OurBroker, OurBroker), (OurBroker, RealBroker), (RealBroker, OurBroker)],
-    ids=["ours", "ours under Kafka's", "Kafka's under ours"],
+    ids=["ours", "ours first", "Kafka's first"],
 )
-def test_a_leader_that_comes_back_gives_up_what_was_not_committed(
-    tmp_path: Path, first: type[Broker], second: type[Broker]
-) -> None:
-    with running_quorum(tmp_path, [OurController], settings={"broker.session.timeout.ms": "3000"}) as quorum:
+
+
+@contextmanager
+def _two_replicas(folder: Path, first: type[Broker], second: type[Broker]) -> Iterator[tuple[Broker, Broker]]:
+    """The leader and the follower of the topic's only partition."""
+    with running_quorum(folder, [OurController], settings={"broker.session.timeout.ms": "3000"}) as quorum:
         leader, follower = (
-            kind(tmp_path / str(number), number, controllers=quorum.servers, cluster_id=quorum.cluster_id)
+            kind(folder / str(number), number, controllers=quorum.servers, cluster_id=quorum.cluster_id)
             for number, kind in ((1, first), (2, second))
         )
         try:
@@ -57,17 +63,55 @@ def test_a_leader_that_comes_back_gives_up_what_was_not_committed(
                 broker.start()
             with SyncAdminClient(leader.bootstrap) as admin:
                 admin.create_topics([NewTopic("t", assignments=[[1, 2]])]).raise_for_errors()
-            _produce(leader, "common", acks="all")
-            _signal(follower, signal.SIGSTOP)
-            time.sleep(1)  # Its last fetch is answered after replica.fetch.wait.max.ms: with nothing.
-            _produce(leader, "lost", acks="1")
-            leader.kill()
-            _signal(follower, signal.SIGCONT)
-            _produce(follower, "new", acks="1")
-            leader.start()
-            wait_until(lambda: _log_of(leader) == _log_of(follower), what="equal logs", timeout_s=30)
-            assert (b"lost 0" in _log_of(leader), b"new 49" in _log_of(leader)) == (False, True)
-            _produce(follower, "both", acks="all")
+            yield leader, follower
         finally:
             leader.kill()
             follower.kill()
+
+
+@_PAIRS
+def test_a_leader_that_comes_back_gives_up_what_was_not_committed(
+    tmp_path: Path, first: type[Broker], second: type[Broker]
+) -> None:
+    with _two_replicas(tmp_path, first, second) as (leader, follower):
+        _produce(leader, "common", acks="all")
+        _signal(follower, signal.SIGSTOP)
+        time.sleep(1)  # Its last fetch is answered after replica.fetch.wait.max.ms: with nothing.
+        _produce(leader, "lost", acks="1")
+        leader.kill()
+        _signal(follower, signal.SIGCONT)
+        _produce(follower, "new", acks="1")
+        leader.start()
+        wait_until(lambda: _log_of(leader) == _log_of(follower), what="equal logs", timeout_s=30)
+        assert (b"lost 0" in _log_of(leader), b"new 49" in _log_of(leader)) == (False, True)
+        _produce(follower, "both", acks="all")
+
+
+@_PAIRS
+def test_a_follower_whose_records_were_all_deleted_begins_anew_inside_of_a_batch(
+    tmp_path: Path, first: type[Broker], second: type[Broker]
+) -> None:
+    with _two_replicas(tmp_path, first, second) as (leader, follower):
+        _produce(leader, "deleted", acks="all")
+        follower.stop()
+        _produce(leader, "kept", acks="1")  # Records 50 to 99, in one batch or in few.
+        with SyncAdminClient(leader.bootstrap) as admin:
+            admin.delete_records({TopicPartition("t", 0): 77}).raise_for_errors()
+        follower.start()
+        _produce(leader, "new", acks="all")
+        kept = _log_of(follower)
+        assert (b"deleted 49" in kept, b"kept 49" in kept) == (False, True)
+        assert kept == _log_of(leader)[-len(kept) :]
+        leader.stop()
+        wait_until(lambda: _offsets(follower) == (77, 150), what="the follower leads with the leader's offsets")
+
+
+def _offsets(broker: Broker) -> tuple[int, int]:
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "unused"})
+    try:
+        low, high = consumer.get_watermark_offsets(WatchedPartition("t", 0), timeout=5)
+    except KafkaException:  # It does not lead yet.
+        return -1, -1
+    finally:
+        consumer.close()
+    return low, high

@@ -374,6 +374,10 @@ class ReplicaFetcher:
                 )  # fmt: skip
                 replica.truncate_to(offset)
             elif offset > replica.log_end_offset:
+                log.warning(
+                    "%s begins anew at %d, its leader's start: what was copied up to %d was deleted there",
+                    replica.topic_partition, offset, replica.log_end_offset,
+                )  # fmt: skip
                 replica.truncate_fully_and_start_at(offset)
             else:
                 self._delay(partition, now_ms)  # Our offset is in range: it was a moment ago that it was not.
