@@ -81,6 +81,7 @@ class ReplicaManager:
         self.without_log: list[Partition] = []
         """Partitions created since the last ``open_some``, whose directories are made when there is time."""
         self._validation_pool: Executor | None = None
+        self._opening: asyncio.Lock | None = None
 
     def close(self) -> None:
         """End the threads and timers; no requests are answered any more."""
@@ -310,7 +311,7 @@ class ReplicaManager:
         allows, or when others wait for the partition already; it raises ApiException too.
         """
         partition = self.leader_of(topic_partition)
-        if not partition.appends_waiting:
+        if not partition.appends_waiting and (partition.log_or_none is not None or budget.take_new_log()):
             self._check_in_sync(partition, requires_all_in_sync)
             now_ms = self._clock.now_ms()
             try:
@@ -342,6 +343,8 @@ class ReplicaManager:
             partition.appends_turn = asyncio.Lock()
         async with partition.appends_turn:
             self._check_still_led(partition)
+            if partition.log_or_none is None:
+                await self._open_in_turn(partition)
             self._check_in_sync(partition, requires_all_in_sync)
             topic_partition, rules, now_ms = partition.topic_partition, partition.log.rules, self._clock.now_ms()
             batch = await asyncio.get_running_loop().run_in_executor(
@@ -352,6 +355,15 @@ class ReplicaManager:
             )
             self._check_still_led(partition)
             return self._write(partition, batch, now_ms)
+
+    async def _open_in_turn(self, partition: Partition) -> None:
+        """One log in each turn of the loop: thousands that are written to for the first time hold up nobody else."""
+        if self._opening is None:
+            self._opening = asyncio.Lock()
+        async with self._opening:
+            await asyncio.sleep(0)
+            self._check_still_led(partition)
+            _ = partition.log
 
     def _pool(self) -> Executor:
         if self._validation_pool is None:

@@ -68,14 +68,16 @@ class WorkBudget:
     """How much validation a caller can wait for, over all batches of one request: some 10 ms at most.
 
     Bytes are those that had to be compressed or decompressed; compressed ones are known beforehand, and one that
-    is large is not even tried.
+    is large is not even tried. The first record of a partition makes a directory and files, which a disk that is busy
+    takes a while for.
     """
 
-    __slots__ = ("bytes_left", "records_left")
+    __slots__ = ("bytes_left", "new_logs_left", "records_left")
 
-    def __init__(self, records: int = 12_000, data_bytes: int = 2 * 1024 * 1024) -> None:
+    def __init__(self, records: int = 12_000, data_bytes: int = 2 * 1024 * 1024, new_logs: int = 16) -> None:
         self.records_left = records
         self.bytes_left = data_bytes
+        self.new_logs_left = new_logs
 
     def spend(self, records: int, data_bytes: int) -> None:
         """Raises WorkBudgetExceeded, and takes nothing, when not so much is left."""
@@ -83,6 +85,11 @@ class WorkBudget:
             raise WorkBudgetExceeded
         self.records_left -= records
         self.bytes_left -= data_bytes
+
+    def take_new_log(self) -> bool:
+        """Whether one more log can be made."""
+        self.new_logs_left -= 1
+        return self.new_logs_left >= 0
 
 
 class ProduceRules:

@@ -25,7 +25,8 @@ __all__ = ["FetchLane", "LeaderAddress"]
 log = logging.getLogger(__name__)
 
 _BYTES_AT_ONCE = 1024 * 1024
-"""Written without letting anybody else have a turn."""
+_PARTITIONS_AT_ONCE = 32
+"""Written without letting anybody else have a turn. The first record of a partition makes files."""
 
 
 class LeaderAddress(Protocol):
@@ -113,10 +114,10 @@ class FetchLane:
 
     async def _take(self, request: Message, response: Message) -> None:
         left = _BYTES_AT_ONCE
-        for written in self.fetcher.receive(request, response, self._leader.now_ms()):
+        for number, written in enumerate(self.fetcher.receive(request, response, self._leader.now_ms()), 1):
             self._leader.count(written)
             left -= written
-            if left < 0:
+            if left < 0 or number % _PARTITIONS_AT_ONCE == 0:
                 left = _BYTES_AT_ONCE
                 await asyncio.sleep(0)
 

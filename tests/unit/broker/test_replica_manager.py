@@ -108,6 +108,50 @@ def test_a_large_batch_is_appended_later_and_its_partition_waits_while_others_do
     run(story)
 
 
+def test_first_records_of_many_partitions_leave_turns_to_others(tmp_path: Path) -> None:
+    """Each makes a directory and files: a broker that made thousands at once would miss its heartbeats."""
+
+    async def story() -> None:
+        made = ReplicaManager(broker_id=1, logs=LogManager([str(tmp_path)]), clock=Clock(), defaults=TopicConfig({}))
+        opened: list[int] = []
+        turns: list[int] = []
+
+        def create_log(partition: Partition) -> PartitionLog:
+            opened.append(turns[-1] if turns else 0)
+            return PartitionLog.create(
+                str(tmp_path / str(partition.topic_partition)),
+                partition.topic_partition,
+                topic_id=partition.topic_id,
+                config=TopicConfig({}),
+                pool=FilePool(100),
+                now_ms=NOW,
+            )
+
+        async def count_turns() -> None:
+            while True:
+                turns.append(len(turns) + 1)
+                await asyncio.sleep(0)
+
+        counting = asyncio.get_running_loop().create_task(count_turns())
+        budget, answers = WorkBudget(new_logs=4), []
+        for number in range(12):
+            name = TopicPartition("many", number)
+            partition = made.partitions[name] = Partition(name, Uuid.from_int(1), create_log)
+            partition.leader_id = partition.isr_count = partition.replica_count = 1
+            partition.leader_epoch = 0
+            answers.append(made.append_produced(name, batch(1), requires_all_in_sync=True, budget=budget))
+        assert [isinstance(each, tuple) for each in answers] == [True] * 4 + [False] * 8
+        for each in answers:
+            if not isinstance(each, tuple):
+                assert (await each).last_offset == 0
+        counting.cancel()
+        later = opened[4:]
+        assert len(set(later)) == len(later) == 8, "no two in one turn of the loop"
+        made.close()
+
+    run(story)
+
+
 def test_a_refused_large_batch_lets_the_next_one_go_on(replicas: ReplicaManager) -> None:
     async def story() -> None:
         bad = build_batch([Record(i, NOW + 10**9, None, b"") for i in range(1000)])
