@@ -238,6 +238,7 @@ def _describe() -> Rows:
     }
     bits: Fields = {"include_cluster_authorized_operations": True}
     dirs: Fields = {"topics": [{"topic": "orders", "partitions": [0]}]}
+    moves: Fields = {"dirs": [{"path": "/nowhere", "topics": [{"name": "orders", "partitions": [0]}]}]}
     of_topics = (*variants("DESCRIBE", "TOPIC", "orders"), *SOME_OF_TWO, *OPERATIONS)
     return [
         Row("DescribeTopicPartitions", ApiKey.DESCRIBE_TOPIC_PARTITIONS, described("orders", "missing"), of_topics),
@@ -252,6 +253,7 @@ def _describe() -> Rows:
         Row("DescribeCluster with bits", ApiKey.DESCRIBE_CLUSTER, bits, _CLUSTER_BITS, (0, 2)),
         Row("DescribeCluster of controllers", ApiKey.DESCRIBE_CLUSTER, {"endpoint_type": 2}, (NOTHING,)),
         Row("DescribeLogDirs", ApiKey.DESCRIBE_LOG_DIRS, dirs, variants("DESCRIBE", "CLUSTER"), (1, 2, 3, 4)),
+        Row("AlterReplicaLogDirs", ApiKey.ALTER_REPLICA_LOG_DIRS, moves, variants("ALTER", "CLUSTER"), (1, 2)),
         Row("ApiVersions", ApiKey.API_VERSIONS, _CLIENT, (NOTHING,)),
         Row("SaslHandshake after login", ApiKey.SASL_HANDSHAKE, {"mechanism": "PLAIN"}, (NOTHING,), (0, 1)),
         Row("SaslAuthenticate after login", ApiKey.SASL_AUTHENTICATE, {"auth_bytes": b"\0a\0b"}, (NOTHING,)),
