@@ -138,7 +138,7 @@ class PartitionChangeBuilder:
         if self.election == Election.PREFERRED and self.target_replicas:
             order = [self.target_replicas[0], present, *self.target_replicas[1:]]
         candidates = self.target_isr
-        if not candidates and self._is_elr_enabled:
+        if not candidates:  # Also when ELR was turned off since: nobody has written anything without them.
             candidates = [r for r in self._target_elr if r in self.target_replicas]
         for replica in order:
             if replica in candidates and self._is_acceptable_leader(replica):
@@ -166,17 +166,18 @@ class PartitionChangeBuilder:
             record.leader = self._partition.leader
 
     def _remember_last_leader(self, record: PartitionChangeRecord) -> None:
-        """Only if it keeps its replica: a controller of Kafka fails when it finds one that is not assigned."""
+        """Only while it keeps its replica: a controller of Kafka fails when it finds one that is not assigned."""
+        before = self._partition
+        if not set(before.last_known_elr) <= set(self.target_replicas):
+            record.last_known_elr = []
         if not self._is_elr_enabled:
             return
-        before = self._partition
         if record.leader == NO_LEADER and before.leader in self.target_replicas:
             if before.last_known_elr != (before.leader,):
                 record.last_known_elr = [before.leader]
             return
         keeps_leader = before.leader != NO_LEADER and record.leader != NO_LEADER
-        is_gone = not set(before.last_known_elr) <= set(self.target_replicas)
-        if (record.leader >= 0 or keeps_leader or is_gone) and before.last_known_elr:
+        if (record.leader >= 0 or keeps_leader) and before.last_known_elr:
             record.last_known_elr = []
 
     def _set_assignment(self, record: PartitionChangeRecord) -> None:

@@ -38,8 +38,14 @@ class Recording(NamedTuple):
 RECORDINGS = [
     Recording(1, 400),
     Recording(2, 400, features={"eligible.leader.replicas.version": 0}),
+    Recording(3, 300, metadata_version=10),
+    Recording(4, 400),
     Recording(5, 400),
     Recording(6, 400),
+    Recording(7, 400),
+    Recording(8, 400),
+    Recording(21, 400, changes_features=True),
+    Recording(22, 400, changes_features=True),
 ]
 
 
