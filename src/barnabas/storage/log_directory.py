@@ -91,6 +91,7 @@ class LogDirectory:
         self.failure: str | None = None
         self.is_cordoned = False
         self._lock_fd = -1
+        self._written_high_watermarks: Mapping[TopicPartition, int] | None = None
 
     def __repr__(self) -> str:
         return f"LogDirectory({self.path!r})"
@@ -206,7 +207,11 @@ class LogDirectory:
         write_offsets(f"{self.path}/{LOG_START_OFFSET_CHECKPOINT}", offsets)
 
     def write_high_watermarks(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Nothing is written while they stay as they are: it is done every few seconds."""
+        if offsets == self._written_high_watermarks:
+            return
         write_offsets(f"{self.path}/{REPLICATION_OFFSET_CHECKPOINT}", offsets)
+        self._written_high_watermarks = offsets
 
     def write_cleaner_offsets(self, offsets: Mapping[TopicPartition, int]) -> None:
         write_offsets(f"{self.path}/{CLEANER_OFFSET_CHECKPOINT}", offsets)

@@ -253,6 +253,17 @@ def test_high_watermarks_are_written_down_by_themselves_and_found_after_a_crash(
     assert (found.high_watermark, found.log_end_offset, found.recovery_point) == (2, 3, 0)
 
 
+def test_high_watermarks_that_have_not_moved_are_not_written_again(start: Start, tmp_path: Path) -> None:
+    manager, path = start(), tmp_path / "data" / "replication-offset-checkpoint"
+    log = open_log(manager, A0)
+    for moves in (True, False):
+        if moves:
+            append(log, batch(b"1"))
+        manager.checkpoint_high_watermarks()
+        assert path.exists() is moves
+        path.unlink(missing_ok=True)
+
+
 def test_the_usage_of_directories_counts_each_partition(start: Start) -> None:
     manager = start("one", "two")
     append(open_log(manager, A0), batch(b"x" * 100))
