@@ -17,12 +17,12 @@ from there, and not back.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from functools import partial
 from itertools import islice
 
 from barnabas.cli.leader_balance import balance_leaders
-from barnabas.cli.replica_placement import ClusterState, Move, Placement, unequal_pairs
+from barnabas.cli.replica_placement import Candidates, ClusterState, Move, Placement, unequal_pairs
 from barnabas.common.topic_partition import TopicPartition
 
 __all__ = ["BYTES_APART_MIN", "drain", "rebalance"]
@@ -39,14 +39,12 @@ def rebalance(state: ClusterState) -> list[Move]:
     placement = Placement(state)
     for partition in placement.movable:
         _use_more_racks(placement, partition)
-    of_topics: dict[str, list[TopicPartition]] = defaultdict(list)
-    for partition in placement.movable:
-        of_topics[partition.topic].append(partition)
+    topics = dict.fromkeys(each.topic for each in placement.movable)
     made = -1
     while made != placement.replaced_count:  # Where racks stand in the way, one step can open the way for another.
         made = placement.replaced_count
-        for topic, partitions in of_topics.items():
-            _balance_topic(placement, topic, partitions)
+        for topic in topics:
+            _balance_topic(placement, topic)
         _balance_counts(placement)
         _balance_bytes(placement)
     balance_leaders(placement, placement.movable)
@@ -91,38 +89,37 @@ def _use_more_racks(placement: Placement, partition: TopicPartition) -> None:
         placement.replace(partition, old, min(better, key=lambda each: placement.load(topic, each)))
 
 
-def _balance_topic(placement: Placement, topic: str, partitions: list[TopicPartition]) -> None:
-    counts = placement.topic_counts[topic]
+def _balance_topic(placement: Placement, topic: str) -> None:
+    candidates = Candidates(placement, placement.can_replace, topic)
 
-    def step() -> bool:
-        ordered = sorted(placement.brokers, key=lambda each: placement.load(topic, each))
-        for full, empty in unequal_pairs(ordered, counts.__getitem__):
-            gap = placement.bytes[full] - placement.bytes[empty]
-            fitting = [
-                (abs(gap - 2 * placement.size(each)), each)
-                for each in partitions
-                if full in placement.replicas[each] and placement.can_replace(each, full, empty)
-            ]
-            if fitting:
-                placement.replace(min(fitting)[1], full, empty)
-                return True
-        return False
+    def ordered() -> list[int]:
+        return sorted(placement.brokers, key=lambda each: placement.load(topic, each))
 
-    while step():
-        pass
+    _hand_over(placement, candidates, placement.topic_counts[topic].__getitem__, ordered)
 
 
 def _balance_counts(placement: Placement) -> None:
     """No topic becomes less equal by it."""
+    candidates = Candidates(placement, partial(_evens_topic, placement))
+
+    def ordered() -> list[int]:
+        return sorted(placement.brokers, key=lambda each: (placement.bytes[each], each))
+
+    _hand_over(placement, candidates, placement.count, ordered)
+
+
+def _hand_over(
+    placement: Placement, candidates: Candidates, count: Callable[[int], int], ordered: Callable[[], list[int]]
+) -> None:
+    """From brokers with many to those with few, as long as they differ by two and something fits."""
     in_vain: set[tuple[int, int]] = set()
 
     def step() -> bool:
-        ordered = sorted(placement.brokers, key=lambda each: (placement.bytes[each], each))
-        for full, empty in unequal_pairs(ordered, placement.count):
+        for full, empty in unequal_pairs(ordered(), count):
             if (full, empty) in in_vain:
                 continue
             gap = placement.bytes[full] - placement.bytes[empty]
-            partition = placement.nearest(full, gap // 2, lambda each: _evens_topic(placement, each, full, empty))  # noqa: B023
+            partition = candidates.take(full, empty, gap // 2)
             if partition is not None:
                 placement.replace(partition, full, empty)
                 return True
@@ -177,7 +174,7 @@ def _best_exchange(placement: Placement, full: int, empty: int) -> tuple[TopicPa
             best = price, there, back
 
     if placement.count(full) > placement.count(empty):
-        one = placement.nearest(full, excess, lambda each: _evens_topic(placement, each, full, empty))
+        one = next((each for each in placement.near(full, excess) if _evens_topic(placement, each, full, empty)), None)
         if one is not None:
             consider(one, None)
     for there in islice(placement.near(full, excess), _TRIED_SWAPS):

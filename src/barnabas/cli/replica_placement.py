@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from barnabas.common.topic_partition import TopicPartition
 
-__all__ = ["ClusterState", "Move", "Placement", "unequal_pairs"]
+__all__ = ["Candidates", "ClusterState", "Move", "Placement", "unequal_pairs"]
 
 Sized = tuple[int, TopicPartition]
 
@@ -60,12 +60,14 @@ class Placement:
         self.topic_counts: dict[str, Counter[int]] = defaultdict(Counter)
         self.bytes: Counter[int] = Counter()
         self.by_size: dict[int, list[Sized]] = defaultdict(list)
+        self._topics_by_size: dict[tuple[str, int], list[Sized]] = defaultdict(list)
         for partition, brokers in self.replicas.items():
             for broker in brokers:
                 self.topic_counts[partition.topic][broker] += 1
                 self.bytes[broker] += self.size(partition)
-                self.by_size[broker].append((self.size(partition), partition))
-        for entries in self.by_size.values():
+                for entries in self._entries(partition, broker):
+                    entries.append((self.size(partition), partition))
+        for entries in (*self.by_size.values(), *self._topics_by_size.values()):
             entries.sort()
         self.replaced_count = 0
         self._changed: dict[TopicPartition, None] = {}
@@ -88,11 +90,15 @@ class Placement:
         for broker, sign in ((old, -1), (new, 1)):
             self.topic_counts[partition.topic][broker] += sign
             self.bytes[broker] += sign * entry[0]
-        entries = self.by_size[old]
-        del entries[bisect_left(entries, entry)]
-        insort(self.by_size[new], entry)
+        for entries in self._entries(partition, old):
+            del entries[bisect_left(entries, entry)]
+        for entries in self._entries(partition, new):
+            insort(entries, entry)
         self.replaced_count += 1
         self._changed[partition] = None
+
+    def _entries(self, partition: TopicPartition, broker: int) -> tuple[list[Sized], list[Sized]]:
+        return self.by_size[broker], self._topics_by_size[partition.topic, broker]
 
     def lead(self, partition: TopicPartition, broker: int) -> None:
         """One of its replicas becomes the preferred leader."""
@@ -116,9 +122,9 @@ class Placement:
             return False
         return not self.same_rack(partition, new, old) or bool(self.same_rack(partition, old))
 
-    def nearest(self, broker: int, size: int, fits: Callable[[TopicPartition], bool]) -> TopicPartition | None:
-        """Of the partitions on a broker that fit, the one whose size is nearest."""
-        return next((each for each in self.near(broker, size) if fits(each)), None)
+    def on_broker(self, broker: int, topic: str | None = None) -> list[Sized]:
+        """The partitions (of a topic) on a broker, by size."""
+        return self.by_size[broker] if topic is None else self._topics_by_size[topic, broker]
 
     def near(self, broker: int, size: int) -> Iterator[TopicPartition]:
         """The partitions on a broker, those with a size near this one first."""
@@ -126,8 +132,7 @@ class Placement:
         right = bisect_left(entries, (size,))
         left = right - 1
         while left >= 0 or right < len(entries):
-            is_left = right == len(entries) or (left >= 0 and size - entries[left][0] <= entries[right][0] - size)
-            if is_left:
+            if right == len(entries) or (left >= 0 and size - entries[left][0] <= entries[right][0] - size):
                 yield entries[left][1]
                 left -= 1
             else:
@@ -142,6 +147,40 @@ class Placement:
             if before != after:
                 made.append(Move(partition, before, after, self.size(partition)))
         return sorted(made, key=lambda each: not each.adds)
+
+
+class Candidates:
+    """Partitions that may go from one broker to another, looked for once for each two brokers, and again at the end."""
+
+    def __init__(
+        self, placement: Placement, fits: Callable[[TopicPartition, int, int], bool], topic: str | None = None
+    ) -> None:
+        self._placement, self._fits, self._topic = placement, fits, topic
+        self._found: dict[tuple[int, int], list[Sized]] = {}
+
+    def take(self, full: int, empty: int, size: int) -> TopicPartition | None:
+        """The one whose size is nearest; it is not given again before all others."""
+        entries = self._found.get((full, empty))
+        is_fresh = entries is None
+        while True:
+            if entries is None:
+                there = self._placement.on_broker(full, self._topic)
+                entries = [each for each in there if self._fits(each[1], full, empty)]
+                self._found[full, empty] = entries
+            while entries:
+                partition = entries.pop(_nearest(entries, size))[1]
+                if full in self._placement.replicas[partition] and self._fits(partition, full, empty):
+                    return partition
+            if is_fresh:
+                return None
+            entries, is_fresh = None, True
+
+
+def _nearest(entries: list[Sized], size: int) -> int:
+    right = bisect_left(entries, (size,))
+    if right == len(entries):
+        return right - 1
+    return right - 1 if right and size - entries[right - 1][0] <= entries[right][0] - size else right
 
 
 def unequal_pairs(brokers: Iterable[int], amount: Callable[[int], int], least: int = 2) -> Iterator[tuple[int, int]]:
