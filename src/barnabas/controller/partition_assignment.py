@@ -46,8 +46,11 @@ def validate_can_replicate(replicas: Sequence[int], cluster: ClusterControlManag
 
 def _why_alone(brokers: Sequence[int]) -> str:
     named = ", ".join(map(str, sorted(brokers)))
-    noun = "broker" if len(brokers) == 1 else "brokers"
-    return f"{noun} {named} of barnabas can't replicate yet. Use replication factor 1, or brokers that replicate."
+    who = f"broker {named} runs" if len(brokers) == 1 else f"brokers {named} run"
+    return (
+        f"{who} a release of barnabas that can't replicate. Upgrade there, use replication factor 1, or name other "
+        "brokers."
+    )
 
 
 def new_partition(

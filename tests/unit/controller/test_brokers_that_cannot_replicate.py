@@ -63,8 +63,8 @@ def test_more_replicas_than_brokers_that_replicate_are_refused_with_the_reason(h
     code, message = created(harness, "wide", 1, 3)
     assert code == ErrorCode.INVALID_REPLICATION_FACTOR
     assert message == (
-        "Unable to replicate the partition 3 time(s): Replication factor 3 can't be had: brokers 1, 2 of barnabas "
-        "can't replicate yet. Use replication factor 1, or brokers that replicate."
+        "Unable to replicate the partition 3 time(s): Replication factor 3 can't be had: brokers 1, 2 run a release of "
+        "barnabas that can't replicate. Upgrade there, use replication factor 1, or name other brokers."
     )
 
 
@@ -93,7 +93,7 @@ def test_partitions_are_not_moved_to_or_from_them(harness: ControllerHarness, be
     response = harness.call(alter_partition_reassignments.handle, reassign(("orders", [(0, after)])), 1)
     refused = response.responses[0].partitions[0]
     assert refused.error_code == ErrorCode.INVALID_REPLICA_ASSIGNMENT
-    assert "of barnabas can't replicate yet" in (refused.error_message or "")
+    assert "of barnabas that can't replicate" in (refused.error_message or "")
     same = harness.call(alter_partition_reassignments.handle, reassign(("orders", [(0, [before])])), 1)
     assert same.responses[0].partitions[0].error_code == 0
 
