@@ -10,6 +10,7 @@ An unchanged value writes no record, except on brokers, where it makes them relo
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from barnabas.common.errors import ApiError, ApiException, ErrorCode
 from barnabas.controller.config_encryption import ConfigEncryption, config_record
@@ -17,6 +18,7 @@ from barnabas.controller.config_validation import validate_configs
 from barnabas.controller.controller_config import ControllerConfig
 from barnabas.controller.controller_result import ControllerResult
 from barnabas.controller.controller_state import ControllerState
+from barnabas.controller.cordoned_log_dirs import validate_cordoned_log_dirs
 from barnabas.controller.policies import AlterConfigQuestion
 from barnabas.controller.topic_config_resolver import ElectionSettings, TopicConfigResolver
 from barnabas.metadata.config_operations import ConfigOperation, changes_of, check_operations
@@ -24,6 +26,9 @@ from barnabas.metadata.image.configs import DEFAULT_BROKER, ConfigResource, Conf
 from barnabas.metadata.image.record_writer import ApiMessageAndVersion
 from barnabas.protocol.messages.create_topics import CreatableTopicConfig, CreatableTopicConfigs
 from barnabas.protocol.records.clear_elr_record import ClearElrRecord
+
+if TYPE_CHECKING:
+    from barnabas.security.request_context import RequestContext
 
 __all__ = ["ConfigurationControlManager"]
 
@@ -67,14 +72,24 @@ class ConfigurationControlManager:
 
     # Altering
 
+    def came_by_broker(self, context: RequestContext) -> bool:
+        """Whether a broker has looked at the request, in another process or in this one."""
+        names = self._config.static_configs.get("controller.listener.names", "").split(",")
+        return context.forwarding_principal is not None or context.listener_name not in map(str.strip, names)
+
     def incremental_alter_configs(
-        self, changes: Mapping[ConfigResource, Sequence[ConfigOperation]], *, validate_only: bool = False
+        self,
+        changes: Mapping[ConfigResource, Sequence[ConfigOperation]],
+        *,
+        validate_only: bool = False,
+        is_forwarded: bool = True,
     ) -> ControllerResult[dict[ConfigResource, ApiError]]:
+        """``is_forwarded``: a broker has checked what concerns itself."""
         records: list[ApiMessageAndVersion] = []
         results: dict[ConfigResource, ApiError] = {}
         for resource, operations in changes.items():
             try:
-                records.extend(self._alter_incrementally(resource, operations))
+                records.extend(self._alter_incrementally(resource, operations, is_forwarded=is_forwarded))
                 results[resource] = ApiError.NONE
             except ApiException as error:
                 results[resource] = ApiError.of(error)
@@ -82,14 +97,18 @@ class ConfigurationControlManager:
         return result.without_records() if validate_only else result
 
     def legacy_alter_configs(
-        self, replacements: Mapping[ConfigResource, Mapping[str, str | None]], *, validate_only: bool = False
+        self,
+        replacements: Mapping[ConfigResource, Mapping[str, str | None]],
+        *,
+        validate_only: bool = False,
+        is_forwarded: bool = True,
     ) -> ControllerResult[dict[ConfigResource, ApiError]]:
         """Replace all that is set on each resource: what is not named is removed, unless ``legacy_alter_merges``."""
         records: list[ApiMessageAndVersion] = []
         results: dict[ConfigResource, ApiError] = {}
         for resource, wanted in replacements.items():
             try:
-                records.extend(self._replace(resource, wanted))
+                records.extend(self._replace(resource, wanted, is_forwarded=is_forwarded))
                 results[resource] = ApiError.NONE
             except ApiException as error:
                 results[resource] = ApiError.of(error)
@@ -97,27 +116,38 @@ class ConfigurationControlManager:
         return result.without_records() if validate_only else result
 
     def _alter_incrementally(
-        self, resource: ConfigResource, operations: Sequence[ConfigOperation]
+        self, resource: ConfigResource, operations: Sequence[ConfigOperation], *, is_forwarded: bool
     ) -> list[ApiMessageAndVersion]:
         _check_type(resource)
         check_operations(operations)
         changed = changes_of(resource.type, operations, self._encryption.current(resource))
-        return self._decide(resource, changed)
+        return self._decide(resource, changed, is_forwarded=is_forwarded)
 
-    def _replace(self, resource: ConfigResource, wanted: Mapping[str, str | None]) -> list[ApiMessageAndVersion]:
+    def _replace(
+        self, resource: ConfigResource, wanted: Mapping[str, str | None], *, is_forwarded: bool
+    ) -> list[ApiMessageAndVersion]:
         nulls = [key for key, value in wanted.items() if value is None]
         if nulls:
             raise ApiException(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {', '.join(nulls)}")
         removed: list[str] = []
         if not self._config.legacy_alter_merges:
             removed = [key for key in self._state.image.configs.of(resource) if key not in wanted]
-        return self._decide(resource, {**wanted, **dict.fromkeys(removed)})
+        return self._decide(resource, {**wanted, **dict.fromkeys(removed)}, is_forwarded=is_forwarded)
 
-    def _decide(self, resource: ConfigResource, changed: Mapping[str, str | None]) -> list[ApiMessageAndVersion]:
+    def _decide(
+        self, resource: ConfigResource, changed: Mapping[str, str | None], *, is_forwarded: bool
+    ) -> list[ApiMessageAndVersion]:
         current = self._encryption.current(resource)
         always = resource.type == ConfigResourceType.BROKER
         merged = {**current, **changed}
         self._validate_min_isr(resource, changed)
+        validate_cordoned_log_dirs(
+            resource,
+            changed,
+            current,
+            version=self._state.image.features.metadata_version_or_throw(),
+            is_forwarded=is_forwarded,
+        )
         self._validate(resource, {key: value for key, value in merged.items() if value is not None}, changed)
         records = [
             self._record(resource, key, value) for key, value in changed.items() if always or current.get(key) != value

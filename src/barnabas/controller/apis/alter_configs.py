@@ -62,7 +62,9 @@ def handle(
         replacements[resource] = {config.name: config.value for config in requested.configs}
 
     def decide() -> ControllerResult[AlterConfigsResponse]:
-        result = controller.configs.legacy_alter_configs(replacements, validate_only=request.validate_only)
+        result = controller.configs.legacy_alter_configs(
+            replacements, validate_only=request.validate_only, is_forwarded=controller.configs.came_by_broker(context)
+        )
         _tell_dropped(context, result.records, replacements)
         done = [_result(resource, error) for resource, error in result.response.items()]
         return result.with_response(AlterConfigsResponse(responses=[*refused, *done]))

@@ -70,7 +70,9 @@ def handle(
         changes[resource] = operations
 
     def decide() -> ControllerResult[IncrementalAlterConfigsResponse]:
-        result = controller.configs.incremental_alter_configs(changes, validate_only=request.validate_only)
+        result = controller.configs.incremental_alter_configs(
+            changes, validate_only=request.validate_only, is_forwarded=controller.configs.came_by_broker(context)
+        )
         done = [_result(resource, error) for resource, error in result.response.items()]
         return result.with_response(IncrementalAlterConfigsResponse(responses=[*refused, *done]))
 
