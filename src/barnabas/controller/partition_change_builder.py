@@ -166,7 +166,10 @@ class PartitionChangeBuilder:
             record.leader = self._partition.leader
 
     def _remember_last_leader(self, record: PartitionChangeRecord) -> None:
-        """Only while it keeps its replica: a controller of Kafka fails when it finds one that is not assigned."""
+        """Only while it keeps its replica: a controller of Kafka fails when it finds one that is not assigned.
+
+        One that is remembered from before ELR was turned off gives way, where Kafka keeps it: it was not the last.
+        """
         before = self._partition
         if not set(before.last_known_elr) <= set(self.target_replicas):
             record.last_known_elr = []
