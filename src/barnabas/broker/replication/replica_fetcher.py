@@ -26,33 +26,20 @@ from barnabas.broker.replication.fetcher_partitions import (
     PartitionKey,
     PartitionState,
 )
+from barnabas.broker.replication.fetcher_requests import forgotten_topics, topics_to_fetch, topics_to_locate
 from barnabas.broker.replication.follower_session import FollowerSession
 from barnabas.broker.replication.log_divergence import truncation_offset
 from barnabas.common.errors import ApiException, ErrorCode
-from barnabas.protocol.messages.fetch import (
-    FetchPartition,
-    FetchRequest,
-    FetchResponse,
-    FetchTopic,
-    ForgottenTopic,
-    PartitionData,
-    ReplicaState,
-)
-from barnabas.protocol.messages.list_offsets import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-    ListOffsetsTopic,
-)
+from barnabas.protocol.messages.fetch import FetchRequest, FetchResponse, PartitionData, ReplicaState
+from barnabas.protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from barnabas.storage.errors import StorageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
     from barnabas.broker.replication.follower_replica import FollowerReplica
     from barnabas.broker.replication.replication_quota import ReplicationQuota
     from barnabas.common.topic_partition import TopicPartition
-    from barnabas.common.uuid import Uuid
     from barnabas.protocol.schema import Message
 
 __all__ = ["FETCH_VERSION_MIN", "FetcherConfig", "ReplicaFetcher"]
@@ -156,7 +143,8 @@ class ReplicaFetcher:
         self._hold_back(now_ms)
         for state, timestamp in ((PartitionState.LOCATING_END, _LATEST), (PartitionState.LOCATING_START, _EARLIEST)):
             if self.partitions.has_any_in(state):
-                return self._list_offsets(self.partitions.in_state(state), timestamp)
+                topics = topics_to_locate(self.partitions.in_state(state), timestamp)
+                return ListOffsetsRequest(replica_id=self._broker_id, topics=topics)
         if not self.partitions.has_any_in(PartitionState.FETCHING):
             return None
         return self._fetch(now_ms, fetch_version)
@@ -199,28 +187,14 @@ class ReplicaFetcher:
             max_bytes=config.response_max_bytes,
             session_id=session.id,
             session_epoch=session.epoch,
-            topics=_topics(named, config.partition_max_bytes),
-            forgotten_topics_data=_forgotten_topics(forgotten),
+            topics=topics_to_fetch(named, config.partition_max_bytes),
+            forgotten_topics_data=forgotten_topics(forgotten),
         )
         if version >= _REPLICA_STATE_SINCE:
             request.replica_state = ReplicaState(replica_id=self._broker_id, replica_epoch=self._broker_epoch())
         else:
             request.replica_id = self._broker_id
         return request
-
-    def _list_offsets(self, partitions: Iterable[FetchedPartition], timestamp: int) -> ListOffsetsRequest:
-        topics: dict[str, ListOffsetsTopic] = {}
-        for each in partitions:
-            name, number = each.replica.topic_partition
-            topic = topics.get(name)
-            if topic is None:
-                topic = topics[name] = ListOffsetsTopic(name=name)
-            topic.partitions.append(
-                ListOffsetsPartition(
-                    partition_index=number, current_leader_epoch=each.leader_epoch, timestamp=timestamp
-                )
-            )
-        return ListOffsetsRequest(replica_id=self._broker_id, topics=list(topics.values()))
 
     # --- answers
 
@@ -411,35 +385,6 @@ class ReplicaFetcher:
             log.info("%s has a newer leader epoch than %d; we wait until we hear of it", name, leader_epoch)
         else:
             log.error("%s is not copied any more in leader epoch %d: %s", name, leader_epoch, error)
-
-
-def _topics(partitions: Iterable[FetchedPartition], max_bytes: int) -> list[FetchTopic]:
-    topics: dict[Uuid, FetchTopic] = {}
-    for each in partitions:
-        topic = topics.get(each.key.topic_id)
-        if topic is None:
-            topic = topics[each.key.topic_id] = FetchTopic(topic_id=each.key.topic_id)
-        topic.partitions.append(
-            FetchPartition(
-                partition=each.key.partition,
-                current_leader_epoch=each.leader_epoch,
-                fetch_offset=each.fetch_offset,
-                last_fetched_epoch=each.last_fetched_epoch,
-                log_start_offset=each.sent_log_start_offset,
-                partition_max_bytes=max_bytes,
-            )
-        )
-    return list(topics.values())
-
-
-def _forgotten_topics(keys: Iterable[PartitionKey]) -> list[ForgottenTopic]:
-    topics: dict[Uuid, ForgottenTopic] = {}
-    for topic_id, partition in keys:
-        topic = topics.get(topic_id)
-        if topic is None:
-            topic = topics[topic_id] = ForgottenTopic(topic_id=topic_id)
-        topic.partitions.append(partition)
-    return list(topics.values())
 
 
 def _backoff_ms(most_ms: int, times: int) -> int:
