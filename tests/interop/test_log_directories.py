@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -57,3 +58,35 @@ def test_the_java_tools_move_a_replica_and_see_how_far_it_is(tmp_path: Path) -> 
         assert "Reassignment of replica orders-0-1 completed successfully" in run_class(*move, "--verify").stdout
         assert story.offsets("orders", 0) == [0, 20]
         story.client.close()
+
+
+@pytest.mark.long
+def test_nothing_acknowledged_is_lost_when_a_node_is_killed_while_replicas_move(tmp_path: Path) -> None:
+    directories, rng, acknowledged = tmp_path / "dirs", Random(7), [0, 0, 0]
+    directories.mkdir()
+    node = BarnabasNode(tmp_path / "node", settings={"log.dirs": log_dirs(directories), **SETTINGS})
+    try:
+        for life in range(12):
+            node.start()
+            story = DirectoryStory(node.port, directories)
+            if not life:
+                story.create("orders", 3)
+            for partition in range(3):
+                (start, end), known = story.offsets("orders", partition), acknowledged[partition]
+                assert (start, known <= end <= known + 1) == (0, True), f"partition {partition} in life {life}"
+                acknowledged[partition] = end
+                story.alter({("orders", partition): rng.choice(NAMES)})
+            for number in range(rng.randrange(20, 120)):
+                partition = number % 3
+                assert story.produce("orders", partition, b"x" * 20_000) == 0
+                acknowledged[partition] += 1
+            node.kill()
+            story.client.close()
+        node.start()
+        story = DirectoryStory(node.port, directories)
+        story.until(lambda: not story.futures())
+        assert [story.offsets("orders", partition)[1] for partition in range(3)] == acknowledged
+        assert all(len(list(directories.glob(f"*/orders-{partition}"))) == 1 for partition in range(3))
+        story.client.close()
+    finally:
+        node.kill()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import cast
 
 import pytest
@@ -155,3 +156,50 @@ def test_a_broker_tells_of_its_directories_when_there_is_room_for_them() -> None
 
 def replaced(own: RegisterBrokerRecord) -> RegisterBrokerRecord:
     return RegisterBrokerRecord(broker_id=own.broker_id, broker_epoch=own.broker_epoch, log_dirs=[Uuid.from_int(8)])
+
+
+class Listening(Controller):
+    """Keeps the heartbeats. ``fails``: nobody answers them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.heartbeats: list[BrokerHeartbeatRequest] = []
+        self.fails = False
+
+    async def send(self, request: object) -> object:
+        if isinstance(request, BrokerHeartbeatRequest):
+            self.heartbeats.append(request)
+            if self.fails:
+                raise ApiException(ErrorCode.REQUEST_TIMED_OUT, "nobody is there")
+        return await super().send(request)
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    for _ in range(1000):
+        if holds():
+            return
+        await asyncio.sleep(0)
+    raise AssertionError("it did not come to it")
+
+
+def test_heartbeats_name_failed_directories_until_the_end_and_cordoned_ones_once_the_broker_has_caught_up() -> None:
+    lost, other = Uuid.from_int(301), Uuid.from_int(302)
+
+    async def story() -> None:
+        controller = Listening()
+        lifecycle = await running(controller)
+        lifecycle.directory_reports.cordoned = [other]
+        assert [(each.offline_log_dirs, each.cordoned_log_dirs) for each in controller.heartbeats] == [([], None)]
+        controller.fails = True
+        lifecycle.directory_reports.failed(lost)
+        lifecycle.report_now()
+        await until(lambda: len(controller.heartbeats) > 1)
+        assert not lifecycle.directory_reports.is_told(lost)
+        controller.fails = False
+        lifecycle.report_now()
+        await until(lambda: lifecycle.directory_reports.is_told(lost))
+        told = [(each.offline_log_dirs, each.cordoned_log_dirs) for each in controller.heartbeats[1:]]
+        assert told == [([lost], [other])] * len(told)
+        lifecycle.stop()
+
+    asyncio.run(story())
