@@ -21,14 +21,27 @@ from barnabas.protocol.messages.create_topics import (
 )
 from barnabas.protocol.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ReplicaState
+from barnabas.protocol.messages.heartbeat import HeartbeatRequest
+from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from barnabas.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from barnabas.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from barnabas.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+)
 from barnabas.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from barnabas.protocol.record_batch import Record
 from barnabas.protocol.record_batch_builder import build_batch
 from tests.interop.raw_client import RawClient
@@ -36,9 +49,15 @@ from tests.peers.membership_story import registration
 
 __all__ = ["SETTINGS", "LeaderStory"]
 
-SETTINGS = {"broker.session.timeout.ms": "600000", "replica.lag.time.max.ms": "600000"}
+SETTINGS = {
+    "broker.session.timeout.ms": "600000",
+    "replica.lag.time.max.ms": "600000",
+    "offsets.commit.timeout.ms": "1000",
+    "offsets.topic.num.partitions": "1",
+}
 FAR = 2**40
 TOPIC = "orders"
+OFFSETS = "__consumer_offsets"
 NOW = 1_750_000_000_000
 LEADER, FIRST, SECOND = 1, 5, 6
 
@@ -62,7 +81,7 @@ class LeaderStory:
 
     def tell(self) -> dict[str, Any]:
         for part in (self._append, self._copy, self._be_wrong, self._old_versions, self._look, self._session,
-                     self._wait, self._delete, self._fall_behind):  # fmt: skip
+                     self._wait, self._delete, self._fall_behind, self._coordinate):  # fmt: skip
             part()
         return self.answers
 
@@ -183,7 +202,84 @@ class LeaderStory:
         self._await(lambda: self.fetch(FIRST, 1, topic="few") and self._isr("few") == [LEADER, FIRST])
         self.step("consumer with enough in sync", lambda: self.consume(0, topic="few"))
 
+    def _coordinate(self) -> None:
+        self._create(OFFSETS, LEADER, FIRST, **{"cleanup.policy": "compact"})
+        self._await(lambda: self.fetch_offset().groups[0].error_code == 0)
+        self.step("a commit that nobody copies", lambda: self.commit_offset(5))
+        self.step("offsets that are not committed yet", self.fetch_offset)
+        self._copy_offsets()
+        self.step("a commit that was given up and is copied", self.fetch_offset)
+        self._client.send(self._commit(6), 8)
+        self._settle()
+        self._copy_offsets()
+        self.step("a commit that is copied", self._client.receive)
+        self.step("offsets that are committed", self.fetch_offset)
+        member = self._join_group("")
+        self.step("assignments that nobody copies", lambda: self.sync_group(member))
+        self.step("a heartbeat after that", lambda: self.heartbeat(member))
+        self._copy_offsets()
+        member = self._join_group(member.member_id)
+        self._client.send(self._sync(member), 2)
+        self._settle()
+        self._copy_offsets()
+        self.step("assignments that are copied", self._client.receive)
+        self.step("a heartbeat with assignments", lambda: self.heartbeat(member))
+
+    def _copy_offsets(self) -> None:
+        end = (
+            self.list_offset(-1, FIRST, -1, topic=OFFSETS, client=self._followers[FIRST]).topics[0].partitions[0].offset
+        )
+        self.fetch(FIRST, end, topic=OFFSETS)
+
+    def _join_group(self, member_id: str) -> Any:
+        protocol = JoinGroupRequestProtocol(name="range", metadata=b"")
+        request = JoinGroupRequest(
+            group_id="members",
+            session_timeout_ms=60_000,
+            rebalance_timeout_ms=60_000,
+            member_id=member_id,
+            protocol_type="consumer",
+            protocols=[protocol],
+        )
+        self._client.send(request, 3)
+        self._settle()
+        self._copy_offsets()
+        answer = self._client.receive()
+        assert answer.error_code == 0, answer
+        return answer
+
     # --- requests
+
+    def commit_offset(self, offset: int) -> Any:
+        return self._client.call(self._commit(offset), 8)
+
+    @staticmethod
+    def _commit(offset: int) -> OffsetCommitRequest:
+        partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset, committed_metadata="")
+        topic = OffsetCommitRequestTopic(name=TOPIC, partitions=[partition])
+        return OffsetCommitRequest(group_id="simple", generation_id_or_member_epoch=-1, topics=[topic])
+
+    def fetch_offset(self) -> Any:
+        topic = OffsetFetchRequestTopics(name=TOPIC, partition_indexes=[0])
+        request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="simple", topics=[topic])])
+        return self._client.call(request, 8)
+
+    def sync_group(self, member: Any) -> Any:
+        return self._client.call(self._sync(member), 2)
+
+    @staticmethod
+    def _sync(member: Any) -> SyncGroupRequest:
+        assignment = SyncGroupRequestAssignment(member_id=member.member_id, assignment=b"all")
+        return SyncGroupRequest(
+            group_id="members",
+            generation_id=member.generation_id,
+            member_id=member.member_id,
+            assignments=[assignment],
+        )
+
+    def heartbeat(self, member: Any) -> Any:
+        request = HeartbeatRequest(group_id="members", generation_id=member.generation_id, member_id=member.member_id)
+        return self._client.call(request, 3)
 
     def produce(self, count: int, *, acks: int = 1, timeout_ms: int = 5_000, topic: str = TOPIC) -> Any:
         self.send_produce(count, acks=acks, timeout_ms=timeout_ms, topic=topic)
@@ -242,10 +338,12 @@ class LeaderStory:
             self._session_id = answer.session_id
         return answer
 
-    def list_offset(self, timestamp: int, replica_id: int, epoch: int) -> Any:
+    def list_offset(
+        self, timestamp: int, replica_id: int, epoch: int, *, topic: str = TOPIC, client: RawClient | None = None
+    ) -> Any:
         asked = ListOffsetsPartition(partition_index=0, timestamp=timestamp, current_leader_epoch=epoch)
-        request = ListOffsetsRequest(replica_id=replica_id, topics=[ListOffsetsTopic(name=TOPIC, partitions=[asked])])
-        return self._client.call(request, 9)
+        request = ListOffsetsRequest(replica_id=replica_id, topics=[ListOffsetsTopic(name=topic, partitions=[asked])])
+        return (client or self._client).call(request, 9)
 
     def end_of_epoch(self, epoch: int, current: int) -> Any:
         asked = OffsetForLeaderPartition(partition=0, leader_epoch=epoch, current_leader_epoch=current)
