@@ -1,7 +1,7 @@
 """A TCP proxy between the processes of a cluster: what one node sends to another can be held up, in one direction.
 
 Every node's address leads through it, so that nodes and clients connect to each other as always. Who connected is
-found by the process that owns the other end of the connection (/proc), not by anything in the bytes. While a direction
+found by the process that owns the other end of the connection, not by anything in the bytes. While a direction
 is cut its bytes are kept: a connection stays open and is silent, as over a network that loses packets. Healing sends
 what was kept, late, or resets the connections that were touched.
 """
@@ -13,6 +13,7 @@ import contextlib
 import json
 import os
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -27,6 +28,14 @@ CLIENT = "client"
 """Who connects and is no node."""
 
 _CHUNK = 1 << 16
+
+# linux/netlink.h, linux/inet_diag.h
+_NETLINK_SOCK_DIAG = 4
+_SOCK_DIAG_BY_FAMILY = 20
+_NLM_F_REQUEST = 1
+_ANY_STATE = 0xFFFFFFFF
+_ANY_INTERFACE_AND_COOKIE = struct.pack("=III", 0, 0xFFFFFFFF, 0xFFFFFFFF)
+_INODE_AT = 16 + 4 + 48 + 16
 
 
 @dataclass(slots=True)
@@ -196,14 +205,18 @@ def _new_link() -> _Link:
 
 
 def _socket_inode(local_port: int, remote_port: int) -> str | None:
-    """Java's sockets are of the family of IPv6, with addresses of IPv4 in them."""
-    ends = f":{local_port:04X}", f":{remote_port:04X}"
-    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
-        for line in Path(table).read_text().splitlines()[1:]:
-            fields = line.split()
-            if fields[1].endswith(ends[0]) and fields[2].endswith(ends[1]):
-                return fields[9]
-    return None
+    """Of the connection's end at ``local_port``; the kernel is asked for this one, for the table of all may be long."""
+    here = socket.inet_aton("127.0.0.1").ljust(16, b"\0")
+    ends = struct.pack(">HH", local_port, remote_port) + here + here
+    asked = struct.pack("=BBBxI", socket.AF_INET, socket.IPPROTO_TCP, 0, _ANY_STATE) + ends + _ANY_INTERFACE_AND_COOKIE
+    header = struct.pack("=IHHII", 16 + len(asked), _SOCK_DIAG_BY_FAMILY, _NLM_F_REQUEST, 1, 0)
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, _NETLINK_SOCK_DIAG) as diagnostics:
+        diagnostics.send(header + asked)
+        answer = diagnostics.recv(4096)
+    if struct.unpack_from("=H", answer, 4) != (_SOCK_DIAG_BY_FAMILY,):
+        return None
+    (inode,) = struct.unpack_from("=I", answer, _INODE_AT)
+    return str(inode)
 
 
 def _has_open(pid: int, inode: str) -> bool:

@@ -1,0 +1,128 @@
+"""The proxy between nodes: who connects is known, and one direction is cut while the other goes on."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from tests.peers.link_proxy import CLIENT, LinkProxy
+from tests.peers.node_process import free_ports
+
+pytestmark = pytest.mark.interop
+
+ASKER = """
+import socket, sys
+end = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+for line in sys.stdin:
+    end.sendall(line.encode())
+    try:
+        print(end.recv(100).decode() or "closed\\n", end="", flush=True)
+    except ConnectionError:
+        print("closed", flush=True)
+"""
+
+
+class Answerer(threading.Thread):
+    """Sends back what it gets, and sets ``got`` when it got something."""
+
+    def __init__(self, port: int) -> None:
+        super().__init__(daemon=True)
+        self.got = threading.Event()
+        self._server = socket.create_server(("127.0.0.1", port))
+
+    def run(self) -> None:
+        while True:
+            try:
+                end, _ = self._server.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._serve, args=(end,), daemon=True).start()
+
+    def _serve(self, end: socket.socket) -> None:
+        with end:
+            while data := end.recv(100):
+                self.got.set()
+                end.sendall(data)
+
+    def close(self) -> None:
+        self._server.shutdown(socket.SHUT_RDWR)
+        self._server.close()
+
+
+class Asker:
+    """A process that sends a line at a time."""
+
+    def __init__(self, port: int) -> None:
+        command = [sys.executable, "-c", ASKER, str(port)]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def send(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write("hello\n")
+        self.process.stdin.flush()
+
+    def answer(self) -> str:
+        assert self.process.stdout is not None
+        return self.process.stdout.readline()
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+
+@pytest.fixture
+def network() -> Iterator[tuple[LinkProxy, Answerer, Asker]]:
+    proxy = LinkProxy()
+    port, target, unused = free_ports(3)
+    answerer = Answerer(target)
+    answerer.start()
+    proxy.add("answerer", port=port, target_port=target)
+    proxy.add("asker", port=unused, target_port=unused)
+    proxy.node_is_up("answerer", os.getpid())
+    asker = Asker(port)
+    proxy.node_is_up("asker", asker.process.pid)
+    yield proxy, answerer, asker
+    asker.close()
+    answerer.close()
+    proxy.close()
+
+
+def test_what_goes_one_way_waits_until_it_may_pass(network: tuple[LinkProxy, Answerer, Asker]) -> None:
+    proxy, answerer, asker = network
+    proxy.cut("asker", "answerer")
+    asker.send()
+    assert not answerer.got.wait(0.3)
+    proxy.heal("asker", "answerer", resets=False)
+    assert asker.answer() == "hello\n"
+
+
+def test_the_other_way_goes_on(network: tuple[LinkProxy, Answerer, Asker]) -> None:
+    proxy, answerer, asker = network
+    proxy.cut("answerer", "asker")
+    asker.send()
+    assert answerer.got.wait(5), "the request passed; its answer is held up"
+    proxy.heal("answerer", "asker", resets=False)
+    assert asker.answer() == "hello\n"
+
+
+def test_others_are_not_cut(network: tuple[LinkProxy, Answerer, Asker]) -> None:
+    proxy, _, asker = network
+    proxy.cut(CLIENT, "answerer")
+    asker.send()
+    assert asker.answer() == "hello\n"
+
+
+def test_connections_are_reset_if_so_wanted(network: tuple[LinkProxy, Answerer, Asker]) -> None:
+    proxy, answerer, asker = network
+    proxy.cut("asker", "answerer")
+    asker.send()
+    assert not answerer.got.wait(0.3)
+    proxy.heal("asker", "answerer", resets=True)
+    assert asker.answer() == "closed\n"
+    assert not answerer.got.is_set()
