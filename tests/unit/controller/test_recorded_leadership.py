@@ -44,6 +44,7 @@ RECORDINGS = [
     Recording(6, 400),
     Recording(7, 400),
     Recording(8, 400),
+    Recording(12, 400),
     Recording(21, 400, changes_features=True),
     Recording(22, 400, changes_features=True),
 ]
