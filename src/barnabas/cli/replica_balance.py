@@ -11,8 +11,8 @@
 ``drain`` replaces what is on the brokers that are to be empty, and nothing else, with the same aims.
 
 The third and fourth are aims, not promises. The same question has the same answer. Moves come in the order in which
-they were chosen, and each was chosen by where replicas are then: planning again after the first ones were made goes on
-from there, and not back.
+they were chosen, and each was chosen by where replicas are then: planning again after some of them were made goes on
+from there. What counts ask for is exactly the rest of them; for bytes it may be another few.
 """
 
 from __future__ import annotations

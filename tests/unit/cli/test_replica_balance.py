@@ -190,13 +190,22 @@ def test_no_fewer_copies_could_make_the_counts_equal(before: ClusterState) -> No
 
 
 @given(clusters(), st.data())
-def test_planning_again_in_between_goes_on(before: ClusterState, data: st.DataObject) -> None:
+def test_planning_again_in_between_comes_to_an_end(before: ClusterState, data: st.DataObject) -> None:
     moves = rebalance(before)
     made = data.draw(st.integers(0, len(moves)))
     between = replace(before, replicas=after(before, moves[:made]))
     rest = rebalance(between)
-    assert copies(rest) <= max(copies(moves) - made // 2, 1)
     assert rebalance(replace(between, replicas=after(between, rest))) == []
+
+
+@given(clusters(has_racks=False), st.data())
+def test_planning_again_in_between_copies_what_is_left(before: ClusterState, data: st.DataObject) -> None:
+    """For counts, each move is one step nearer to the end; for bytes and racks that is not promised."""
+    before = replace(before, sizes={}, replicas={tp: each for tp, each in before.replicas.items() if tp.topic == "a"})
+    moves = rebalance(before)
+    made = data.draw(st.integers(0, len(moves)))
+    rest = rebalance(replace(before, replicas=after(before, moves[:made])))
+    assert copies(rest) == copies(moves[made:])
 
 
 @given(clusters(), st.data())
