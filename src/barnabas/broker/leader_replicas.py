@@ -61,6 +61,7 @@ class LeaderReplicas:
         self._request: asyncio.Task[None] | None = None
         self._timers: list[asyncio.TimerHandle] = []
         self._told = ErrorCode.NONE
+        self._has_stopped = False
 
     # --- following the metadata log
 
@@ -94,6 +95,7 @@ class LeaderReplicas:
         self._look_again()
 
     def stop(self) -> None:
+        self._has_stopped = True
         for timer in self._timers:
             timer.cancel()
         self._timers.clear()
@@ -125,19 +127,26 @@ class LeaderReplicas:
         for leader in self.all:
             if leader.leadership.is_incomplete:
                 leader.look_again(now_ms)
+        self._start_sending()
 
     # --- the controller
 
     def _submit(self, leader: LeaderReplica, proposal: IsrProposal) -> None:
         self._changes.submit(leader, proposal)
-        if self._request is None:
+        self._start_sending()
+
+    def _start_sending(self) -> None:
+        if self._request is None and self._changes and not self._has_stopped:
             self._request = asyncio.get_running_loop().create_task(self._send_all())
             self._request.add_done_callback(self._sent)
 
     def _sent(self, task: asyncio.Task[None]) -> None:
         self._request = None
         if not task.cancelled() and (problem := task.exception()) is not None:
-            log.error("a change of ISRs failed", exc_info=problem)
+            log.error("changes of ISRs failed; they are tried again", exc_info=problem)
+            self._changes.failed()
+        else:
+            self._start_sending()  # More may have come after the last look.
 
     async def _send_all(self) -> None:
         while (request := self._next_request()) is not None:

@@ -314,6 +314,36 @@ def test_a_controller_that_is_away_is_asked_again(tmp_path: Path) -> None:
     tell(tmp_path, story, registration(1, 2))
 
 
+def test_a_proposal_that_comes_when_the_last_request_has_just_ended_goes_too(tmp_path: Path) -> None:
+    async def story(world: ReplicatedBroker) -> None:
+        second, third = Follower(world, 2), Follower(world, 3)
+        await second.fetch(0)
+        request = world.leader_replicas._request
+        assert request is not None
+        while not request.done():  # noqa: ASYNC110 - the loop shall look in before the request's callbacks do.
+            await asyncio.sleep(0)
+        await third.fetch(0)
+        await turn()
+        assert world.controller.asked == [[1, 2], [1, 2, 3]]
+
+    tell(tmp_path, story, registration(1))
+
+
+def test_a_controllers_answer_that_makes_no_sense_is_not_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def story(world: ReplicatedBroker) -> None:
+        with monkeypatch.context() as patched:
+            patched.setattr(world.controller, "send", lambda request: None)
+            await Follower(world, 2).fetch(0)
+            await turn()
+        world.leader_replicas._look_again()
+        await turn()
+        assert world.controller.asked == [[1, 2]]
+
+    tell(tmp_path, story, registration(1))
+
+
 # DeleteRecords and ListOffsets
 
 
