@@ -16,6 +16,7 @@ from barnabas.broker.replication.replica_state import FollowerContact
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.topic_partition import TopicPartition
 from barnabas.protocol.messages.fetch import EpochEndOffset, FetchResponse, PartitionData
+from barnabas.storage.errors import StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -131,6 +132,9 @@ class FollowerFetch:
             except ApiException as error:
                 answer = failed(wanted.key.partition, error.code)
                 reading.has_error = True
+            except (OSError, StorageError) as error:
+                answer = failed(wanted.key.partition, self._read_failed(wanted, error))
+                reading.has_error = True
             reading.answers.append((wanted, answer))
         if quota is not None and throttled_bytes:
             quota.record(throttled_bytes, self._broker.clock.monotonic_ms())
@@ -148,6 +152,11 @@ class FollowerFetch:
             knows_epoch = wanted.current_leader_epoch >= 0
             raise ApiException(ErrorCode.UNKNOWN_LEADER_EPOCH if knows_epoch else ErrorCode.NOT_LEADER_OR_FOLLOWER)
         return partition, leader
+
+    def _read_failed(self, wanted: WantedPartition, error: Exception) -> ErrorCode:
+        key, replicas = wanted.key, self._broker.replicas
+        name = key.topic or replicas.topic_name(key.topic_id) or ""
+        return replicas.read_failed(TopicPartition(name, key.partition), error)
 
     def _read(
         self,

@@ -217,6 +217,14 @@ class ReplicaManager:
                 self.directories.forget(topic_partition, partition.topic_id)
         self.logs.delete(topic_partition, now_ms=self._clock.now_ms())
 
+    def read_failed(self, topic_partition: TopicPartition, error: Exception) -> ErrorCode:
+        """A file of the partition's log could not be read; the error that the reader must see."""
+        log.error("the log of %s cannot be read: %s", topic_partition, error)
+        read = self.logs.get(topic_partition)
+        if read is not None:
+            self.logs.report_failure(read, error)
+        return ErrorCode.KAFKA_STORAGE_ERROR
+
     def lose_logs(self, topic_partitions: Iterable[TopicPartition]) -> None:
         """Their directory is out of use: nobody can read or write them any more, here."""
         lost = list(topic_partitions)

@@ -32,6 +32,7 @@ from barnabas.protocol.messages.fetch import (
     NodeEndpoint,
     PartitionData,
 )
+from barnabas.storage.errors import StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterable
@@ -161,6 +162,10 @@ def _read_all(
                 reading.has_error = True
         except ApiException as error:
             answer = failed(key.partition, error.code)
+            reading.has_error = True
+        except (OSError, StorageError) as error:
+            code = broker.replicas.read_failed(TopicPartition(name or "", key.partition), error)
+            answer = failed(key.partition, code)
             reading.has_error = True
         reading.answers.append((wanted, answer))
     return reading

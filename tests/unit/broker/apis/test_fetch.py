@@ -35,6 +35,7 @@ from barnabas.protocol.record_batch_builder import build_batch
 from barnabas.security.authorizer.authorizer import Authorizer
 from barnabas.security.request_context import RequestContext
 from barnabas.storage.file_pool import FilePool
+from barnabas.storage.log_manager import LogManager
 from barnabas.storage.partition_log import PartitionLog
 
 NOW = 1_750_000_000_000
@@ -259,6 +260,27 @@ def test_a_follower_gives_what_it_knows_to_be_committed(client: Client) -> None:
     log.maybe_advance_high_watermark(6)
     (told,) = client.answers({3: 5}, leader_epoch=1)
     assert told.records
+
+
+def test_a_disk_that_cannot_be_read_is_told_for_its_partition_and_taken_out_of_use(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = PartitionLog.read
+
+    def read_or_fail(log: PartitionLog, *args: Any, **options: Any) -> Any:
+        if log.topic_partition.partition == 1:
+            raise OSError(5, "Input/output error")
+        return read(log, *args, **options)
+
+    logs = client.replicas.logs = LogManager([str(client.directory)])
+    logs.table.add(client.partition(1).log, logs.directories.all[0])
+    for index in range(2):
+        client.produce(index)
+    monkeypatch.setattr(PartitionLog, "read", read_or_fail)
+    assert client.fetch({0: 0, 1: 0}) == {0: 0, 1: ErrorCode.KAFKA_STORAGE_ERROR}
+    failure = logs.directories.failures.take()
+    assert failure is not None
+    assert failure[0] == str(client.directory)
 
 
 def test_a_deleted_partition_is_told(client: Client) -> None:
