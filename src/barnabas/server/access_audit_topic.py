@@ -1,6 +1,8 @@
 """The topic ``__access_audit``: created by the node itself, appended to where this node leads its partitions.
 
-Records are keyed by principal. Nothing here asks an authorizer, so the audit never writes about its own writing.
+Records are keyed by principal, and those of a principal go to one of the partitions that this node leads: nobody else
+may write to the topic, so a node that leads none of it has its events in its log alone. Nothing here asks an
+authorizer, so the audit never writes about its own writing.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from barnabas.broker.metadata_cache import MetadataCache
     from barnabas.broker.ports import ControllerChannel
     from barnabas.broker.replica_manager import ReplicaManager
+    from barnabas.metadata.image.topics import TopicImage
     from barnabas.security.authorizer.audit import AccessEvent
     from barnabas.server.node_config import NodeConfig
 
@@ -113,7 +116,13 @@ class AccessAuditTopic:
         if topic is None:
             loop.call_soon_threadsafe(self._wait_for_topic, encoded)
         else:
-            loop.call_soon_threadsafe(self._append, _batches(encoded, len(topic.partitions)))
+            loop.call_soon_threadsafe(self._append, _batches(encoded, self._own_partitions(topic)))
+
+    def _own_partitions(self, topic: TopicImage) -> list[int]:
+        """All of them while this node leads none: what becomes of an append says why."""
+        node_id = self._config.node_id
+        led = sorted(number for number, each in topic.partitions.items() if each.leader == node_id)
+        return led or list(range(len(topic.partitions)))
 
     # --- on the loop
 
@@ -129,7 +138,7 @@ class AccessAuditTopic:
         if topic is not None:
             waiting, self._waiting = self._waiting, []
             for encoded in waiting:
-                self._append(_batches(encoded, len(topic.partitions)))
+                self._append(_batches(encoded, self._own_partitions(topic)))
 
     def _append(self, batches: list[_Batch]) -> None:
         for number, batch, decisions, records in batches:
@@ -180,10 +189,10 @@ class AccessAuditTopic:
         )
 
 
-def _batches(encoded: list[_Encoded], partition_count: int) -> list[_Batch]:
+def _batches(encoded: list[_Encoded], partitions: Sequence[int]) -> list[_Batch]:
     by_partition: dict[int, list[_Encoded]] = {}
     for record in encoded:
-        number = 0 if record[0] is None else partition_for_key(record[0], partition_count)
+        number = partitions[0 if record[0] is None else partition_for_key(record[0], len(partitions))]
         by_partition.setdefault(number, []).append(record)
     batches = []
     for number, records in by_partition.items():

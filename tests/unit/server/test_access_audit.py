@@ -137,11 +137,13 @@ class Replicas:
 class Controller:
     def __init__(self, metadata: Any) -> None:
         self.metadata = metadata
+        self.leaders = (1, 1, 1)
         self.asked: list[Any] = []
 
     async def send(self, request: Any) -> Any:
         self.asked.append(request)
-        self.metadata.known = SimpleNamespace(partitions={0: None, 1: None, 2: None})
+        partitions = {number: SimpleNamespace(leader=leader) for number, leader in enumerate(self.leaders)}
+        self.metadata.known = SimpleNamespace(partitions=partitions)
         return CreateTopicsResponse(topics=[CreatableTopicResult(name=ACCESS_AUDIT_TOPIC)])
 
 
@@ -233,6 +235,22 @@ def test_a_topic_that_cannot_be_appended_to_loses_events_and_says_how_many() -> 
     assert [value["type"] for value in world.replicas.values] == ["decision", "dropped"] or [
         value["type"] for value in world.replicas.values
     ] == ["dropped", "decision"]
+
+
+def test_records_go_to_partitions_that_this_node_leads() -> None:
+    async def run() -> World:
+        world = World()
+        world.controller.leaders = (2, 1, 3, 1)
+        world.service.start()
+        await asyncio.sleep(0)
+        for number in range(20):
+            world.ask("secret", f"user-{number}")
+        await world.service.stop()
+        return world
+
+    world = asyncio.run(run())
+    assert {partition for partition, _ in world.replicas.batches} == {1, 3}
+    assert len(world.replicas.values) == 20
 
 
 @pytest.mark.parametrize(
