@@ -7,6 +7,8 @@ other replicas, spread evenly. A broker without a rack belongs to one rack witho
 Leaders go round all unfenced brokers, changing the rack with each step. The other replicas come from the
 racks that follow, one from each before any gives a second, and within a rack brokers take turns. Where the
 turns start is drawn for each topic, so that many topics of one partition do not all meet on the first broker.
+Which rack follows which is drawn again after each round of leaders: what a broker led goes to its second replicas
+when it dies, and that should not be one broker, which would have twice as much to do.
 """
 
 from __future__ import annotations
@@ -18,6 +20,9 @@ from barnabas.metadata.image.cluster import BrokerRegistration
 
 __all__ = ["place_replicas"]
 
+_ALWAYS_THE_SAME_PAIRS = 2
+"""With one replica beside the leader a round of leaders is a round of the others, too: they would meet for ever."""
+
 
 class _Ring:
     """Brokers of one rack that take turns."""
@@ -27,6 +32,10 @@ class _Ring:
     def __init__(self, brokers: Sequence[int], turn: int) -> None:
         self._brokers = brokers
         self._turn = turn
+
+    def skip(self) -> None:
+        """Somebody misses a turn."""
+        self._turn += 1
 
     def take(self, chosen: Sequence[int]) -> int | None:
         """The next broker that is not chosen yet; the turn passes to the one behind it."""
@@ -60,10 +69,23 @@ def place_replicas(
     rings = [
         {rack: _Ring(ids, random_int(len(ids))) for rack, ids in sorted(kind.items())} for kind in (unfenced, fenced)
     ]
-    return [
-        _place_one(*leaders[(start + index) % len(leaders)], rings, replication_factor)
-        for index in range(partition_count)
-    ]
+    placed = []
+    for index in range(partition_count):
+        if index % len(leaders) == 0:
+            rings = [_in_another_order(by_rack, random_int) for by_rack in rings]
+            if replication_factor == _ALWAYS_THE_SAME_PAIRS:
+                for ring in (ring for by_rack in rings for ring in by_rack.values()):
+                    ring.skip()
+        placed.append(_place_one(*leaders[(start + index) % len(leaders)], rings, replication_factor))
+    return placed
+
+
+def _in_another_order(by_rack: Mapping[str, _Ring], random_int: Callable[[int], int]) -> dict[str, _Ring]:
+    names = list(by_rack)
+    for last in range(len(names) - 1, 0, -1):
+        other = random_int(last + 1)
+        names[last], names[other] = names[other], names[last]
+    return {name: by_rack[name] for name in names}
 
 
 def _across_racks(racks: Mapping[str, Sequence[int]]) -> list[tuple[str, int]]:

@@ -54,6 +54,19 @@ def test_leaders_are_spread_evenly() -> None:
     assert max(everywhere.values()) < 1.6 * min(everywhere.values())
 
 
+@pytest.mark.parametrize(
+    ("count", "racks", "factor"), [(3, 3, 3), (3, 1, 2), (6, 1, 2), (6, 3, 2), (6, 3, 3), (9, 3, 3)]
+)
+def test_what_a_broker_led_goes_to_several_when_it_dies(count: int, racks: int, factor: int) -> None:
+    brokers = [broker(number, f"rack {number % racks}") for number in range(count)]
+    placed = place_replicas(brokers, 600, factor, Random(1).randrange)
+    for leader in range(count):
+        successors = Counter(replicas[1] for replicas in placed if replicas[0] == leader)
+        assert max(successors.values()) < 0.7 * sum(successors.values())
+    everywhere = Counter(replica for replicas in placed for replica in replicas)
+    assert max(everywhere.values()) - min(everywhere.values()) <= 2
+
+
 def test_topics_of_one_partition_do_not_all_begin_on_the_same_broker() -> None:
     brokers = [broker(number) for number in range(4)]
     random = Random(7)
