@@ -31,7 +31,7 @@ BYTES_APART_MIN = 16 << 20
 """Brokers whose bytes differ by less are equal: it is a part of a segment."""
 _TOLERANCE = 0.1
 _PRICE = 0.25
-_TRIED_SWAPS = 100
+_TRIED_SWAPS = 32
 
 
 def rebalance(state: ClusterState) -> list[Move]:
