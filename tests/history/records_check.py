@@ -98,6 +98,10 @@ class RecordsCheck:
     def final(self, partition: int, offset: int, record: RecordId) -> None:
         self._partitions[partition].final[offset] = record
 
+    def final_places(self) -> list[tuple[int, int]]:
+        """(partition, offset) of every record that is there in the end, in order."""
+        return sorted((number, offset) for number, each in self._partitions.items() for offset in each.final)
+
     def violations(self) -> list[Violation]:
         found = list(self._found)
         for number, partition in sorted(self._partitions.items()):
