@@ -225,7 +225,7 @@ class Cluster:
         for node in self.nodes:
             node.launch()
         for node in self.nodes:
-            node.wait_until_ready()
+            node.wait_until_ready(timeout_s=240)
 
     def end(self) -> None:
         """Whatever state it is in."""

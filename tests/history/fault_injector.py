@@ -172,6 +172,13 @@ class FaultInjector:
                 self.counts["REASSIGN not answered"] += 1
             time.sleep(fault.lasts_s / 2)
 
+    def give_back_replicas(self) -> None:
+        """Every partition of the topic is on all brokers again, also where the way back was not answered."""
+        brokers = [broker.node_id for broker in self._cluster.brokers]
+        wanted = {TopicPartition(self._topic, number): brokers for number in range(self._partitions)}
+        with suppress(AdminError, ClientError), SyncAdminClient(self._cluster.bootstrap) as admin:
+            admin.alter_partition_reassignments(wanted, timeout_s=10)
+
     @contextmanager
     def _alone(self, nodes: list[ClusterNode]) -> Iterator[None]:
         """The tracks don't start, stop or freeze a node at the same time."""

@@ -31,6 +31,7 @@ GROUPS = ("group-a", "group-b")
 NEW_PROTOCOL = ("kafka", "our-controllers")
 """The kinds of clusters whose brokers all know of KIP-848: there the second group uses it."""
 _HEALTHY_WITHIN_S = 120.0
+_TOO_FEW = "too few replicas"
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +131,8 @@ class _Run:
                 injector.bring_up(node)
         sick = self._sick()
         while sick and time.monotonic() - began < _HEALTHY_WITHIN_S:
+            if _TOO_FEW in sick:
+                injector.give_back_replicas()
             time.sleep(0.5)
             sick = self._sick()
         self.report.counts["seconds until healthy"] = round(time.monotonic() - began)
@@ -149,6 +152,8 @@ class _Run:
             if name not in topics:
                 return f"no topic {name}"
             for number, partition in topics[name].partitions.items():
+                if len(partition.replicas) < 3:
+                    return f"{name}-{number}: {_TOO_FEW}: {partition.replicas}"
                 if len(partition.replicas) != 3 or len(partition.isrs) != 3 or partition.leader < 0:
                     return (
                         f"{name}-{number}: leader {partition.leader}, replicas {partition.replicas},"
