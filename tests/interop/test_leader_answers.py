@@ -14,9 +14,7 @@ from tests.peers.record_leader_answers import told
 
 pytestmark = pytest.mark.interop
 
-BETTER = {
-    "a heartbeat after that": "it says that the group rebalances; Kafka's waits in vain for what the group wrote"
-}
+BETTER = {"a heartbeat after that": "it says that the group rebalances; Kafka's waits in vain for what the group wrote"}
 RECORDED = Path(__file__).parents[1] / "vectors" / "broker" / "leader-answers-4.3.1.jsonl.gz"
 
 
