@@ -14,7 +14,6 @@ from barnabas.raft.voter_set import Endpoint as RaftEndpoint
 from barnabas.raft.voter_set import VoterNode, VoterSet
 from barnabas.server.raft_handlers import SERVED_BY_CONTROLLER
 from barnabas.server.raft_recovery import MetadataLogConfig
-from barnabas.server.raft_recovery import MetadataLogConfig
 
 if TYPE_CHECKING:
     from barnabas.security.config_encryption import ConfigCipher
