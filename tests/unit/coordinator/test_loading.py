@@ -144,6 +144,23 @@ def test_who_waits_for_a_commit_stops_when_its_partition_is_led_elsewhere() -> N
     assert loader.awaited_offset is None
 
 
+def test_a_leader_whose_assignments_are_not_committed_yet_hears_once_that_the_coordinator_is_gone() -> None:
+    """Its SyncGroup waits for the write, and in the group."""
+    group = GroupDriver().load()
+    leader, joined = group.join_known()
+    runtime = group.coordinator.runtime
+    group.topic.runtime = _NobodyCommits()
+    answer = group.sync(leader, joined.value.generation_id, {leader: b"all of it"})
+    assert not answer.is_complete
+    runtime.unload(0, group.now_ms)
+    assert answer.value.error_code == ErrorCode.NOT_COORDINATOR
+
+
+class _NobodyCommits:
+    def on_high_watermark(self, *arguments: object) -> None:
+        """The replicas don't have it yet."""
+
+
 def test_while_loading_requests_are_told_so_and_heartbeats_are_taken() -> None:
     group = GroupDriver()
     group.coordinator.runtime.start_loading(0, 0, group.now_ms)

@@ -249,6 +249,8 @@ class ClassicGroup:
         if parked is None:
             return False
         self._awaiting_join_count -= 1
+        if parked.is_complete:  # By the failure of its write.
+            return False
         parked.complete(response)
         return True
 

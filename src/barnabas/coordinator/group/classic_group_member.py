@@ -90,9 +90,9 @@ class ClassicGroupMember:
         raise InvariantViolated(f"member {self.member_id} supports none of the group's candidate protocols")
 
     def answer_sync(self, response: SyncGroupResponse) -> bool:
-        """Answer the parked SyncGroup, if there is one."""
+        """Answer the parked SyncGroup, if there is one that was not answered by the failure of its write."""
         parked, self.awaiting_sync = self.awaiting_sync, None
-        if parked is None:
+        if parked is None or parked.is_complete:
             return False
         parked.complete(response)
         return True
