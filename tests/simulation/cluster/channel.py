@@ -31,6 +31,11 @@ if TYPE_CHECKING:
 
 __all__ = ["SimulatedClient", "deliver_raft_request"]
 
+Process = Callable[[bytearray], Any]
+"""What a listener does with a frame."""
+Door = Callable[["SimulatedNode"], "Process | None"]
+"""A listener of a node; None while it is closed."""
+
 CONNECT_TIMEOUT_S = 1.0
 REQUEST_TIMEOUT_S = 2.0
 
@@ -89,7 +94,8 @@ def _tell_versions(
 ) -> None:
     """Not the replica answers what the node supports, but its dispatcher."""
     network, key, version = source.world.network, ApiKey.API_VERSIONS, 4
-    if target.dispatcher is None:
+    process = _controller_door(target)
+    if process is None:
         network.refuse(failed)
         return
     header = RequestHeader(request_api_key=key, request_api_version=version, correlation_id=1, client_id="raft")
@@ -102,7 +108,7 @@ def _tell_versions(
         outcome = RaftResponse(request.correlation_id, request.destination_id, response)
         network.send(target.id, source.id, lambda: to_source(lambda: source.driver.handle_outcome(outcome)), failed)
 
-    _serve(target, bytes(frame), back, lambda: network.refuse(failed))
+    _serve(target, process, bytes(frame), back, lambda: network.refuse(failed))
 
 
 def _heard(action: Callable[[], None]) -> None:
@@ -159,6 +165,13 @@ class SimulatedClient:
     def __init__(self, config: SimulatedNode) -> None:
         self._node = config
 
+    def connect(self, target: SimulatedNode, address: Address) -> SimulatedConnection:
+        return SimulatedConnection(self._node, target, address)
+
+    def is_served(self, target: SimulatedNode, address: Address) -> bool:
+        """Whether the node listens there now."""
+        return target.dispatcher is not None and address.port == target.port
+
     async def open(self, address: Address) -> SimulatedConnection:
         node = self._node
         target = node.world.nodes[int(address.host[1:])]
@@ -169,11 +182,11 @@ class SimulatedClient:
             node.act(lambda: _fail(opened, ConnectFailed(f"nobody listens at {address}")))
 
         def accepted() -> None:
-            connection = SimulatedConnection(node, target, address)
+            connection = self.connect(target, address)
             node.act(lambda: None if opened.done() else opened.set_result(connection))
 
         def arrive() -> None:
-            if target.dispatcher is None or not target.is_up or address.port != target.port:
+            if not target.is_up or not self.is_served(target, address):
                 network.refuse(refused)
             else:
                 network.send(target.id, node.id, accepted, refused)
@@ -191,10 +204,21 @@ class SimulatedClient:
 class SimulatedConnection:
     """One connection: it ends when a message on it is lost, or one of the two processes."""
 
-    def __init__(self, node: SimulatedNode, target: SimulatedNode, address: Address) -> None:
+    def __init__(
+        self,
+        node: SimulatedNode,
+        target: SimulatedNode,
+        address: Address,
+        *,
+        door: Door | None = None,
+        served: Mapping[ApiKey, tuple[int, int]] = SERVED_ON_CONTROLLER_LISTENERS,
+        timeout_s: float = REQUEST_TIMEOUT_S,
+    ) -> None:
         self.address = address
         self.is_open = True
-        self.versions: Mapping[int, tuple[int, int]] = SERVED_ON_CONTROLLER_LISTENERS
+        self.versions: Mapping[int, tuple[int, int]] = served  # type: ignore[assignment]
+        self._door = door or _controller_door
+        self._timeout_s = timeout_s
         self._node = node
         self._target = target
         self._life = target.owner
@@ -203,11 +227,14 @@ class SimulatedConnection:
     async def close(self) -> None:
         self.is_open = False
 
+    def version_of(self, key: ApiKey) -> int:
+        return min(API_TABLE[key].highest, self.versions[key][1])
+
     async def request(self, message: Message) -> Message:
         """The answer in the newest version. Raises Disconnected or RequestTimedOut: nobody knows what it did then."""
         self._correlation_id += 1
         key = ApiKey(message.API_KEY)
-        version = min(API_TABLE[key].highest, self.versions[key][1])
+        version = self.version_of(key)
         header = RequestHeader(
             request_api_key=key, request_api_version=version, correlation_id=self._correlation_id, client_id="broker"
         )
@@ -215,7 +242,7 @@ class SimulatedConnection:
         answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         self._send(bytes(frame), answer)
         try:
-            data = await asyncio.wait_for(answer, REQUEST_TIMEOUT_S)
+            data = await asyncio.wait_for(answer, self._timeout_s)
         except TimeoutError:
             self.is_open = False
             raise RequestTimedOut(f"{self.address} does not answer") from None
@@ -241,20 +268,37 @@ class SimulatedConnection:
             )
 
         def arrive() -> None:
-            if target.owner is not self._life or target.dispatcher is None:
+            process = self._door(target)
+            if target.owner is not self._life or process is None:
                 network.refuse(broken)
                 return
-            target.act(lambda: _serve(target, frame, back, lambda: network.refuse(broken)))
+            target.act(lambda: _serve(target, process, frame, back, lambda: network.refuse(broken)))
 
         network.send(node.id, target.id, arrive, broken)
 
 
-def _serve(target: SimulatedNode, frame: bytes, back: Callable[[Any], None], hang_up: Callable[[], None]) -> None:
-    """The controller's dispatcher answers, at once or later."""
-    assert target.dispatcher is not None
-    target.world.checks.frames.append(frame)
+def _controller_door(target: SimulatedNode) -> Process | None:
+    dispatcher, peer, frames = target.dispatcher, target.peer, target.world.checks.frames
+    if dispatcher is None:
+        return None
+
+    def process(frame: bytearray) -> Any:
+        frames.append(bytes(frame))
+        return dispatcher.process(peer, frame)  # type: ignore[arg-type]
+
+    return process
+
+
+def _serve(
+    target: SimulatedNode,
+    process: Process,
+    frame: bytes,
+    back: Callable[[Any], None],
+    hang_up: Callable[[], None],
+) -> None:
+    """A dispatcher answers, at once or later."""
     try:
-        answer = target.dispatcher.process(target.peer, bytearray(frame))  # type: ignore[arg-type]
+        answer = process(bytearray(frame))
     except CloseConnection:
         hang_up()
         return
@@ -271,12 +315,12 @@ def _serve(target: SimulatedNode, frame: bytes, back: Callable[[Any], None], han
     target.world.loop.create_task(wait())
 
 
-def peer_of(principal: object) -> SimpleNamespace:
-    """What the dispatcher knows of a broker's connection."""
+def peer_of(principal: object, listener: str = "CONTROLLER") -> SimpleNamespace:
+    """What the dispatcher knows of a connection."""
     return SimpleNamespace(
         principal=principal,
         peer_host="192.0.2.1",
-        listener_name="CONTROLLER",
+        listener_name=listener,
         connection_id="simulated",
         rest=lambda seconds: None,
     )

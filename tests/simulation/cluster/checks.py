@@ -10,6 +10,7 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from barnabas.coordinator.group.partitioner import partition_for_group
 from barnabas.metadata.image.metadata_image import MetadataProvenance
 from barnabas.metadata.snapshot import image_from_records
 from barnabas.protocol.messages.fetch import FetchRequest
@@ -19,7 +20,11 @@ from barnabas.security.authorizer.authorizer import AuthorizerNotReady
 from barnabas.storage.quorum_state_file import QUORUM_STATE
 from barnabas.storage.snapshot_file import SnapshotReader
 from tests.simulation.cluster.answers import check_answer
+from tests.simulation.cluster.broker_data import OFFSETS_PARTITIONS
+from tests.simulation.cluster.data_checks import DataChecks
+from tests.simulation.cluster.data_watch import DataWatch, PartitionName
 from tests.simulation.cluster.decisions import is_allowed, right_for
+from tests.simulation.cluster.group_checks import GroupChecks
 from tests.simulation.cluster.model import Model, flat_parts
 from tests.simulation.cluster.voters import VoterWatch
 
@@ -66,6 +71,9 @@ class Checks:
         self.end_offset = 0
         self.leaders: dict[int, int] = {}
         self.voters = VoterWatch(self)
+        self.groups = GroupChecks(self)
+        self.records = DataChecks(self)
+        self.data = DataWatch(self, self.excused)
         self.votes: dict[tuple[str, int], int] = {}
         self.claimed: dict[str, int] = {}
         """The highest epoch that each disk has spoken for in a message, over all lives of its node."""
@@ -118,6 +126,13 @@ class Checks:
     def died(self, node: SimulatedNode) -> None:
         self._lives.pop(node.id, None)
         self._under_way = {number: call for number, call in self._under_way.items() if call[0] != node.id}
+
+    def excused(self, partition: PartitionName) -> None:
+        """All that was told of it may be gone with its disks."""
+        self.records.excused(partition)
+        if partition.topic == "__consumer_offsets":
+            groups = [group for group, _ in self.world.shape.groups]
+            self.groups.lost([one for one in groups if partition_for_group(one, OFFSETS_PARTITIONS) == partition.index])
 
     def fault(self, node: SimulatedNode, fault: BaseException | None) -> None:
         if isinstance(fault, Violation):
@@ -231,6 +246,7 @@ class Checks:
             self.model.replay(batch.base_offset, list(batch.records))
         except KeyError as error:
             self.fail(f"the log makes no sense at {batch.base_offset}: {error!r}")
+        self.data.follow(self.model)
         problem = self.model.problem() or self._session_problem()
         if problem is not None:
             self.fail(f"at {batch.last_offset}: {problem}")

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tests.simulation.cluster.plan import Step
     from tests.simulation.cluster.world import World
 
-__all__ = ["carry_out_call"]
+__all__ = ["carry_out_call", "create_topic"]
 
 CLIENT = -1
 """Where clients are in the network."""
@@ -108,6 +108,10 @@ def _create_topics(
 ) -> None:
     topic = create_topics.CreatableTopic(name=name, num_partitions=partitions, replication_factor=replicas)
     _submit(world, node, principal, create_topics.CreateTopicsRequest(topics=[topic], timeout_ms=5000))
+
+
+def create_topic(world: World, node: SimulatedNode, name: str, partitions: int, replicas: int) -> None:
+    _create_topics(world, node, "User:admin", name, partitions, replicas)
 
 
 def _delete_topics(world: World, node: SimulatedNode, principal: str, name: str) -> None:

@@ -140,15 +140,15 @@ def _run_many(seeds: range, jobs: int, defect: str | None) -> int:
 # --- defects
 
 
-def _find(task: tuple[str, int]) -> tuple[str, int | None, str | None]:
-    """In a process of its own: the first seed that finds the defect."""
+def _find(task: tuple[str, int]) -> tuple[str, int | None, int, str | None]:
+    """In a process of its own: the first seed that finds the defect, and which one it was of those that could."""
     name, within = task
     apply_defect(name)
-    for seed in DEFECTS[name].seeds(within):
+    for number, seed in enumerate(DEFECTS[name].seeds(within), 1):
         outcome = run_plan(draw_plan(seed), keeps_history=False)
         if outcome.violation is not None:
-            return name, seed, outcome.violation
-    return name, None, None
+            return name, seed, number, outcome.violation
+    return name, None, within, None
 
 
 def _applies(name: str) -> str | None:
@@ -176,11 +176,11 @@ def _prove(names: list[str], within: int, jobs: int) -> int:
     missed = []
     context = multiprocessing.get_context("fork")
     with context.Pool(jobs, maxtasksperchild=1) as pool, context.Pool(1) as sound:
-        for name, seed, violation in pool.imap(_find, tasks, chunksize=1):
+        for name, seed, number, violation in pool.imap(_find, tasks, chunksize=1):
             found = seed is not None and not _is_broken(violation) and sound.apply(_passes, (seed,))
             if not found:
                 missed.append(name)
-            taken = str((seed or 0) + 1) if found else "not found"
+            taken = str(number) if found else "not found"
             print(f"| `{name}` | {DEFECTS[name].what} | {taken} | {_told(violation)} |", flush=True)
     missing = f", not: {', '.join(missed)}" if missed else ""
     print(f"{len(tasks) - len(missed)} of {len(tasks)} defects are found{missing}")

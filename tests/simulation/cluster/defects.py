@@ -6,9 +6,10 @@ fails: none of them may silently become no defect at all.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
+from itertools import count, islice
 from typing import Any
 
 __all__ = ["DEFECTS", "Defect", "apply_defect", "defect", "replace_in"]
@@ -20,19 +21,25 @@ Original = Any
 class Defect:
     what: str
     apply: Callable[[], None]
+    needs: str = ""
+    """What a run must have so that it could be found there: "groups", "changes_quorum", "changes_software"."""
 
-    def seeds(self, within: int) -> Iterable[int]:
-        return range(within)
+    def seeds(self, within: int) -> Iterator[int]:
+        """So many, of those that could find it."""
+        from tests.simulation.cluster.plan import draw_plan  # Plans are drawn of the product too.
+
+        could = (seed for seed in count() if not self.needs or getattr(draw_plan(seed).shape, self.needs))
+        return islice(could, within)
 
 
 DEFECTS: dict[str, Defect] = {}
 
 
-def defect(name: str, what: str) -> Callable[[Callable[[], None]], Callable[[], None]]:
+def defect(name: str, what: str, needs: str = "") -> Callable[[Callable[[], None]], Callable[[], None]]:
     def add(apply: Callable[[], None]) -> Callable[[], None]:
         if name in DEFECTS:
             raise ValueError(f"two defects are called {name}")
-        DEFECTS[name] = Defect(what, apply)
+        DEFECTS[name] = Defect(what, apply, needs)
         return apply
 
     return add
@@ -63,7 +70,7 @@ def replace_in(module: str, path: str, make: Callable[[Original], Any]) -> None:
 
 def _load() -> None:
     """The lists, one module for each part of the product."""
-    for module in ("raft", "disk", "metadata", "access", "controller"):
+    for module in ("raft", "quorum", "disk", "metadata", "access", "controller", "groups", "replication"):
         import_module(f"tests.simulation.defects.{module}")
 
 

@@ -132,7 +132,7 @@ class Disk:
         before = self.durable.get(path, b"")
         if now == before:
             return []
-        found = self._after_crash(before, now, garbage=garbage)
+        found = self.after_crash(before, now, garbage=garbage)
         if found == now:
             return []
         with open(path, "wb") as file:
@@ -140,7 +140,7 @@ class Disk:
         self.durable[path] = found
         return [f"{os.path.basename(path)}: {len(before)} bytes were durable, {len(now)} written, {len(found)} found"]
 
-    def _after_crash(self, before: bytes, now: bytes, *, garbage: bool) -> bytes:
+    def after_crash(self, before: bytes, now: bytes, *, garbage: bool) -> bytes:
         draw = self._draw
         kind = draw.random()
         if kind < 0.3:

@@ -55,6 +55,14 @@ def _crash_writing(world: World, node_id: int, down_ms: int, garbage: bool) -> N
     )
 
 
+def _crash_appending(world: World, node_id: int, after_ms: float, down_ms: int, is_power_loss: bool) -> None:
+    """A broker goes when it has just appended something, and perhaps others have copied it."""
+    node = world.nodes[node_id]
+    node.data_disk.dies_at_next_append = lambda: world.loop.call_later(
+        after_ms / 1000, lambda: _kill(world, node, down_ms, is_power_loss, False), context=world.nobody
+    )
+
+
 def _leader(world: World) -> SimulatedNode | None:
     leading = [node for node in world.controllers if node.is_leader]
     return max(leading, key=lambda node: node.driver.node.epoch, default=None)
@@ -229,6 +237,7 @@ _FAULTS: dict[str, Callable[..., None]] = {
     "crash_leader": _crash_leader,
     "crash_all": _crash_all,
     "crash_writing": _crash_writing,
+    "crash_appending": _crash_appending,
     "stop": _stop,
     "replace_disk": _replace_disk,
     "move": _move,

@@ -29,6 +29,10 @@ class Model:
         self.tokens_ever: list[tuple[str, tuple[str, ...], int]] = []
         self._lives: dict[int, tuple[int, Any]] = {}
         self._old_epoch: str | None = None
+        self.eligible: dict[tuple[Any, int], tuple[int, ...]] = {}
+        """The eligible leader replicas of each partition: out of sync, and known to have all that is committed."""
+        self._newest_levels: dict[int, int] = {}
+        """The newest metadata.version that each registered broker says it can work with."""
         self._held: list[tuple[int, Any]] | None = None
         self._touched: set[str] = set()
 
@@ -50,12 +54,22 @@ class Model:
                 return f"the rule {twice} stands there twice"
         if self._old_epoch is not None:
             return self._old_epoch
+        if self._touched & {"features", "brokers"} and (problem := self._level_problem()) is not None:
+            return problem
         if "topics" in self._touched:
             names = [name for name, _ in self.now["topics"].values()]
             if len(set(names)) != len(names):
                 return f"a topic's name is there twice: {sorted(names)}"
         if self._touched & {"topics", "brokers"}:
             return self._partition_problem()
+        return None
+
+    def _level_problem(self) -> str | None:
+        level = self.now["features"].get("metadata.version", 0)
+        for broker_id in self.now["brokers"]:
+            newest = self._newest_levels[broker_id]
+            if level > newest:
+                return f"metadata.version {level} is in force, and broker {broker_id} can work with {newest} at most"
         return None
 
     def _partition_problem(self) -> str | None:
@@ -115,6 +129,8 @@ class Model:
         if record.incarnation_id != incarnation and record.broker_epoch <= epoch:
             self._old_epoch = f"a new process of broker {record.broker_id} is in epoch {record.broker_epoch}, as before"
         self._lives[record.broker_id] = (record.broker_epoch, record.incarnation_id)
+        levels = {feature.name: feature.max_supported_version for feature in record.features}
+        self._newest_levels[record.broker_id] = levels["metadata.version"]
         self.now["brokers"][record.broker_id] = (
             record.broker_epoch,
             record.incarnation_id,
@@ -164,6 +180,7 @@ class Model:
             record.partition_epoch,
         )
         self.now["topics"][record.topic_id] = (name, {**partitions, record.partition_id: found})
+        self.eligible[record.topic_id, record.partition_id] = tuple(record.eligible_leader_replicas or ())
         return "topics"
 
     def _PartitionChangeRecord(self, offset: int, record: Any) -> str:
@@ -179,6 +196,8 @@ class Model:
             partition_epoch + 1,
         )
         self.now["topics"][record.topic_id] = (name, {**partitions, record.partition_id: found})
+        if record.eligible_leader_replicas is not None:
+            self.eligible[record.topic_id, record.partition_id] = tuple(record.eligible_leader_replicas)
         return "topics"
 
     def _RemoveTopicRecord(self, offset: int, record: Any) -> str:

@@ -35,7 +35,7 @@ from barnabas.raft.voter_set import Endpoint, VoterNode, VoterSet
 from barnabas.security.principal import Principal
 from barnabas.security.principal_serde import serialize_principal
 from barnabas.security.request_context import RequestContext
-from barnabas.server import network_channel, raft_recovery
+from barnabas.server import network_channel, raft_recovery, replica_fetchers
 from barnabas.server.applied_offset import AppliedOffset
 from barnabas.server.controller_access import CombinedChannel
 from barnabas.server.controller_dispatcher import ControllerDispatcher
@@ -47,12 +47,15 @@ from barnabas.server.metadata_snapshots import MetadataSnapshots, SnapshotGenera
 from barnabas.server.network_channel import NetworkChannel
 from barnabas.server.node_authorizer import NodeAuthorizer
 from barnabas.server.raft_driver import RaftDriver
-from barnabas.server.raft_recovery import MetadataLogConfig
 from barnabas.server.raft_handlers import SERVED_BY_CONTROLLER, SERVED_IN_PROCESS, QuorumHandlers
+from barnabas.server.raft_recovery import MetadataLogConfig
 from barnabas.storage import metadata_log
 from barnabas.storage.metadata_log import METADATA_LOG_DIRECTORY
 from barnabas.storage.snapshot_file import RawSnapshotWriter, SnapshotReader, SnapshotWriter
+from tests.simulation.cluster.broker_data import BrokerData
 from tests.simulation.cluster.channel import SimulatedClient, deliver_raft_request, peer_of
+from tests.simulation.cluster.client_process import BrokerClient
+from tests.simulation.cluster.data_disk import DataDisk, install_data_disks
 from tests.simulation.cluster.disk import Disk, SimulatedLog
 from tests.simulation.cluster.software import NEWEST, SOFTWARE
 from tests.simulation.cluster.virtual_loop import Owner
@@ -93,6 +96,15 @@ class ClusterShape:
     """Controllers that are no voters at first."""
     joins_by_itself: bool = False
     """``controller.quorum.auto.join.enable``"""
+    groups: tuple[tuple[str, int], ...] = ()
+    """Consumer groups and how many members each has; brokers hold data only where there are any."""
+    producers: tuple[bool, ...] = ()
+    """Those that write to the data, and whether each is idempotent."""
+    data_partitions: int = 3
+    data_replicas: int = 1
+    min_in_sync: int = 1
+    replica_lag_ms: int = 1000
+    data_segment_bytes: int = 1 << 20
     changes_quorum: bool = False
     changes_software: bool = False
     software: tuple[tuple[int, str], ...] = ()
@@ -224,6 +236,10 @@ class SimulatedNode:
         self.disk.on_write = lambda data: world.checks.wrote(self, data)
         self.disk.on_truncate = lambda end_offset: self.voters.truncate(end_offset)
         self.disk.on_restart = lambda snapshot_id: world.checks.voters.restarted(self, snapshot_id)
+        self.data_disk = DataDisk(self.disk)
+        self.data_disk.on_commit = lambda log, before: world.checks.records.committed(self, log, before)
+        self.data_directory_id = Uuid.from_int(5000 + node_id)
+        self.data: BrokerData | None = None
         self.owner: Owner | None = None
         self._format(knows_voters=node_id not in world.shape.spare_ids)
 
@@ -282,10 +298,16 @@ class SimulatedNode:
         log = self.driver.log
         if isinstance(log, SimulatedLog):
             log.release()
+        if self.data is not None:
+            self.data.release()
+            self.data = None
         self.world.checks.died(self)
         self.disk.is_full = self.disk.fails_to_flush = False
-        self.disk.dies_at_next_write = None
-        return self.disk.lose(is_power_loss=is_power_loss, garbage=garbage)
+        self.disk.dies_at_next_write = self.data_disk.dies_at_next_append = None
+        told = self.disk.lose(is_power_loss=is_power_loss, garbage=garbage)
+        lost = self.data_disk.lose(garbage=garbage) if is_power_loss and self.world.shape.groups else set()
+        self.world.checks.data.died(self.id, lost)
+        return told + [f"{topic}-{index} has lost what was not synced" for topic, index in sorted(lost)]
 
     async def stop(self) -> None:
         """As SIGTERM does: leave the cluster, then close the log."""
@@ -295,6 +317,8 @@ class SimulatedNode:
                 await self.lifecycle.shut_down(5.0)
             if self.service is not None:
                 self.service.close()
+            if self.data is not None:
+                await self.data.stop()
             await self.driver.close()
         except OSError as error:
             self.world.say(f"{self.name}: stops with {error}")
@@ -370,8 +394,8 @@ class SimulatedNode:
         self.lifecycle: BrokerLifecycle | None = None
         if self.is_controller:
             self._build_controller()
-        self._follow_metadata()
         self.channel = self._channel()
+        self._follow_metadata()
         if self.service is not None and self.controller is not None:
             self.service.connect(self.driver, self.controller)
         listener = _Listener(
@@ -482,7 +506,10 @@ class SimulatedNode:
         self.generator = SnapshotGenerator(
             self.snapshots, self.driver, max_bytes=shape.bytes_between_snapshots, max_interval_ms=0
         )
-        for publisher in (self.cache, _WitnessOfImages(self), self.generator, self.applied):
+        if self.is_broker and shape.groups:
+            self.data = BrokerData(self)
+        data = () if self.data is None else self.data.publishers
+        for publisher in (self.cache, _WitnessOfImages(self), *data, self.generator, self.applied):
             self.loader.install(publisher)
 
     def _build_broker(self) -> None:
@@ -492,7 +519,7 @@ class SimulatedNode:
             cluster_id=CLUSTER_ID,
             incarnation_id=Uuid(self.draw.randbytes(16)),
             rack=None,
-            directory_ids=[Uuid.from_int(5000 + self.id)],
+            directory_ids=[self.data_directory_id],
             features=self.software.features,
             heartbeat_interval_ms=shape.heartbeat_ms,
             registration_timeout_ms=60_000,
@@ -504,13 +531,16 @@ class SimulatedNode:
 
     async def _join(self, lifecycle: BrokerLifecycle) -> None:
         try:
-            await lifecycle.register([to_listener("PLAINTEXT", self.name, 9092, 0)], -1)
+            previous_epoch = -1 if self.data is None else self.data.logs.previous_broker_epoch
+            await lifecycle.register([to_listener("PLAINTEXT", self.name, 9092, 0)], previous_epoch)
         except ApiException as error:
             if self.software.metadata_version >= self.world.checks.model.now["features"][METADATA_VERSION]:
                 self.world.checks.fail(f"{self.name} gives up at its start: {error}")
             self._come_back_newer()
             return
         self.epochs.append(lifecycle.broker_epoch)
+        if self.data is not None:
+            self.data.start()
         self.world.say(f"{self.name}: serves as broker, epoch {lifecycle.broker_epoch}")
 
     def _come_back_newer(self) -> None:
@@ -551,7 +581,7 @@ def _authorizer_settings() -> SimpleNamespace:
     )
 
 
-def install_simulated_world(disks: Callable[[str], Disk]) -> Callable[[], None]:
+def install_simulated_world(disks: Callable[[str], Disk], data_disks: Callable[[str], DataDisk]) -> Callable[[], None]:
     """Let drivers open their logs on simulated disks, and channels simulated connections; gives what undoes it."""
     real, client = raft_recovery.MetadataLog, network_channel.NetworkClient
     interval, metadata_log.INDEX_INTERVAL_BYTES = metadata_log.INDEX_INTERVAL_BYTES, 150
@@ -562,7 +592,12 @@ def install_simulated_world(disks: Callable[[str], Disk]) -> Callable[[], None]:
     raft_recovery.MetadataLog = open_log  # type: ignore[assignment, misc]
     network_channel.NetworkClient = SimulatedClient  # type: ignore[assignment, misc]
 
+    fetch_client, replica_fetchers.NetworkClient = replica_fetchers.NetworkClient, BrokerClient  # type: ignore
+    undo_data = install_data_disks(data_disks)
+
     def undo() -> None:
+        undo_data()
+        replica_fetchers.NetworkClient = fetch_client  # type: ignore[misc]
         raft_recovery.MetadataLog = real  # type: ignore[misc]
         network_channel.NetworkClient = client  # type: ignore[misc]
         metadata_log.INDEX_INTERVAL_BYTES = interval

@@ -57,12 +57,15 @@ VERSIONS = ("IBP_3_3_IV3", "IBP_3_6_IV2", "IBP_3_7_IV4", "IBP_3_9_IV0", "IBP_4_0
 def draw_plan(seed: int, *, steps_max: int = 70) -> Plan:
     draw = random.Random(f"plan {seed}")
     shape = _with_operators(random.Random(f"operators' shape {seed}"), _shape(draw))
+    shape = _with_groups(random.Random(f"groups {seed}"), shape)
     faults_end_ms = draw.choice((6000, 9000, 12_000))
     calls = draw.randrange(steps_max // 2, steps_max)
     steps = [_call(draw, shape, number, draw.randrange(300, faults_end_ms)) for number in range(calls)]
     faults = draw.randrange(0, steps_max // 2)
     steps += [_fault(draw, shape, draw.randrange(500, faults_end_ms)) for _ in range(faults)]
     steps += _steps_of_operators(random.Random(f"operators {seed}"), shape, faults_end_ms)
+    if shape.groups:
+        steps += _steps_of_brokers(random.Random(f"brokers {seed}"), shape, faults_end_ms)
     if seed % 8 == 7:
         steps += [_leave_behind(draw, shape, draw.randrange(1500, faults_end_ms - 3000)) for _ in range(2)]
     steps.sort(key=lambda step: step.at_ms)
@@ -116,6 +119,35 @@ def _with_operators(draw: random.Random, shape: ClusterShape) -> ClusterShape:
     return replace(shape, changes_quorum=shape.is_static and draw.random() < 0.3)
 
 
+def _with_groups(draw: random.Random, shape: ClusterShape) -> ClusterShape:
+    """In some runs there are consumer groups."""
+    if draw.random() > 0.25:
+        return shape
+    if shape.broker_ids == (11, 12) and draw.random() < 0.8:
+        shape = replace(shape, broker_ids=(11, 12, 13))
+    return replace(
+        shape,
+        groups=tuple((name, draw.randrange(1, 4)) for name in ("readers", "writers")[: draw.randrange(1, 3)]),
+        data_partitions=draw.randrange(1, 5),
+        data_replicas=min(draw.choice((1, 3, 3, 3)), len(shape.broker_ids)),
+        data_segment_bytes=draw.choice((400, 2000, 1 << 20)),
+        producers=tuple(draw.random() < 0.7 for _ in range(draw.randrange(0, 3))),
+        min_in_sync=draw.choice((1, 2)),
+    )
+
+
+def _steps_of_brokers(draw: random.Random, shape: ClusterShape, faults_end_ms: int) -> list[Step]:
+    return [
+        Step(
+            draw.randrange(800, faults_end_ms),
+            "crash_appending",
+            (draw.choice(shape.broker_ids), draw.choice((0.1, 1.0, 5.0)), draw.choice((50, 1500)), draw.random() < 0.7),
+            is_fault=True,
+        )
+        for _ in range(draw.randrange(2, 6))
+    ]
+
+
 def _may_run(software: Software, shape: ClusterShape) -> bool:
     return software.metadata_version >= shape.metadata_version and (shape.is_static or software.kraft_version >= 1)
 
@@ -137,8 +169,11 @@ def _steps_of_operators(draw: random.Random, shape: ClusterShape, faults_end_ms:
         node = draw.choice((*shape.controller_ids, *shape.spare_ids))
         kind = draw.choices(("add_voter", "remove_voter", "replace_disk", "move"), weights=(8, 6, 3, 2))[0]
         if kind in ("add_voter", "remove_voter"):
-            args = (node,) if kind == "add_voter" else (node, draw.random() < 0.3)
+            is_eager = draw.random() < 0.4
+            args = (node, is_eager) if kind == "add_voter" else (node, draw.random() < 0.3, is_eager)
             steps.append(Step(at_ms, kind, args))
+            if is_eager:
+                steps.append(Step(at_ms + 1, "resign", is_fault=True))
         elif not shape.is_static:
             steps.append(Step(at_ms, kind, (node, down_ms), is_fault=True))
     return steps

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from barnabas.common.errors import ApiException
 from barnabas.metadata.features import KRAFT_VERSION
 from barnabas.protocol.api_keys import API_TABLE, ApiKey
 from barnabas.protocol.messages.add_raft_voter import AddRaftVoterRequest, Listener
 from barnabas.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest
 from barnabas.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
+from barnabas.raft.errors import NotLeaderException
 from barnabas.security.principal import parse_principal
 from barnabas.security.request_context import RequestContext
 
@@ -67,32 +69,35 @@ def unsettled_quorum(world: World) -> str | None:
 # --- what is asked of the active controller
 
 
-def _ask_leader(world: World, make: Callable[[SimulatedNode], Message | None]) -> None:
-    leader = next((node for node in world.controllers if node.is_leader), None)
-    if leader is not None:
+def _ask_leader(world: World, make: Callable[[SimulatedNode], Message | None], *, is_eager: bool = False) -> None:
+    """``is_eager``: not the leader of now, but the next one, as soon as there is one."""
+
+    def ask(leader: SimulatedNode) -> None:
         leader.act(lambda: world.loop.create_task(_ask(world, leader, make)))
+
+    leader = next((node for node in world.controllers if node.is_leader), None)
+    if is_eager:
+        world.at_next_leader.append(ask)
+    elif leader is not None:
+        ask(leader)
 
 
 async def _ask(world: World, leader: SimulatedNode, make: Callable[[SimulatedNode], Message | None]) -> None:
     """Decided only now: the node may have stood still since."""
     request = make(leader)
-    if request is None or leader.in_process is None:
+    if request is None:
         return
-    key = ApiKey(request.API_KEY)
-    context = RequestContext(
-        api_key=key,
-        api_version=API_TABLE[key].highest,
-        principal=parse_principal("User:admin"),
-        client_host="192.0.2.7",
-    )
     name = type(request).__name__
     number = world.checks.begun(leader, name)
     world.quorum_calls.add(number)
-    text = "is not answered"
+    text, begun = "is not answered", world.checks.end_offset
     try:
-        response: Any = await leader.in_process.forward(request, context)
+        response: Any = await _answer(leader, request)
         text = f"{response.error_code} {getattr(response, 'error_message', None) or ''}"
-    except Exception as error:
+        problem = world.checks.voters.answer_problem(begun, request, response)
+        if problem is not None:
+            world.checks.fail(f"{leader.name} answers {name}: {problem}")
+    except (ApiException, NotLeaderException) as error:
         text = f"{type(error).__name__}: {error}"
     finally:
         world.quorum_calls.discard(number)
@@ -100,7 +105,21 @@ async def _ask(world: World, leader: SimulatedNode, make: Callable[[SimulatedNod
         world.say(f"{leader.name}: {name}: {text}")
 
 
-def _add(world: World, node_id: int) -> None:
+async def _answer(leader: SimulatedNode, request: Message) -> Message:
+    """Changes of the voters are the replica's to answer; the rest is the controller's."""
+    key = ApiKey(request.API_KEY)
+    version = API_TABLE[key].highest
+    if isinstance(request, AddRaftVoterRequest | RemoveRaftVoterRequest):
+        return await leader.driver.handle_request(request, version)
+    if leader.in_process is None:
+        raise NotLeaderException("no controller")
+    context = RequestContext(
+        api_key=key, api_version=version, principal=parse_principal("User:admin"), client_host="192.0.2.7"
+    )
+    return await leader.in_process.forward(request, context)
+
+
+def _add(world: World, node_id: int, is_eager: bool) -> None:
     node = world.nodes[node_id]
 
     def make(leader: SimulatedNode) -> Message:
@@ -112,10 +131,10 @@ def _add(world: World, node_id: int) -> None:
             listeners=[Listener(name=LISTENER, host=node.endpoint.host, port=node.endpoint.port)],
         )
 
-    _ask_leader(world, make)
+    _ask_leader(world, make, is_eager=is_eager)
 
 
-def _remove(world: World, node_id: int, is_stale: bool) -> None:
+def _remove(world: World, node_id: int, is_stale: bool, is_eager: bool) -> None:
     """``is_stale``: by the directory that the node has lost."""
     node = world.nodes[node_id]
 
@@ -129,7 +148,7 @@ def _remove(world: World, node_id: int, is_stale: bool) -> None:
             return None
         return RemoveRaftVoterRequest(cluster_id=CLUSTER_ID, voter_id=node.id, voter_directory_id=directory_id)
 
-    _ask_leader(world, make)
+    _ask_leader(world, make, is_eager=is_eager)
 
 
 def _upgrade_quorum(world: World) -> None:

@@ -188,6 +188,9 @@ class VoterWatch:
     def elected(self, node: SimulatedNode) -> None:
         if not node.voters.newest & {(node.id, ""), (node.id, node.directory)}:
             self._checks.fail(f"{node.name} leads and is none of the voters {_shown(node.voters.newest)} of its log")
+        waiting, self._world.at_next_leader = self._world.at_next_leader, []
+        for action in waiting:
+            self._world.loop.call_soon(action, node, context=self._world.nobody)
 
     def answer_problem(self, begun: int, request: Any, response: Any) -> str | None:
         kind = type(request).__name__

@@ -14,11 +14,14 @@ from pathlib import Path
 
 from tests.simulation.cluster.checks import Checks, Violation
 from tests.simulation.cluster.clients import carry_out_call
+from tests.simulation.cluster.consumers import Consumer, start_consumers, unsettled_consumers
+from tests.simulation.cluster.data_disk import DataDisk
 from tests.simulation.cluster.disk import Disk
 from tests.simulation.cluster.faults import carry_out_fault, start
 from tests.simulation.cluster.network import Network
 from tests.simulation.cluster.node import SimulatedNode, install_simulated_world
 from tests.simulation.cluster.plan import Plan, Step
+from tests.simulation.cluster.producers import Producer, start_producers, unsettled_producers
 from tests.simulation.cluster.quorum_changes import unsettled_quorum
 from tests.simulation.cluster.virtual_loop import OWNER, VirtualLoop
 
@@ -27,7 +30,7 @@ __all__ = ["Outcome", "World", "run_plan"]
 HEAL_MS = 25_000
 """So long all nodes may take to be one cluster again, when nothing goes wrong any more."""
 HEAL_STEP_MS = 250
-STEPS_MAX = 30_000
+STEPS_MAX = 60_000
 """Several times what a run takes: it has gone wild."""
 
 
@@ -56,6 +59,9 @@ class World:
         self.checks = Checks(self)
         self.quorum_calls: set[int] = set()
         """Changes of the voters that an operator waits for."""
+        self.at_next_leader: list[Callable[[SimulatedNode], None]] = []
+        """What is to be done at once when there is a new leader of the quorum."""
+        self.is_healed = False
         self.history: list[str] = []
         self.violation: Violation | None = None
         self._keeps_history = keeps_history
@@ -93,7 +99,7 @@ class World:
     # --- running
 
     def run(self) -> Outcome:
-        undo = install_simulated_world(lambda directory: self._disk_of(directory))
+        undo = install_simulated_world(self._disk_of, self._data_disk_of)
         try:
             self._run()
         except Violation as violation:
@@ -118,11 +124,13 @@ class World:
         self.say(f"seed {self.seed}: {self.shape_text()}")
         for node in self.nodes.values():
             self.restart(node)
+        consumers = start_consumers(self)
+        producers = start_producers(self)
         for step in self.plan.steps:
             self._until(step.at_ms)
             self._now(partial(self._carry_out, step))
         self._until(self.plan.faults_end_ms)
-        self._heal()
+        self._heal(consumers, producers)
 
     def _carry_out(self, step: Step) -> None:
         self.say(f"-- {step.kind} {' '.join(map(str, step.args))}")
@@ -172,15 +180,15 @@ class World:
 
     # --- the end
 
-    def _heal(self) -> None:
+    def _heal(self, consumers: list[Consumer], producers: list[Producer]) -> None:
         """Nothing goes wrong any more: within some time all nodes must be one cluster, equal and serving."""
         self.say("-- all is healed")
+        self.is_healed = True
         self.network.heal()
         for node in self.nodes.values():
             node.flush_ms = self.shape.flush_ms
-            node.disk.dies_at_next_write = None
+            node.disk.dies_at_next_write = node.data_disk.dies_at_next_append = None
             if node.owner is not None:
-                node.owner.paused_until_s = min(node.owner.paused_until_s, self.loop.now_s)
                 if node.disk.is_full or node.disk.fails_to_flush:
                     node.disk.is_full = node.disk.fails_to_flush = False
         end_ms = int(self.loop.now_s * 1000) + HEAL_MS
@@ -188,7 +196,7 @@ class World:
             for node in self.nodes.values():
                 self.restart(node)
             self._until(int(self.loop.now_s * 1000) + HEAL_STEP_MS)
-            problem = self._unsettled()
+            problem = self._unsettled() or unsettled_consumers(self, consumers) or unsettled_producers(producers)
             if problem is None:
                 break
             if self.loop.now_s * 1000 > end_ms:
@@ -196,6 +204,7 @@ class World:
         for node in self.nodes.values():
             self.checks.compare_all(node)
         self.checks.check_applied_once()
+        self.checks.records.check_all()
         self.say(f"all nodes agree up to {self.checks.end_offset}")
 
     def _unsettled(self) -> str | None:
@@ -220,12 +229,18 @@ class World:
         problem = unsettled_quorum(self)
         if problem is not None:
             return problem
+        problem = self.checks.data.unsettled(self.checks.model) if self.shape.groups else None
+        if problem is not None:
+            return problem
         if self.checks.unanswered():
             return f"without an answer: {self.checks.unanswered()}"
         return None
 
     def _disk_of(self, directory: str) -> Disk:
         return next(node.disk for node in self.nodes.values() if node.disk.folder == directory)
+
+    def _data_disk_of(self, path: str) -> DataDisk:
+        return next(node.data_disk for node in self.nodes.values() if path.startswith(f"{node.data_disk.folder}/"))
 
 
 def run_plan(plan: Plan, *, keeps_history: bool = False) -> Outcome:

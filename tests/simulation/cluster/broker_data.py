@@ -1,0 +1,159 @@
+"""The part of a broker that holds data and coordinates groups, built of the product's pieces as ``BrokerPart`` does.
+
+Requests of clients come as frames to the product's dispatcher and its handlers. Only what opens sockets, threads or
+files outside of the logs is left out.
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from barnabas.broker.apis import SERVED_BY_BROKER
+from barnabas.broker.broker_settings import BrokerSettings
+from barnabas.broker.fetch_session import FetchSessionCache
+from barnabas.broker.group_service import GroupService
+from barnabas.broker.leader_replicas import LeaderReplicas
+from barnabas.broker.producer_ids import ProducerIdAllocator
+from barnabas.broker.replica_manager import ReplicaManager
+from barnabas.broker.replication.replica_fetcher import FetcherConfig
+from barnabas.clients.client_config import Address
+from barnabas.common.topic_config import TopicConfig
+from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
+from barnabas.network.api_handler import HandlerTable
+from barnabas.network.request_dispatcher import RequestDispatcher
+from barnabas.server.replica_fetchers import ReplicaFetchers
+from barnabas.storage.log_manager import LogManager
+
+if TYPE_CHECKING:
+    from barnabas.metadata.image.cluster import ClusterImage
+    from tests.simulation.cluster.node import SimulatedNode
+
+__all__ = ["BrokerData"]
+
+OFFSETS_PARTITIONS = 2
+
+
+class BrokerData:
+    def __init__(self, node: SimulatedNode) -> None:
+        shape, draw = node.world.shape, node.draw
+        self._node = node
+        self.is_open = False
+        """Whether its listener takes requests: when the broker is registered, and knows the metadata up to that."""
+        defaults = TopicConfig(
+            {"internal.segment.bytes": shape.data_segment_bytes, "min.insync.replicas": shape.min_in_sync}
+        )
+        self.logs = LogManager(
+            [node.data_disk.folder],
+            default_config=defaults,
+            new_unique_id=lambda: draw.randbytes(16).hex(),
+            directory_ids={node.data_disk.folder: node.data_directory_id},
+        )
+        self.logs.startup(now_ms=node.clock.now_ms())
+        self.producer_ids = ProducerIdAllocator(
+            broker_id=node.id, broker_epoch=self._broker_epoch, controller=node.channel
+        )
+        self.replicas = ReplicaManager(
+            broker_id=node.id,
+            logs=self.logs,
+            clock=node.clock,
+            defaults=defaults,
+            new_leader_replicas=self._leader_replicas,
+        )
+        self.fetchers = self._fetchers()
+        self.replicas.fetchers = self.fetchers
+        self.groups = GroupService(
+            GroupCoordinatorConfig(
+                group_initial_rebalance_delay_ms=100,
+                group_min_session_timeout_ms=500,
+                offsets_topic_num_partitions=OFFSETS_PARTITIONS,
+            ),
+            broker_id=node.id,
+            replicas=self.replicas,
+            clock=node.clock,
+            new_uuid=lambda: draw.randbytes(8).hex(),
+        )
+        self.dispatcher = self._dispatcher()
+
+    def _broker_epoch(self) -> int:
+        lifecycle = self._node.lifecycle
+        return -1 if lifecycle is None else lifecycle.broker_epoch
+
+    def _leader_replicas(self, cluster: ClusterImage) -> LeaderReplicas:
+        node = self._node
+        return LeaderReplicas(
+            broker_id=node.id,
+            broker_epoch=self._broker_epoch,
+            cluster=cluster,
+            controller=node.channel,
+            clock=node.clock,
+            replica_lag_time_max_ms=node.world.shape.replica_lag_ms,
+        )
+
+    def _fetchers(self) -> ReplicaFetchers:
+        node = self._node
+
+        def find(broker_id: int) -> Address | None:
+            return Address(f"n{broker_id}", 9092) if broker_id in node.loader.image.cluster.brokers else None
+
+        return ReplicaFetchers(
+            broker_id=node.id,
+            config=FetcherConfig(max_wait_ms=100, backoff_ms=50),
+            fetchers_per_leader=1,
+            broker_epoch=self._broker_epoch,
+            clock=node.clock,
+            find_broker=find,
+            client_config=lambda client_id: node,  # type: ignore[arg-type, return-value]
+            logs=self.logs,
+        )
+
+    @property
+    def publishers(self) -> tuple[Any, ...]:
+        return self.replicas, self.groups
+
+    def _dispatcher(self) -> RequestDispatcher:
+        node = self._node
+        broker = SimpleNamespace(
+            broker_id=node.id,
+            settings=BrokerSettings(),
+            served=SERVED_BY_BROKER,
+            metadata=node.cache,
+            replicas=self.replicas,
+            groups=self.groups,
+            producer_ids=self.producer_ids,
+            clock=node.clock,
+            controller=node.channel,
+            fetch_sessions=FetchSessionCache(
+                slots=100, eviction_ms=120_000, new_session_id=lambda: node.draw.randrange(1, 1 << 31)
+            ),
+            quotas=None,
+            token_hmacs=None,
+        )
+        return RequestDispatcher(
+            server=broker,
+            handlers=HandlerTable("barnabas.broker.apis", SERVED_BY_BROKER),
+            authorizer=node.authorizer,
+            stats={},
+        )
+
+    def start(self) -> None:
+        """The metadata is there."""
+        self.replicas.delete_strays()
+        self.groups.start()
+        self.fetchers.start()
+        self.is_open = True
+
+    async def stop(self) -> None:
+        """As after SIGTERM: no request comes any more."""
+        await self.fetchers.close()
+        self.replicas.close()
+        self.groups.stop()
+        self.logs.shutdown(
+            now_ms=self._node.clock.now_ms(), broker_epoch=self._node.epochs[-1] if self._node.epochs else -1
+        )
+
+    def release(self) -> None:
+        """As the death of the process would."""
+        self.logs.pool.close_all()
+        for directory in self.logs.directories.online:
+            directory.unlock()

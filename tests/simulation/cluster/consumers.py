@@ -1,0 +1,249 @@
+"""Members of consumer groups: they join, share partitions, commit how far they are, and begin anew where that fails.
+
+A member goes on from the offset that it is told, and commits greater ones: none ever goes back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import TYPE_CHECKING, Any
+
+from barnabas.clients.errors import ClientError
+from barnabas.common.errors import ErrorCode
+from barnabas.coordinator.group.partitioner import partition_for_group
+from barnabas.protocol.messages import heartbeat, join_group, leave_group, offset_commit, offset_fetch, sync_group
+from tests.simulation.cluster.broker_data import OFFSETS_PARTITIONS
+from tests.simulation.cluster.client_process import ClientProcess
+from tests.simulation.cluster.clients import create_topic
+
+if TYPE_CHECKING:
+    from tests.simulation.cluster.world import World
+
+__all__ = ["GROUP_TOPIC", "OFFSETS_TOPIC", "Consumer", "start_consumers", "unsettled_consumers"]
+
+OFFSETS_TOPIC = "__consumer_offsets"
+GROUP_TOPIC = "data"
+HEARTBEAT_S = 0.3
+SESSION_MS = 1500
+REBALANCE_MS = 2500
+PAUSE_S = 0.1
+FORGETS = 0.3
+
+
+class _Again(Exception):
+    """The member has to join anew, or to look for its coordinator."""
+
+
+class Consumer:
+    """``is_settled``: it has an assignment and its last heartbeat was good."""
+
+    def __init__(self, world: World, group: str, number: int) -> None:
+        self.world = world
+        self.group = group
+        self.name = f"member {number} of {group}"
+        self.member_id = ""
+        self.generation = -1
+        self.partitions: list[int] = []
+        self.is_settled = False
+        self._process = ClientProcess(world, number)
+        self._draw = random.Random(f"consumer {world.seed} {group} {number}")
+        self._positions: dict[int, int] = {}
+
+    async def run(self) -> None:
+        while True:
+            try:
+                await self._join()
+                await self._read()
+            except (_Again, ClientError) as reason:
+                self.world.say(f"{self.name}: {type(reason).__name__} {reason}")
+                if isinstance(reason, ClientError) and self._draw.random() < FORGETS:
+                    self.member_id = ""  # It was started anew, and the group has to find out.
+            self.is_settled = False
+            await asyncio.sleep(self._draw.uniform(0.5, 1.5) * PAUSE_S)
+
+    # --- asking the coordinator
+
+    def _coordinator(self) -> int:
+        """As some broker that lives knows it; it may be wrong."""
+        brokers = [node for node in self.world.nodes.values() if node.is_broker and node.is_up]
+        if not brokers:
+            raise _Again("no broker is up")
+        image = self._draw.choice(brokers).loader.image
+        topic = image.topics.by_name.get(OFFSETS_TOPIC)
+        if topic is None:
+            raise _Again("there are no offsets yet")
+        leader: int = topic.partitions[partition_for_group(self.group, len(topic.partitions))].leader
+        if leader < 0:
+            raise _Again("the group has no coordinator")
+        return leader
+
+    async def _ask(self, request: Any) -> Any:
+        return await self._process.ask(self._coordinator(), request)
+
+    def _check(self, response: Any) -> None:
+        if response.error_code != ErrorCode.NONE:
+            code = ErrorCode(response.error_code)
+            if code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID):
+                self.member_id = ""
+            raise _Again(code.name)
+
+    # --- membership
+
+    async def _join(self) -> None:
+        moment = self.world.checks.groups.moment(self.group)
+        protocol = join_group.JoinGroupRequestProtocol(name="simulated", metadata=b"")
+        request = join_group.JoinGroupRequest(
+            group_id=self.group,
+            session_timeout_ms=SESSION_MS,
+            rebalance_timeout_ms=REBALANCE_MS,
+            member_id=self.member_id,
+            protocol_type="consumer",
+            protocols=[protocol],
+        )
+        joined = await self._ask(request)
+        if joined.error_code == ErrorCode.MEMBER_ID_REQUIRED:
+            self.member_id = joined.member_id
+        self._check(joined)
+        self.member_id, self.generation = joined.member_id, joined.generation_id
+        assignments = self._assign(joined) if joined.leader == self.member_id else []
+        synced = await self._ask(
+            sync_group.SyncGroupRequest(
+                group_id=self.group,
+                generation_id=self.generation,
+                member_id=self.member_id,
+                protocol_type="consumer",
+                protocol_name="simulated",
+                assignments=assignments,
+            )
+        )
+        self._check(synced)
+        self.partitions = list(bytes(synced.assignment))
+        self.world.checks.groups.assigned(self.group, self.generation, self.member_id, self.partitions, moment)
+
+    def _assign(self, joined: Any) -> list[Any]:
+        members = sorted(member.member_id for member in joined.members)
+        count = self.world.shape.data_partitions
+        return [
+            sync_group.SyncGroupRequestAssignment(member_id=member, assignment=bytes(range(index, count, len(members))))
+            for index, member in enumerate(members)
+        ]
+
+    async def _read(self) -> None:
+        await self._fetch()
+        while True:
+            await asyncio.sleep(HEARTBEAT_S * self._draw.uniform(0.7, 1.3))
+            request = heartbeat.HeartbeatRequest(
+                group_id=self.group, generation_id=self.generation, member_id=self.member_id
+            )
+            response = await self._ask(request)
+            if response.error_code == ErrorCode.REBALANCE_IN_PROGRESS and self._draw.random() < 0.5:
+                await self._commit()
+            self._check(response)
+            self.is_settled = True
+            await self._commit()
+            if self._draw.random() < 0.02 and not self.world.is_healed:
+                await self._leave()
+
+    async def _leave(self) -> None:
+        member_id, self.member_id = self.member_id, ""
+        members = [leave_group.MemberIdentity(member_id=member_id)]
+        await self._ask(leave_group.LeaveGroupRequest(group_id=self.group, members=members))
+        raise _Again("left")
+
+    # --- offsets
+
+    async def _fetch(self) -> None:
+        if not self.partitions:
+            return
+        checks = self.world.checks.groups
+        floor = checks.floor(self.group, self.partitions)
+        topic = offset_fetch.OffsetFetchRequestTopics(name=GROUP_TOPIC, partition_indexes=self.partitions)
+        topic.topic_id = self._topic_id()
+        group = offset_fetch.OffsetFetchRequestGroup(group_id=self.group, topics=[topic])
+        answer = (await self._ask(offset_fetch.OffsetFetchRequest(groups=[group]))).groups[0]
+        self._check(answer)
+        found = {}
+        for partition in answer.topics[0].partitions:
+            self._check(partition)
+            found[partition.partition_index] = partition.committed_offset
+        checks.fetched(self.group, found, floor)
+        self._positions = found
+
+    def _topic_id(self) -> Any:
+        for id_, (name, _) in self.world.checks.model.now["topics"].items():
+            if name == GROUP_TOPIC:
+                return id_
+        raise _Again("there is no topic yet")
+
+    async def _commit(self) -> None:
+        """Further than before, by some records."""
+        if not self.partitions:
+            return
+        checks = self.world.checks.groups
+        moment = checks.moment(self.group)
+        generation = self.generation
+        self._positions = {number: at + self._draw.randrange(1, 9) for number, at in self._positions.items()}
+        offsets = dict(self._positions)
+        for number, offset in offsets.items():
+            checks.sent.setdefault((self.group, number), set()).add(offset)
+        topic = offset_commit.OffsetCommitRequestTopic(
+            name=GROUP_TOPIC,
+            topic_id=self._topic_id(),
+            partitions=[
+                offset_commit.OffsetCommitRequestPartition(partition_index=number, committed_offset=offset)
+                for number, offset in offsets.items()
+            ],
+        )
+        request = offset_commit.OffsetCommitRequest(
+            group_id=self.group,
+            generation_id_or_member_epoch=generation,
+            member_id=self.member_id,
+            topics=[topic],
+        )
+        answer = await self._ask(request)
+        codes = {one.error_code for one in answer.topics[0].partitions}
+        if codes == {0}:
+            checks.committed(self.group, generation, offsets, moment)
+            return
+        self._check(next(one for one in answer.topics[0].partitions if one.error_code))
+
+
+# --- all of them
+
+
+def start_consumers(world: World) -> list[Consumer]:
+    """To be called in nobody's context: clients outlive every node."""
+    consumers = [Consumer(world, group, number) for group, count in world.shape.groups for number in range(count)]
+    if consumers:
+        world.loop.create_task(_create_topics(world))
+    for consumer in consumers:
+        world.loop.create_task(consumer.run())
+    return consumers
+
+
+async def _create_topics(world: World) -> None:
+    """Until they are there: any broker passes it on."""
+    draw = random.Random(f"topics {world.seed}")
+    counts = {OFFSETS_TOPIC: OFFSETS_PARTITIONS, GROUP_TOPIC: world.shape.data_partitions}
+    while counts:
+        for name in [name for name, _ in world.checks.model.now["topics"].values() if name in counts]:
+            del counts[name]
+        up = [node for node in world.nodes.values() if node.is_broker and node.is_up]
+        for name, partitions in counts.items() if up else ():
+            create_topic(world, draw.choice(up), name, partitions, world.shape.data_replicas)
+        await asyncio.sleep(0.5)
+
+
+def unsettled_consumers(world: World, consumers: list[Consumer]) -> str | None:
+    """At the end every member has its place, and every partition its member."""
+    wanted = list(range(world.shape.data_partitions))
+    for group, _ in world.shape.groups:
+        members = [consumer for consumer in consumers if consumer.group == group]
+        for member in members:
+            if not member.is_settled:
+                return f"{member.name} has no place in it"
+        found = sorted(partition for member in members for partition in member.partitions)
+        if found != wanted:
+            return f"the members of {group} have {found}"
+    return None

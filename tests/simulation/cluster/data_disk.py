@@ -1,0 +1,109 @@
+"""The partition logs of one node: files whose unsynced part a power loss may take, tear or spoil.
+
+A leader or follower syncs a log only when it rolls, closes, or is told to: between that, what it has acknowledged is in
+memory only, and what keeps it are the other replicas.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from barnabas.storage import segment
+from barnabas.storage.partition_log import PartitionLog
+from tests.simulation.cluster.data_watch import PartitionName
+
+if TYPE_CHECKING:
+    from tests.simulation.cluster.disk import Disk
+
+__all__ = ["DATA_FOLDER", "DataDisk", "install_data_disks"]
+
+DATA_FOLDER = "data"
+
+
+class DataDisk:
+    def __init__(self, disk: Disk) -> None:
+        self.folder = f"{disk.folder}/{DATA_FOLDER}"
+        self._disk = disk
+        self._durable: dict[str, bytes] = {}
+        self.dies_at_next_append: Callable[[], None] | None = None
+        self.on_commit: Callable[[PartitionLog, int], None] = lambda log, before: None
+        """Hears of each high watermark that moved, and where it was."""
+
+    def appended(self) -> None:
+        dying, self.dies_at_next_append = self.dies_at_next_append, None
+        if dying is not None:
+            dying()
+
+    def synced(self, path: str) -> None:
+        with suppress(FileNotFoundError, IsADirectoryError), open(path, "rb") as file:
+            self._durable[path] = file.read()
+
+    def replace(self) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self._durable.clear()
+
+    def lose(self, *, garbage: bool) -> set[PartitionName]:
+        """The power failed; gives the partitions whose log is not what it was."""
+        lost = set()
+        for folder, _, names in sorted(os.walk(self.folder)):
+            logs = sorted(name for name in names if name.endswith(".log"))
+            for name in logs[-1:]:  # Those before it were synced when it was begun.
+                if self._lose_of(f"{folder}/{name}", garbage=garbage):
+                    topic, _, index = os.path.basename(folder).rpartition("-")
+                    if index.isdigit():
+                        lost.add(PartitionName(topic, int(index)))
+        self._durable = {path: data for path, data in self._durable.items() if os.path.exists(path)}
+        return lost
+
+    def _lose_of(self, path: str, *, garbage: bool) -> bool:
+        with open(path, "rb") as file:
+            now = file.read()
+        before = self._durable.get(path, b"")
+        if now == before:
+            return False
+        found = self._disk.after_crash(before, now, garbage=garbage)
+        if found == now:
+            return False
+        with open(path, "wb") as file:
+            file.write(found)
+        self._durable[path] = found
+        return True
+
+
+def install_data_disks(find: Callable[[str], DataDisk]) -> Callable[[], None]:
+    """Let the logs of partitions tell when they append and when they sync a file; gives what undoes it."""
+    owner: Any = segment
+    real, append = owner._sync, owner.Segment.append
+
+    def sync(path: str) -> None:
+        if f"/{DATA_FOLDER}/" in path:
+            find(path).synced(path)
+        else:
+            real(path)
+
+    def appended(self: Any, *arguments: Any, **options: Any) -> Any:
+        position = append(self, *arguments, **options)
+        if f"/{DATA_FOLDER}/" in self.directory:
+            find(f"{self.directory}/").appended()
+        return position
+
+    advance = PartitionLog.maybe_advance_high_watermark
+
+    def advanced(self: PartitionLog, offset: int) -> bool:
+        before = self.high_watermark
+        has_moved = advance(self, offset)
+        if has_moved and f"/{DATA_FOLDER}/" in self.directory:
+            find(f"{self.directory}/").on_commit(self, before)
+        return has_moved
+
+    def undo() -> None:
+        owner._sync, owner.Segment.append = real, append
+        PartitionLog.maybe_advance_high_watermark = advance  # type: ignore[method-assign]
+
+    owner._sync, owner.Segment.append = sync, appended
+    PartitionLog.maybe_advance_high_watermark = advanced  # type: ignore[method-assign]
+    return undo

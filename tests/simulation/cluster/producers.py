@@ -1,0 +1,210 @@
+"""Clients that write records to all replicas, and clients that read them.
+
+A producer sends one batch at a time to a partition and tries it again until it knows what became of it; with
+idempotence it never gives one up for another, so that its numbers stand in the log once and in order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import TYPE_CHECKING, Any
+
+from barnabas.clients.errors import ClientError
+from barnabas.common.errors import ErrorCode
+from barnabas.protocol.messages import fetch, init_producer_id, produce
+from barnabas.protocol.record_batch import iter_batches
+from barnabas.protocol.record_batch_builder import RecordBatchBuilder
+from tests.simulation.cluster.client_process import ClientProcess
+from tests.simulation.cluster.data_checks import Acknowledged
+from tests.simulation.cluster.data_watch import PartitionName
+
+if TYPE_CHECKING:
+    from tests.simulation.cluster.world import World
+
+__all__ = ["DATA_TOPIC", "Producer", "Reader", "start_producers", "unsettled_producers"]
+
+DATA_TOPIC = "data"
+TIMEOUT_MS = 1500
+MAX_WAIT_MS = 300
+PAUSE_S = 0.1
+BATCH_MAX = 4
+REFUSED = frozenset(
+    {ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID, ErrorCode.INVALID_PRODUCER_EPOCH}
+)
+"""The partition has forgotten the producer: it was lost with its disks, or its sequence was."""
+
+
+class _NotThere(Exception):
+    """Nobody leads the partition, as far as some broker knows."""
+
+
+class _Client:
+    def __init__(self, world: World, name: str) -> None:
+        self.world = world
+        self.name = name
+        self._process = ClientProcess(world, 0)
+        self._draw = random.Random(f"{name} {world.seed}")
+
+    def _leader(self, index: int) -> tuple[int, Any]:
+        """The broker and the topic's id, as some broker that lives knows them; it may be wrong."""
+        brokers = [node for node in self.world.nodes.values() if node.is_broker and node.is_up]
+        topic = self._draw.choice(brokers).loader.image.topics.by_name.get(DATA_TOPIC) if brokers else None
+        if topic is None or topic.partitions[index].leader < 0:
+            raise _NotThere
+        return topic.partitions[index].leader, topic.id
+
+    async def _pause(self) -> None:
+        await asyncio.sleep(self._draw.uniform(0.5, 1.5) * PAUSE_S)
+
+
+class Producer(_Client):
+    """``is_settled``: it waits for nothing any more."""
+
+    def __init__(self, world: World, number: int, *, is_idempotent: bool) -> None:
+        super().__init__(world, f"producer-{number}")
+        self.is_settled = False
+        self._is_idempotent = is_idempotent
+        self._producer_id = -1
+        self._life = 0
+        self._next = 0
+        self._sequences: dict[int, int] = {}
+
+    async def run(self) -> None:
+        while not self.world.is_healed:
+            await self._pause()
+            if self._is_idempotent and self._producer_id < 0 and not await self._begin():
+                continue
+            await self._write(self._draw.randrange(self.world.shape.data_partitions))
+        self.is_settled = True
+
+    async def _begin(self) -> bool:
+        brokers = [node.id for node in self.world.nodes.values() if node.is_broker and node.is_up]
+        if not brokers:
+            return False
+        try:
+            answer = await self._process.ask(
+                self._draw.choice(brokers), init_producer_id.InitProducerIdRequest(transactional_id=None)
+            )
+        except ClientError:
+            return False
+        if answer.error_code != ErrorCode.NONE:
+            return False
+        self._producer_id, self._sequences = answer.producer_id, {}
+        self._life += 1
+        self._next = 0
+        return True
+
+    async def _write(self, index: int) -> None:
+        """One batch, until it is there, or refused for good; what nobody knows of is sent again as it was."""
+        name = PartitionName(DATA_TOPIC, index)
+        count = self._draw.randrange(1, BATCH_MAX)
+        mark = ":" if self._is_idempotent else "#"
+        values = [f"{self.name}.{self._life}{mark}{self._next + each}".encode() for each in range(count)]
+        self._next += count
+        batch = self._batch(index, values)
+        while True:
+            losses = self.world.checks.records.losses(name)
+            try:
+                leader, topic_id = self._leader(index)
+                code, offset = await self._send(leader, topic_id, index, batch)
+            except (ClientError, _NotThere):
+                code, offset = ErrorCode.REQUEST_TIMED_OUT, -1
+            if code is ErrorCode.NONE:
+                records = [Acknowledged(offset + each, value) for each, value in enumerate(values)]
+                self.world.checks.records.acknowledged(name, records, losses)
+                self._sequences[index] = self._sequences.get(index, 0) + count
+                return
+            if code in REFUSED or (not self._is_idempotent and self._draw.random() < 0.3):
+                self._producer_id = -1
+                return
+            if self.world.is_healed and not self._is_idempotent:
+                return
+            await self._pause()
+
+    def _batch(self, index: int, values: list[bytes]) -> bytes:
+        builder = RecordBatchBuilder()
+        if self._is_idempotent:
+            builder = RecordBatchBuilder(
+                producer_id=self._producer_id, producer_epoch=0, base_sequence=self._sequences.get(index, 0)
+            )
+        for each, value in enumerate(values):
+            builder.append(each, int(self.world.loop.now_s * 1000) + 1_700_000_000_000, None, value)
+        return bytes(builder.build())
+
+    async def _send(self, leader: int, topic_id: Any, index: int, batch: bytes) -> tuple[ErrorCode, int]:
+        data = produce.PartitionProduceData(index=index, records=batch)
+        topic = produce.TopicProduceData(name=DATA_TOPIC, topic_id=topic_id, partition_data=[data])
+        request = produce.ProduceRequest(acks=-1, timeout_ms=TIMEOUT_MS, topic_data=[topic])
+        answer = (await self._process.ask(leader, request)).responses[0].partition_responses[0]
+        code = ErrorCode(answer.error_code)
+        if code is ErrorCode.DUPLICATE_SEQUENCE_NUMBER or (code is ErrorCode.NONE and answer.base_offset < 0):
+            return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1  # It is there, and where is forgotten.
+        return code, answer.base_offset
+
+
+class Reader(_Client):
+    """Follows one partition from its beginning, and begins anew where its place is gone."""
+
+    def __init__(self, world: World, index: int) -> None:
+        super().__init__(world, f"reader-{index}")
+        self._partition = PartitionName(DATA_TOPIC, index)
+        self._position = 0
+        self._losses = 0
+
+    async def run(self) -> None:
+        while True:
+            try:
+                await self._read()
+            except (ClientError, _NotThere):
+                await self._pause()
+            if self.world.is_healed:
+                await self._pause()
+
+    async def _read(self) -> None:
+        checks, name = self.world.checks.records, self._partition
+        losses = checks.losses(name)
+        if losses != self._losses:
+            self._losses, self._position = losses, 0
+        leader, topic_id = self._leader(name.index)
+        part = fetch.FetchPartition(partition=name.index, fetch_offset=self._position, partition_max_bytes=1 << 20)
+        topic = fetch.FetchTopic(topic_id=topic_id, partitions=[part])
+        request = fetch.FetchRequest(max_wait_ms=MAX_WAIT_MS, min_bytes=1, max_bytes=1 << 20, topics=[topic])
+        request.session_epoch = -1
+        response = await self._process.ask(leader, request)
+        answer = response.responses[0].partitions[0]
+        if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            if losses == checks.losses(name) and self._position <= checks.committed_end(name):
+                self.world.checks.fail(f"{self.name} has read up to {self._position}, which is out of range now")
+            self._position = 0
+        if answer.error_code:
+            raise _NotThere
+        self._take(bytes(answer.records or b""), losses)
+
+    def _take(self, data: bytes, losses: int) -> None:
+        checks, records = self.world.checks.records, []
+        for batch in iter_batches(data):
+            for record in batch.records():
+                if record.offset < self._position:
+                    continue
+                if record.offset != self._position:
+                    self.world.checks.fail(f"{self.name} is given {record.offset} where {self._position} follows")
+                self._position = record.offset + 1
+                records.append(Acknowledged(record.offset, bytes(record.value or b"")))
+        checks.read(self._partition, records, losses)
+
+
+def start_producers(world: World) -> list[Producer]:
+    """To be called in nobody's context."""
+    shape = world.shape
+    producers = [Producer(world, number, is_idempotent=idem) for number, idem in enumerate(shape.producers)]
+    for client in (*producers, *(Reader(world, index) for index in range(shape.data_partitions) if producers)):
+        world.loop.create_task(client.run())
+    return producers
+
+
+def unsettled_producers(producers: list[Producer]) -> str | None:
+    for producer in producers:
+        if not producer.is_settled:
+            return f"{producer.name} still waits for what it has written"
+    return None

@@ -1,0 +1,177 @@
+"""Mistakes in changes of the voters, and in what nodes of different software agree upon."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from barnabas.raft.voter_set import VoterSet
+from tests.simulation.cluster.defects import defect, replace_in
+
+
+@defect(
+    "voters-before-a-commit-of-its-own",
+    "a leader changes the voters before anything of its epoch is committed",
+    needs="changes_quorum",
+)
+def _() -> None:
+    def make(original: Any) -> Any:
+        def is_idle(self: Any, leader: Any) -> bool:
+            set_at = self._replica.control_records.last_voter_set_offset
+            return self._change is None and (set_at is None or set_at < (self._replica.log.high_watermark or 0))
+
+        return is_idle
+
+    replace_in("raft.voter_changes", "VoterChanges._is_idle", make)
+
+
+@defect(
+    "voters-before-the-last-are-committed",
+    "the voters change again before their last change is committed",
+    needs="changes_quorum",
+)
+def _() -> None:
+    def make(original: Any) -> Any:
+        def is_idle(self: Any, leader: Any) -> bool:
+            self._change = None
+            return leader.high_watermark is not None
+
+        return is_idle
+
+    replace_in("raft.voter_changes", "VoterChanges._is_idle", make)
+
+
+@defect(
+    "majority-of-the-voters-before",
+    "a leader counts the majority of the voters that it was elected by",
+    needs="changes_quorum",
+)
+def _() -> None:
+    replace_in("raft.states.leader", "LeaderState.update_voters", lambda original: lambda self, voters: None)
+
+
+@defect("removed-voters-still-count", "a leader goes on counting voters that are removed", needs="changes_quorum")
+def _() -> None:
+    def make(original: Any) -> Any:
+        def update(self: Any, voters: Any) -> None:
+            gone = [voter for voter in self.voters if voters.get(voter.key.id) is None]
+            original(self, VoterSet((*voters, *gone)))
+
+        return update
+
+    replace_in("raft.states.leader", "LeaderState.update_voters", make)
+
+
+@defect(
+    "directory-of-a-voter-not-checked",
+    "a controller with a new disk is taken for the voter that it was",
+    needs="changes_quorum",
+)
+def _() -> None:
+    replace_in(
+        "raft.voter_set", "VoterSet.is_voter", lambda original: lambda self, key: self._voters.get(key.id) is not None
+    )
+    replace_in(
+        "raft.vote_protocol",
+        "is_meant_for",
+        lambda original: lambda replica, id_, directory: id_ == replica.config.key.id,
+    )
+
+
+@defect(
+    "change-of-voters-answered-too-early",
+    "a change of the voters is answered before it is committed",
+    needs="changes_quorum",
+)
+def _() -> None:
+    def make(original: Any) -> Any:
+        def append(self: Any, leader: Any, voters: Any, now_ms: int) -> None:
+            from barnabas.common.errors import ErrorCode
+
+            original(self, leader, voters, now_ms)
+            self._finish(ErrorCode.NONE, "")
+
+        return append
+
+    replace_in("raft.voter_changes", "VoterChanges._append", make)
+
+
+@defect("voters-of-the-log-not-read", "the voters in the log are not read at a restart", needs="changes_quorum")
+def _() -> None:
+    def make(original: Any) -> Any:
+        def recover(self: Any, segment: Any, check_from: int) -> bool:
+            whole: bool = original(self, segment, check_from)
+            self.control_batch_offsets.clear()
+            return whole
+
+        return recover
+
+    replace_in("storage.metadata_log", "MetadataLog._recover_segment", make)
+
+
+@defect(
+    "snapshot-without-voters", "a snapshot names the voters of formatting, not those of the log", needs="changes_quorum"
+)
+def _() -> None:
+    def make(original: Any) -> Any:
+        return lambda self, offset: self.voters._values[0] if self.voters._values else None
+
+    replace_in("raft.control_record_state_machine", "ControlRecordStateMachine.voter_set_at", make)
+
+
+@defect(
+    "observer-fetches-before-flush",
+    "a controller that is no voter yet tells of what it has not flushed",
+    needs="changes_quorum",
+)
+def _() -> None:
+    def make(original: Any) -> Any:
+        return lambda replica: replica.quorum.is_voter and original(replica)
+
+    replace_in("raft.replication", "_would_promise_too_much", make)
+
+
+@defect(
+    "moved-voter-says-nothing", "a controller that listens elsewhere does not tell the quorum", needs="changes_quorum"
+)
+def _() -> None:
+    replace_in("raft.voter_update", "_is_update_due", lambda original: lambda replica, follower: False)
+
+
+@defect(
+    "upgrade-asks-nobody", "metadata.version is raised beyond what some brokers can work with", needs="changes_software"
+)
+def _() -> None:
+    replace_in(
+        "controller.feature_control_manager",
+        "FeatureControlManager._reason_not_supported",
+        lambda original: lambda self, name, level: None,
+    )
+
+
+@defect(
+    "too-old-a-broker-registers",
+    "a broker registers that can't work with the metadata.version in force",
+    needs="changes_software",
+)
+def _() -> None:
+    replace_in(
+        "controller.cluster_control_manager",
+        "_check_feature",
+        lambda original: lambda *arguments: None,
+    )
+
+
+@defect(
+    "no-vote-of-old-voters",
+    "who can't ask an old voter for a pre-vote waits for its answer for ever",
+    needs="changes_software",
+)
+def _() -> None:
+    def make(original: Any) -> Any:
+        def receive(self: Any, failure: Any, now_ms: int) -> None:
+            failure.is_unsupported_version = False
+            original(self, failure, now_ms)
+
+        return receive
+
+    replace_in("raft.messages", "Messages._receive_failure", make)

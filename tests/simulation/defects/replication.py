@@ -1,0 +1,178 @@
+"""Mistakes in the replication of partitions: what counts as committed, who is in sync, what is cut and what is kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from barnabas.common.errors import ErrorCode
+from tests.simulation.cluster.defects import defect, replace_in
+
+NEEDS = "producers"
+LEADERSHIP = "broker.replication.partition_leadership"
+
+
+@defect("high-watermark-is-the-leaders-end", "what the leader has appended is committed", NEEDS)
+def _() -> None:
+    replace_in(
+        LEADERSHIP,
+        "PartitionLeadership.high_watermark",
+        lambda original: lambda self, leader_end_offset, *arguments: leader_end_offset,
+    )
+
+
+@defect("high-watermark-of-the-fastest", "records are committed when one follower has them", NEEDS)
+def _() -> None:
+    def make(original: Any) -> Any:
+        def high_watermark(self: Any, leader_end_offset: int, *arguments: Any) -> int:
+            ends = [each.log_end_offset for each in self.replicas.values()]
+            return min(leader_end_offset, max(ends, default=leader_end_offset))
+
+        return high_watermark
+
+    replace_in(LEADERSHIP, "PartitionLeadership.high_watermark", make)
+
+
+@defect("high-watermark-without-the-proposed", "who is proposed for the ISR is not waited for", NEEDS)
+def _() -> None:
+    def make(original: Any) -> Any:
+        def propose(self: Any, kind: Any, members: Any) -> Any:
+            proposal = original(self, kind, members)
+            self.maximal_isr = self.isr & members
+            return proposal
+
+        return propose
+
+    replace_in(LEADERSHIP, "PartitionLeadership._propose", make)
+
+
+@defect("shrunk-before-it-is-committed", "a leader counts by the smaller ISR before the controller has agreed", NEEDS)
+def _() -> None:
+    def make(original: Any) -> Any:
+        def propose(self: Any, kind: Any, members: Any) -> Any:
+            proposal = original(self, kind, members)
+            self.isr = self.maximal_isr = members
+            return proposal
+
+        return propose
+
+    replace_in(LEADERSHIP, "PartitionLeadership._propose", make)
+
+
+@defect("fetch-acknowledges-what-it-asks-for", "a follower's fetch counts for the record that it asks for", NEEDS)
+def _() -> None:
+    def make(original: Any) -> Any:
+        def fetched(self: Any, replica: Any, *, log_end_offset: int, leader_end_offset: int, **others: Any) -> bool:
+            told = min(log_end_offset + 1, leader_end_offset)
+            moved: bool = original(self, replica, log_end_offset=told, leader_end_offset=leader_end_offset, **others)
+            return moved
+
+        return fetched
+
+    replace_in(LEADERSHIP, "PartitionLeadership.fetched", make)
+
+
+@defect("produced-is-answered-when-appended", "acks=all is answered when the leader has the records", NEEDS)
+def _() -> None:
+    def make(original: Any) -> Any:
+        def wait_for(self: Any, offset: int, on_done: Any) -> Any:
+            from barnabas.broker.replication.commit_waits import settled
+
+            return settled(on_done, ErrorCode.NONE)
+
+        return wait_for
+
+    replace_in("broker.replication.leader_replica", "LeaderReplica.wait_for", make)
+
+
+@defect("waits-for-all-but-the-last", "acks=all is answered when all but the last record are committed", NEEDS)
+def _() -> None:
+    def make(original: Any) -> Any:
+        return lambda self, offset, on_done: original(self, offset - 1, on_done)
+
+    replace_in("broker.replication.leader_replica", "LeaderReplica.wait_for", make)
+
+
+@defect("truncates-to-the-high-watermark", "a follower of a new leader cuts its log at its high watermark", NEEDS)
+def _() -> None:
+    def make(original: Any) -> Any:
+        def follow(self: Any, replica: Any, leader_epoch: int) -> None:
+            if not self.is_following(replica, leader_epoch):
+                replica.truncate_to(replica.high_watermark)
+            original(self, replica, leader_epoch)
+
+        return follow
+
+    replace_in("broker.replication.replica_fetcher", "ReplicaFetcher.follow", make)
+
+
+@defect("truncates-too-little", "a follower whose log diverges keeps one record too many", NEEDS)
+def _() -> None:
+    def make(original: Any) -> Any:
+        def truncation_offset(own: Any, epoch: int, end_offset: int) -> int:
+            return min(int(original(own, epoch, end_offset)) + 1, own.log_end_offset)
+
+        return truncation_offset
+
+    replace_in("broker.replication.replica_fetcher", "truncation_offset", make)
+
+
+@defect("duplicates-are-appended", "a batch that comes again is written again", NEEDS)
+def _() -> None:
+    replace_in("storage.partition_log", "find_duplicate", lambda original: lambda producers, batch, *, what: None)
+
+
+@defect("followers-know-no-producers", "a follower does not remember what producers have written", NEEDS)
+def _() -> None:
+    def make(original: Any) -> Any:
+        def append(self: Any, records: Any, **others: Any) -> int:
+            from barnabas.storage import partition_log
+
+            apply = partition_log.apply_batch
+            partition_log.apply_batch = lambda *arguments: None  # type: ignore[attr-defined]
+            try:
+                return int(original(self, records, **others))
+            finally:
+                partition_log.apply_batch = apply  # type: ignore[attr-defined]
+
+        return append
+
+    replace_in("storage.partition_log", "PartitionLog.append_as_follower", make)
+
+
+@defect("killed-broker-stays-in-sync", "a broker that comes back from a crash is still in sync, and may lead", NEEDS)
+def _() -> None:
+    replace_in(
+        "controller.partition_election", "PartitionElection.broker_leaves", lambda original: lambda self, broker_id: []
+    )
+    replace_in(
+        "controller.partition_election",
+        "PartitionElection.broker_was_killed",
+        lambda original: lambda self, broker_id: [],
+    )
+
+
+@defect("elected-out-of-sync", "a replica that is not in sync is elected when no other is there", NEEDS)
+def _() -> None:
+    def make(original: Any) -> Any:
+        def choose(self: Any) -> Any:
+            leader, unclean = original(self)
+            if leader >= 0:
+                return leader, unclean
+            others = [replica for replica in self.target_replicas if self._is_acceptable_leader(replica)]
+            return (others[0], True) if others else (leader, unclean)
+
+        return choose
+
+    replace_in("controller.partition_change_builder", "PartitionChangeBuilder._choose_leader", make)
+
+
+@defect("torn-records-kept", "recovery of a partition's log takes batches whose checksum is wrong", NEEDS)
+def _() -> None:
+    replace_in("storage.log_recovery", "crc32c", lambda original: lambda data: _AnyChecksum())
+
+
+class _AnyChecksum(int):
+    """Differs from none."""
+
+    def __ne__(self, other: object) -> bool:
+        return False
