@@ -338,7 +338,10 @@ class SimulatedNode:
             return
         loop = self.world.loop
         if owner.paused_until_s > loop.now_s:
-            loop.call_later(owner.paused_until_s - loop.now_s, lambda: self.act(action))
+            # What came for a process that stood still dies with it.
+            loop.call_later(
+                owner.paused_until_s - loop.now_s, lambda: self.act(action) if self.owner is owner else None
+            )
             return
         loop.start_as(owner, action)
         self.world.checks.stepped(self)
