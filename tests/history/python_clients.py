@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import random
+import warnings
 from typing import Any
 
 from tests.history.clients import Client
@@ -43,6 +45,10 @@ class KafkaPythonProducer(_OneByOne):
                 self._done(record, producer.send(self._topic, value=value, partition=partition).get(_TIMEOUT_S))
         finally:
             producer.close()
+            with warnings.catch_warnings():  # It leaves sockets to the garbage collector.
+                warnings.simplefilter("ignore", ResourceWarning)
+                del producer
+                gc.collect()
 
 
 class AiokafkaProducer(_OneByOne):
