@@ -78,6 +78,7 @@ class DataWatch:
                 known.lossy.add(broker)  # Its joining was decided before it died.
         if leader != -1 and (leader, leader_epoch) != (known.leader, known.leader_epoch) and nodes[leader].is_up:
             known.whole.add(leader)
+            known.whole -= known.lossy  # It leads with what it has left.
         known.isr, known.members, known.leader, known.leader_epoch = isr, members, leader, leader_epoch
         self._checks.records.in_sync(name)
         self._maybe_excuse(name, known)
