@@ -94,9 +94,10 @@ class LogState:
         self.durable_end_offset = min(self.durable_end_offset, end_offset)
 
     def restart_at(self, snapshot_id: OffsetAndEpoch) -> None:
-        """Forget the whole log: it goes on after this snapshot."""
+        """Forget the whole log and older snapshots: it goes on after this one."""
         self.epochs.clear()
         self.start_offset = self.end_offset = self.durable_end_offset = snapshot_id.offset
+        self.snapshots = {id_: size for id_, size in self.snapshots.items() if id_ >= snapshot_id}
 
     def truncate_start(self, start_offset: int, snapshot_id: OffsetAndEpoch) -> None:
         """The log now starts where ``snapshot_id`` ends; older snapshots are gone."""

@@ -201,7 +201,7 @@ class MetadataLog:
         self.end_offset = end_offset
 
     def restart_at(self, snapshot_id: OffsetAndEpoch) -> None:
-        """Drop every segment: the log goes on after this snapshot, which must be complete."""
+        """Drop every segment and older snapshots: the log goes on after this one, which must be complete."""
         for segment in self._segments:
             segment.delete()
         self._segments = [self._new_segment(snapshot_id.offset, 0)]
@@ -209,6 +209,7 @@ class MetadataLog:
         self._epochs.clear()
         self._write_epochs()
         self.start_offset = self.end_offset = snapshot_id.offset
+        self._drop_snapshots_before(snapshot_id.offset)
 
     def delete_before(self, start_offset: int) -> None:
         """The log starts here from now on: remove the segments that lie wholly before it."""

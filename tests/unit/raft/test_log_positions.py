@@ -51,6 +51,17 @@ def test_cutting_the_beginning_keeps_the_epoch_of_every_record_that_stays(log: L
         assert state.epochs.epoch_at(offset) == log[offset]
 
 
+def test_who_begins_anew_after_a_snapshot_forgets_older_ones() -> None:
+    """As a leader it would judge by their epochs what a follower has, and send it back to a snapshot that it has."""
+    state = LogState(end_offset=8, epochs=LeaderEpochs(), snapshots={OffsetAndEpoch(4, 1): 100})
+    fetched = OffsetAndEpoch(30, 3)
+    state.add_snapshot(fetched, 100)
+    state.restart_at(fetched)
+    assert list(state.snapshots) == [fetched]
+    assert state.check(30, 3).verdict is OffsetVerdict.VALID
+    assert state.check(8, 1).where == fetched
+
+
 @st.composite
 def two_logs_of_one_history(draw: st.DrawFn) -> tuple[Log, Log]:
     """Logs as Raft makes them: where both have a record of one epoch at one offset, they agree before it too."""

@@ -151,6 +151,14 @@ def test_a_crash_between_a_fetched_snapshot_and_the_restart_of_the_log_is_repair
     assert (again.start_offset, again.end_offset) == (100, 100)
 
 
+def test_a_log_that_restarts_after_a_snapshot_has_no_older_ones(tmp_path: Path) -> None:
+    log = filled(tmp_path)
+    snapshot(log, 4)
+    fetched = snapshot(log, 100, 7)
+    log.restart_at(fetched)
+    assert list(log.snapshots) == list(list_snapshots(log.directory)) == [fetched]
+
+
 def test_deleting_the_beginning_removes_whole_segments_only(tmp_path: Path) -> None:
     log = filled(tmp_path, 20, segment_bytes=300)
     log.delete_before(17)
