@@ -23,7 +23,7 @@ from tests.peers.mixed import OurBroker, RealBroker
 from tests.peers.node_process import NodeProcess
 from tests.peers.quorums import OurController, new_quorum, wait_until
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.interop, pytest.mark.long, pytest.mark.timeout(240)]
 
 BARNABAS = str(Path(sys.executable).parent / "barnabas")
 JVM = ("-Xmx384m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
@@ -50,7 +50,7 @@ class Cluster(NamedTuple):
         return dict(json.loads(done.stdout))
 
 
-@pytest.fixture(params=[pytest.param(KAFKA, marks=pytest.mark.long), OURS])
+@pytest.fixture(params=[KAFKA, OURS])
 def cluster(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Cluster]:
     racks = [{"broker.rack": rack, **SETTINGS} for rack in "abc"]
     with ExitStack() as stack:
@@ -141,7 +141,7 @@ def test_a_cluster_is_rebalanced_and_drained_although_it_is_stopped_in_between(c
     assert [(each["id"], each["replicas"], each["replicas_then"]) for each in planned["brokers"]] == [
         (1, 9, 4), (2, 3, 4), (3, 0, 4)
     ]  # fmt: skip
-    slow = ("--throttle", "1000000", "--at-once", "1")
+    slow = ("--throttle", "400000", "--at-once", "1")
     assert stop_in_the_middle(cluster, signal.SIGINT, "rebalance", *slow) == 130
     assert throttled(cluster)
     assert stop_in_the_middle(cluster, signal.SIGKILL, "rebalance", *slow) == -signal.SIGKILL

@@ -117,6 +117,8 @@ class ConfigCipher:
             raise UndecryptableConfig(f"{where} is encrypted with key {key_id}, which is not among this node's")
         try:
             data = base64.b64decode(text, altchars=b"-_", validate=True)
+            if base64.urlsafe_b64encode(data).decode("ascii") != text:
+                raise ValueError("bits that belong to no byte were changed")
             clear: bytes = cipher.decrypt(data[:NONCE_SIZE], data[NONCE_SIZE:], _associated(resource, name))
             return clear.decode("utf-8")
         except Exception:  # Its own InvalidTag, or text that was cut short.

@@ -72,6 +72,17 @@ def test_a_value_that_was_touched_or_cut_cannot_be_read() -> None:
         assert NAME in str(problem.value)
 
 
+def test_bits_that_belong_to_no_byte_count_too() -> None:
+    """Of the last character before the padding only some are data."""
+    alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+    for length in range(1, 4):
+        sealed = cipher().encrypt(BROKER, NAME, "x" * length)
+        last = len(sealed.rstrip("=")) - 1
+        for other in alphabet.replace(sealed[last], ""):
+            with pytest.raises(UndecryptableConfig):
+                cipher().decrypt(BROKER, NAME, sealed[:last] + other + sealed[last + 1 :])
+
+
 def test_keys_change_over_and_the_newest_encrypts() -> None:
     before = cipher(OLD).encrypt(BROKER, NAME, "hush")
     both = cipher(NEW, OLD)

@@ -42,6 +42,8 @@ class World:
         self.failure: BaseException | None = None
         self.stopped = asyncio.Event()
         self.reports_now = 0
+        self.told_at_once: list[Uuid] = []
+        """What a controller hears of before any time is over."""
         self.configs: dict[ConfigResource, dict[str, str]] = {}
         features = SimpleNamespace(
             metadata_version=MetadataVersion(version), metadata_version_or_throw=lambda: MetadataVersion(version)
@@ -72,6 +74,7 @@ class World:
 
     def report_now(self) -> None:
         self.reports_now += 1
+        self.reports.told(self.told_at_once)
 
     async def fail(self, *names: str) -> None:
         """As a thread that meets it does."""
@@ -132,8 +135,8 @@ def test_a_node_that_lost_the_directory_of_its_metadata_log_stops(run: Run) -> N
 
 def test_a_node_that_can_tell_nobody_stops(run: Run) -> None:
     async def story(world: World) -> None:
+        world.told_at_once = [IDS["b"]]
         await world.fail("b", "c")
-        world.reports.told([IDS["b"]])
         await world.stopped.wait()
         assert str(world.folder / "c") in str(world.failure)
         assert "log.dir.failure.timeout.ms (1 ms)" in str(world.failure)

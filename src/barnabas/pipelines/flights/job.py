@@ -100,15 +100,18 @@ def read_topic(spark: SparkSession, *, bootstrap_server: str, topic: str, batch_
 
 
 def start_query(records: DataFrame, tables: FlightTables, *, checkpoint: Path) -> StreamingQuery:
-    """``records`` is a stream with a column ``value``: a flight as JSON."""
-    return (
+    """``records`` is a stream with a column ``value``: a flight as JSON. Raises PipelineError with Spark's reason."""
+    writer = (
         records.select("value")
         .writeStream.queryName(QUERY_NAME)
         .foreachBatch(tables.upsert)
         .option("checkpointLocation", str(checkpoint))
         .trigger(processingTime=_TRIGGER)
-        .start()
     )
+    try:
+        return writer.start()
+    except Exception as error:  # Its text is Spark's, and to be had only while Spark lives.
+        raise PipelineError(f"the query can't be started: {_cause(str(error))}") from error
 
 
 def stop_query(query: StreamingQuery) -> None:
