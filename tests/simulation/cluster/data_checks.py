@@ -69,6 +69,9 @@ class DataChecks:
         """A high watermark has moved: below it all logs are the same, and everybody in sync has it."""
         name = PartitionName(*log.topic_partition)
         known, end = self._of(name), log.high_watermark
+        watched = self._checks.data.watched(name)
+        if known.losses and (watched is None or node.id not in watched.isr or not self.is_counted(node)):
+            return  # It tells of what is owed no more, until it has cut that off.
         what = f"{node.name} commits {name.topic}-{name.index} up to {end}"
         for batch in _batches(log, max(before, log.log_start_offset), end):
             data = bytes(batch.buf[batch.position : batch.position + batch.size])
@@ -152,7 +155,8 @@ class DataChecks:
     def _check_log(self, node: SimulatedNode, name: PartitionName, known: _Partition, log: PartitionLog) -> None:
         what = f"the log of {name.topic}-{name.index} at {node.name}"
         values: dict[int, bytes] = {}
-        for batch in _batches(log, log.log_start_offset, log.high_watermark):
+        # A follower hears of a high watermark with its next fetch: what is committed must be there before.
+        for batch in _batches(log, log.log_start_offset, max(log.high_watermark, known.committed_end)):
             data = bytes(batch.buf[batch.position : batch.position + batch.size])
             if known.batches.get(batch.base_offset, data) != data:
                 self._checks.fail(f"{what} has other bytes at {batch.base_offset} than were committed")
