@@ -202,8 +202,12 @@ class PartitionLog:
         return self.epochs.end_offset_for(epoch, self.log_end_offset)
 
     def assign_epoch_start(self, leader_epoch: int) -> None:
-        """We lead from here on: the epoch starts at the log's end."""
-        self.epochs.assign(leader_epoch, self.log_end_offset)
+        """We lead from here on: the epoch starts at the log's end. One before the last is that of a past leadership.
+
+        A broker that starts reads of those in the metadata log; others wrote after it, and its log has what they wrote.
+        """
+        if leader_epoch > self.latest_epoch:
+            self.epochs.assign(leader_epoch, self.log_end_offset)
 
     def maybe_advance_high_watermark(self, offset: int) -> bool:
         """Move the high watermark up to ``offset``, never down and never beyond the log's end."""

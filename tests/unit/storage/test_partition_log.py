@@ -238,6 +238,17 @@ def test_the_high_watermark_only_rises_and_never_above_the_logs_end(log: Partiti
     assert log.high_watermark == 2
 
 
+def test_a_leadership_of_the_past_takes_no_epoch_away(log: PartitionLog) -> None:
+    """A broker that starts reads in the metadata log what it led once. Its log knows what came afterwards."""
+    append(log, batch(b"a"), epoch=1)
+    append(log, batch(b"b"), epoch=4)
+    for epoch in (0, 1, 3):
+        log.assign_epoch_start(epoch)
+    assert log.epochs.entries == [(1, 0), (4, 1)]
+    log.assign_epoch_start(5)
+    assert log.epochs.entries == [(1, 0), (4, 1), (5, 2)]
+
+
 def test_the_end_of_an_epoch_is_where_the_next_one_began(log: PartitionLog) -> None:
     append(log, batch(b"a"), epoch=2)
     append(log, batch(b"b", b"c"), epoch=5)
