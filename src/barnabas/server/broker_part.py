@@ -29,7 +29,7 @@ from barnabas.server.dynamic_effects import CleanerEffect, ProducerIdEffect
 from barnabas.server.listeners import SECURITY_PROTOCOLS
 from barnabas.server.log_dir_service import LogDirService
 from barnabas.server.log_maintenance import LogMaintenance
-from barnabas.server.other_brokers import OtherBrokers, compare_topic_defaults
+from barnabas.server.other_brokers import OtherBrokers
 from barnabas.server.part_settings import broker_settings, group_config
 from barnabas.storage.file_pool import FilePool
 from barnabas.storage.log_manager import LogManager
@@ -211,7 +211,10 @@ class BrokerPart:
         self.groups.start()
         self.fetchers.start()
         self.maintenance.start()
-        self._comparison = asyncio.get_running_loop().create_task(compare_topic_defaults(self._core, self.others))
+        if len(self._core.metadata.image.cluster.brokers) > 1:
+            from barnabas.server.topic_default_comparison import compare_topic_defaults
+
+            self._comparison = asyncio.get_running_loop().create_task(compare_topic_defaults(self._core, self.others))
 
     async def leave(self) -> None:
         if self._core.config.controlled_shutdown_enable:

@@ -9,7 +9,6 @@ if TYPE_CHECKING:
 
     from barnabas.broker.partition import Partition
     from barnabas.broker.replication.replication_quota import ReplicationQuota
-    from barnabas.clients.client_config import Address
     from barnabas.common.topic_partition import TopicPartition
     from barnabas.server.dynamic_settings import SettingsChange
     from barnabas.server.node_core import NodeCore
@@ -69,7 +68,7 @@ class DeferredFetchers:
 
     def _make(self) -> ReplicaFetchers:
         from barnabas.broker.replication.replica_fetcher import FetcherConfig
-        from barnabas.server.inter_broker_client import inter_broker_client_config
+        from barnabas.server.inter_broker_client import inter_broker_address, inter_broker_client_config
         from barnabas.server.replica_fetchers import ReplicaFetchers
 
         core, config = self._core, self._config
@@ -85,15 +84,8 @@ class DeferredFetchers:
             fetchers_per_leader=config.num_replica_fetchers,
             broker_epoch=self._broker_epoch,
             clock=core.clock,
-            find_broker=self._find_broker,
+            find_broker=lambda broker_id: inter_broker_address(core.metadata.image.cluster, broker_id, core.config),
             client_config=lambda client_id: inter_broker_client_config(self._config, client_id=client_id),
             logs=self._logs,
             quota=self._quota,
         )
-
-    def _find_broker(self, broker_id: int) -> Address | None:
-        from barnabas.clients.client_config import Address
-
-        broker = self._core.metadata.image.cluster.brokers.get(broker_id)
-        listener = None if broker is None else broker.listeners.get(self._core.config.inter_broker_listener_name)
-        return None if listener is None else Address(listener.host, listener.port)

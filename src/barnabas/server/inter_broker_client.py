@@ -8,15 +8,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.clients.client_config import ClientConfig
+from barnabas.clients.client_config import Address, ClientConfig
 from barnabas.server.controller_client import listener_client_values
 
 if TYPE_CHECKING:
+    from barnabas.metadata.image.cluster import ClusterImage
     from barnabas.server.node_config import NodeConfig
 
-__all__ = ["inter_broker_client_config"]
+__all__ = ["inter_broker_address", "inter_broker_client_config"]
 
 _BY_THE_SYSTEM = -1
+
+
+def inter_broker_address(cluster: ClusterImage, broker_id: int, config: NodeConfig) -> Address | None:
+    """Where brokers reach this one; None for one that is not registered, or has no such listener."""
+    broker = cluster.broker(broker_id)
+    listener = None if broker is None else broker.listeners.get(config.inter_broker_listener_name)
+    return None if listener is None else Address(listener.host, listener.port)
 
 
 def inter_broker_client_config(config: NodeConfig, *, client_id: str) -> ClientConfig:
