@@ -71,7 +71,7 @@ $(VENV)/.dev.stamp: $(LOCKS)/dev.lock.txt $(VENV)/.run.stamp
 lock: $(VENV)/.uv.stamp ## pin and hash again what pyproject.toml asks for (ARGS=--upgrade for newer versions)
 	$(LOCK) $(LOCKS)/uv.in -o $(LOCKS)/uv.lock.txt
 	$(LOCK) $(LOCKS)/build.in -o $(LOCKS)/build.lock.txt
-	$(LOCK) --extra spark --extra flights --extra uvloop pyproject.toml -o $(LOCKS)/run.lock.txt
+	$(LOCK) --extra spark --extra connect --extra flights --extra uvloop pyproject.toml -o $(LOCKS)/run.lock.txt
 	$(LOCK) -c $(LOCKS)/run.lock.txt --all-extras --group dev pyproject.toml -o $(LOCKS)/dev.lock.txt
 
 # ---- the main job --------------------------------------------------------------------------------

@@ -20,8 +20,8 @@ from pathlib import Path
 
 from barnabas.pipelines.flights.dataset import FLIGHT_COUNT, find_dataset
 from barnabas.pipelines.flights.job import SPARK_SETTINGS, FlightTables
-from barnabas.pipelines.java_runtime import find_java
-from barnabas.pipelines.spark_session import spark_session
+from barnabas.spark.java_runtime import find_java
+from barnabas.spark.spark_session import spark_session
 
 _WARM_UP = 2
 """Micro-batches at the start that are not counted: they load classes and compile."""

@@ -41,9 +41,9 @@ def py4j_sockets_collected() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def spark(java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    from barnabas.pipelines.connector_jars import cache_directory, connector_jars
-    from barnabas.pipelines.java_runtime import find_java
-    from barnabas.pipelines.spark_session import spark_session
+    from barnabas.spark.connector_jars import cache_directory, connector_jars
+    from barnabas.spark.java_runtime import find_java
+    from barnabas.spark.spark_session import spark_session
 
     work = tmp_path_factory.mktemp("spark")
     runtime = find_java(os.environ)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from barnabas.pipelines.errors import PipelineError
 from barnabas.pipelines.flights.interruption import Interrupted, Interruption
 from barnabas.pipelines.flights.options import parse_options
+from barnabas.spark.errors import SparkUnavailable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -32,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from barnabas.pipelines.flights.run import FlightsRun
 
         FlightsRun(options, os.environ, _console(Console())).run(interruption)
-    except PipelineError as error:
+    except (PipelineError, SparkUnavailable) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     except OSError as error:

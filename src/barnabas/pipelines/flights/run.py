@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from barnabas.pipelines.connector_jars import cache_directory, connector_jars
 from barnabas.pipelines.errors import PipelineError
 from barnabas.pipelines.flights.dataset import FlightDataset, SourceTotals, find_dataset
 from barnabas.pipelines.flights.flight_producer import FlightProducer
@@ -40,8 +39,10 @@ from barnabas.pipelines.flights.progress import RunProgress, run_progress
 from barnabas.pipelines.flights.report import report
 from barnabas.pipelines.flights.run_directory import RunDirectory
 from barnabas.pipelines.flights.starting_point import RunRecord, RunState, starting_point
-from barnabas.pipelines.java_runtime import JavaRuntime, find_java
-from barnabas.pipelines.spark_session import spark_session
+from barnabas.spark.connector_jars import cache_directory, connector_jars
+from barnabas.spark.errors import SparkUnavailable
+from barnabas.spark.java_runtime import JavaRuntime, find_java
+from barnabas.spark.spark_session import spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -63,7 +64,7 @@ class FlightsRun:
         self._node: LocalNode | None = None
 
     def run(self, interruption: Interruption) -> None:
-        """Raises PipelineError with what a person can do about it, or Interrupted. No child outlives either."""
+        """No child outlives it. Raises PipelineError or SparkUnavailable with what a person can do, or Interrupted."""
         started = time.monotonic()
         resources = ExitStack()
         try:
@@ -77,7 +78,7 @@ class FlightsRun:
             self._conclude(record, totals, dataset)
             self._tell(f"finished in {time.monotonic() - started:.0f} s")
             self._say_where(bootstrap_server)
-        except PipelineError as error:
+        except (PipelineError, SparkUnavailable) as error:
             if self._directory.is_full():  # Node, producer and Spark each have their own words for it.
                 raise PipelineError(
                     f"the disk of {self._directory.path} is full: free some space and start again, the run goes on "

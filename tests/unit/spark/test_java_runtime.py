@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.pipelines.errors import PipelineError
-from barnabas.pipelines.java_runtime import find_java, major_version
+from barnabas.spark.errors import SparkUnavailable
+from barnabas.spark.java_runtime import find_java, major_version
 
 
 @pytest.mark.parametrize(
@@ -42,20 +42,20 @@ def test_java_is_found_on_the_path(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("major", [11, 23, 25])
 def test_a_java_that_spark_does_not_run_on_is_refused_by_its_version(tmp_path: Path, major: int) -> None:
-    with pytest.raises(PipelineError, match=rf"17 to 22.* is Java {major}\. Install a JDK 17"):
+    with pytest.raises(SparkUnavailable, match=rf"17 to 22.* is Java {major}\. Install a JDK 17"):
         find_java(java_that(tmp_path, f"""echo 'openjdk version "{major}.0.1"' >&2"""))
 
 
 def test_without_java_the_message_says_how_to_get_one(tmp_path: Path) -> None:
-    with pytest.raises(PipelineError, match=r"there is none.*apt-get install openjdk-17"):
+    with pytest.raises(SparkUnavailable, match=r"there is none.*apt-get install openjdk-17"):
         find_java({"PATH": str(tmp_path)})
 
 
 def test_a_java_home_without_java_is_named(tmp_path: Path) -> None:
-    with pytest.raises(PipelineError, match=r"JAVA_HOME is .*no bin/java"):
+    with pytest.raises(SparkUnavailable, match=r"JAVA_HOME is .*no bin/java"):
         find_java({"JAVA_HOME": str(tmp_path), "PATH": "/usr/bin"})
 
 
 def test_a_java_that_fails_is_quoted(tmp_path: Path) -> None:
-    with pytest.raises(PipelineError, match="failed with status 3: broken install"):
+    with pytest.raises(SparkUnavailable, match="failed with status 3: broken install"):
         find_java(java_that(tmp_path, "echo broken install >&2; exit 3"))

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from barnabas.pipelines import connector_jars as module
-from barnabas.pipelines.connector_jars import ConnectorJar, cache_directory, connector_jars
-from barnabas.pipelines.errors import PipelineError
-from barnabas.pipelines.java_runtime import JavaRuntime
+from barnabas.spark.connector_jars import ConnectorJar, cache_directory, connector_jars
+from barnabas.spark.errors import SparkUnavailable
+from barnabas.spark.java_runtime import JavaRuntime
 
 JAVA = JavaRuntime(home=Path("jdk"), major=17)
 JARS = (
@@ -61,20 +61,20 @@ def test_a_damaged_jar_is_noticed_and_fetched_again(resolver: Resolver, tmp_path
 
 def test_a_jar_with_another_hash_never_enters_the_cache(resolver: Resolver, tmp_path: Path) -> None:
     resolver.files["org.two_two-2.0.jar"] = b"evil"
-    with pytest.raises(PipelineError, match=r"org\.two:two:2\.0 is not the file we know.*thrown away"):
+    with pytest.raises(SparkUnavailable, match=r"org\.two:two:2\.0 is not the file we know.*thrown away"):
         connector_jars(tmp_path, JAVA, lambda _: None)
     assert not (tmp_path / "spark-connector" / "two-2.0.jar").exists()
 
 
 def test_a_jar_that_the_resolver_did_not_bring_is_named(resolver: Resolver, tmp_path: Path) -> None:
     del resolver.files["org.one_one-1.0.jar"]
-    with pytest.raises(PipelineError, match=r"did not bring org\.one:one:1\.0"):
+    with pytest.raises(SparkUnavailable, match=r"did not bring org\.one:one:1\.0"):
         connector_jars(tmp_path, JAVA, lambda _: None)
 
 
 def test_a_cache_that_cannot_be_written_is_named(resolver: Resolver, tmp_path: Path) -> None:
     (tmp_path / "spark-connector").write_text("a file where the folder should be")
-    with pytest.raises(PipelineError, match=r"can't keep .*set BARNABAS_CACHE"):
+    with pytest.raises(SparkUnavailable, match=r"can't keep .*set BARNABAS_CACHE"):
         connector_jars(tmp_path, JAVA, lambda _: None)
 
 

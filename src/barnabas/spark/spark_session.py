@@ -15,8 +15,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from barnabas.pipelines.errors import PipelineError
-from barnabas.pipelines.java_runtime import JavaRuntime
+from barnabas.spark.errors import SparkUnavailable
+from barnabas.spark.java_runtime import JavaRuntime
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -56,7 +56,7 @@ def spark_session(
         try:
             gateway = launch_gateway(conf, popen_kwargs={"stdout": jvm_log, "stderr": jvm_log})  # type: ignore[no-untyped-call]
         except Exception as error:
-            raise PipelineError(f"Spark did not start: {error}. Its output is in {jvm_log.name}") from error
+            raise SparkUnavailable(f"Spark did not start: {error}. Its output is in {jvm_log.name}") from error
     process = gateway.proc
     try:
         on_interrupt = signal.getsignal(signal.SIGINT)

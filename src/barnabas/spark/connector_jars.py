@@ -17,8 +17,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from barnabas.pipelines.errors import PipelineError
-from barnabas.pipelines.java_runtime import JavaRuntime
+from barnabas.spark.errors import SparkUnavailable
+from barnabas.spark.java_runtime import JavaRuntime
 
 __all__ = ["CONNECTOR_JARS", "ConnectorJar", "cache_directory", "connector_jars"]
 
@@ -110,7 +110,7 @@ def _fetch(folder: Path, java: JavaRuntime) -> None:
             for jar in CONNECTOR_JARS:
                 _move_into_cache(Path(scratch) / "ivy" / "jars" / f"{jar.group}_{jar.file_name}", folder, jar)
     except OSError as error:
-        raise PipelineError(
+        raise SparkUnavailable(
             f"can't keep Spark's Kafka connector in {folder}: {error.strerror or error}. "
             "Free some space there, or set BARNABAS_CACHE to a folder that can be written to."
         ) from error
@@ -118,9 +118,9 @@ def _fetch(folder: Path, java: JavaRuntime) -> None:
 
 def _move_into_cache(fetched: Path, folder: Path, jar: ConnectorJar) -> None:
     if not fetched.exists():
-        raise PipelineError(f"Spark's resolver did not bring {jar.coordinate}. Start again to try once more.")
+        raise SparkUnavailable(f"Spark's resolver did not bring {jar.coordinate}. Start again to try once more.")
     if not _is(fetched, jar):
-        raise PipelineError(
+        raise SparkUnavailable(
             f"what was fetched as {jar.coordinate} is not the file we know: its SHA-256 is {_sha256(fetched)} "
             f"instead of {jar.sha256}. It was thrown away. Check the proxy or mirror that Java packages come through."
         )
@@ -159,11 +159,11 @@ def _resolve(scratch: Path, java: JavaRuntime) -> None:
             check=False,
         )
     except subprocess.TimeoutExpired as error:
-        raise PipelineError(
+        raise SparkUnavailable(
             f"fetching Spark's Kafka connector took over {_RESOLVE_TIMEOUT_SECONDS} s. Try again."
         ) from error
     if answer.returncode != 0:
-        raise PipelineError(
+        raise SparkUnavailable(
             "Spark's Kafka connector can't be fetched; the network is needed for this once. "
             f"Spark's resolver says: {_reason(answer.stderr)}"
         )

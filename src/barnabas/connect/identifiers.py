@@ -1,0 +1,48 @@
+"""The words that all of Connect uses: which task, in which state, wanted how."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+__all__ = ["ConnectorTaskId", "ConnectorType", "TargetState", "TaskState"]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ConnectorTaskId:
+    """A task by its connector and its number, from 0. ``str()`` is what Kafka writes: ``orders-0``."""
+
+    connector: str
+    task: int
+
+    def __str__(self) -> str:
+        return f"{self.connector}-{self.task}"
+
+
+class ConnectorType(StrEnum):
+    """As the REST API writes it. UNKNOWN is a connector whose class this worker does not have."""
+
+    SOURCE = "source"
+    SINK = "sink"
+    UNKNOWN = "unknown"
+
+
+class TargetState(StrEnum):
+    """What a user wants of a connector; the value is the one of ``state.v2`` in the config topic."""
+
+    STARTED = "STARTED"
+    PAUSED = "PAUSED"
+    STOPPED = "STOPPED"
+
+
+class TaskState(StrEnum):
+    """What a connector or task is, in the status topic. Only connectors are STOPPED; DESTROYED is written as a
+    tombstone and never shown."""
+
+    UNASSIGNED = "UNASSIGNED"
+    RUNNING = "RUNNING"
+    PAUSED = "PAUSED"
+    FAILED = "FAILED"
+    RESTARTING = "RESTARTING"
+    STOPPED = "STOPPED"
+    DESTROYED = "DESTROYED"
