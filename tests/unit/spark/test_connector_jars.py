@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.pipelines import connector_jars as module
+from barnabas.spark import connector_jars as module
 from barnabas.spark.connector_jars import ConnectorJar, cache_directory, connector_jars
 from barnabas.spark.errors import SparkUnavailable
 from barnabas.spark.java_runtime import JavaRuntime
