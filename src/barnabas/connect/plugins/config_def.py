@@ -1,0 +1,173 @@
+"""Definitions of a plugin's settings, with what the REST API shows of each.
+
+The types, their parsing and the validators are those of every setting of Kafka's. What comes on top is for whoever
+fills in a form: a group and an order in it, a width, a display name, the settings that depend on this one, and a
+recommender, which knows what values there are and whether the setting matters at the moment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+from barnabas.common.config_validators import Validator
+from barnabas.common.config_value import (
+    ConfigException,
+    ConfigStateException,
+    ConfigType,
+    ConfigValue,
+    Importance,
+    Password,
+    parse_value,
+    value_to_string,
+)
+
+__all__ = [
+    "REQUIRED",
+    "ConfigDef",
+    "ConfigException",
+    "ConfigKey",
+    "ConfigType",
+    "ConfigValue",
+    "Importance",
+    "Password",
+    "Recommender",
+    "Width",
+]
+
+
+class _Required:
+    """The default of a setting that has to be given."""
+
+    def __repr__(self) -> str:
+        return "REQUIRED"
+
+
+REQUIRED = _Required()
+
+
+class Width(Enum):
+    """How wide the field of a form should be."""
+
+    NONE = "NONE"
+    SHORT = "SHORT"
+    MEDIUM = "MEDIUM"
+    LONG = "LONG"
+
+
+class Recommender(Protocol):
+    """What is known about a setting only when the others are. ``settings`` are the values parsed so far."""
+
+    def valid_values(self, name: str, settings: Mapping[str, ConfigValue]) -> Sequence[ConfigValue]:
+        """What to offer; empty when anything goes. A value is not refused for being none of them."""
+
+    def visible(self, name: str, settings: Mapping[str, ConfigValue]) -> bool:
+        """Whether the setting has a meaning beside these."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigKey:
+    """One setting of a plugin. ``default`` may be the text or the typed value; without one the setting is required."""
+
+    name: str
+    type: ConfigType = ConfigType.STRING
+    default: ConfigValue = REQUIRED
+    documentation: str = ""
+    validator: Validator | None = None
+    importance: Importance = Importance.MEDIUM
+    group: str | None = None
+    order_in_group: int = -1
+    width: Width = Width.NONE
+    display_name: str = ""
+    dependents: tuple[str, ...] = ()
+    recommender: Recommender | None = None
+    internal: bool = False
+
+    def __post_init__(self) -> None:
+        """A default that its own setting refuses is found where it is written. Raises ConfigException."""
+        if self.default is not REQUIRED:
+            default = parse_value(self.type, self.default, self.name)
+            object.__setattr__(self, "default", default)
+            if self.validator is not None and default is not None:
+                self.validator.ensure_valid(self.name, default)
+        if not self.display_name:
+            object.__setattr__(self, "display_name", self.name)
+
+    @property
+    def required(self) -> bool:
+        return self.default is REQUIRED
+
+    @property
+    def default_text(self) -> str | None:
+        return None if self.required else self.text_of(self.default)
+
+    def parse(self, value: object) -> ConfigValue:
+        """The checked value of a text. Raises ConfigException."""
+        parsed = parse_value(self.type, value, self.name)
+        if self.validator is not None:
+            self.validator.ensure_valid(self.name, parsed)
+        return parsed
+
+    def text_of(self, value: ConfigValue) -> str | None:
+        """A password's text is ``[hidden]``."""
+        return value_to_string(self.type, value)
+
+
+class ConfigDef:
+    """The settings of a plugin, in the order in which they are shown."""
+
+    __slots__ = ("_keys",)
+
+    def __init__(self, keys: Iterable[ConfigKey] = ()) -> None:
+        self._keys: dict[str, ConfigKey] = {}
+        for key in keys:
+            if key.name in self._keys:
+                raise ValueError(f"the setting {key.name} is defined twice")
+            self._keys[key.name] = key
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._keys
+
+    def __iter__(self) -> Iterator[ConfigKey]:
+        return iter(self._keys.values())
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def __getitem__(self, name: str) -> ConfigKey:
+        return self._keys[name]
+
+    def get(self, name: str) -> ConfigKey | None:
+        return self._keys.get(name)
+
+    def __add__(self, other: ConfigDef) -> ConfigDef:
+        """Both families; of a setting that both have, the later definition at the earlier place."""
+        joined = ConfigDef()
+        joined._keys = {**self._keys, **other._keys}
+        return joined
+
+    @property
+    def groups(self) -> list[str]:
+        """In the order in which they first appear."""
+        return list(dict.fromkeys(key.group for key in self if key.group is not None))
+
+    def parse(self, config: Mapping[str, str | None]) -> dict[str, ConfigValue]:
+        """All settings: those of ``config`` checked, the others by default. Names that are not ours are left out.
+
+        Raises ConfigException for the first bad value, or for a required setting that is missing.
+        """
+        values: dict[str, ConfigValue] = {}
+        for key in self:
+            if key.name in config:
+                values[key.name] = key.parse(config[key.name])
+            elif key.required:
+                raise missing(key.name)
+            else:
+                values[key.name] = key.default
+        return values
+
+
+def missing(name: str) -> ConfigException:
+    return ConfigStateException(name, None, f'Missing required configuration "{name}" which has no default value.')
