@@ -1,0 +1,122 @@
+"""The session key that signs the internal requests of a group's workers, and when its leader makes a new one (KIP-507).
+
+Every worker, the leader too, takes its key only from the config topic, so that all change over by reading the same
+record. ``KeyRotation`` decides; whoever runs it writes the key, reads the topic to its end, and says what came of it.
+
+* A worker that comes to a group adopts the key that is there, and a new leader goes on with it until its time is over:
+  there is no moment at which followers sign with a key that the leader does not have.
+* Only the leader makes keys, only where the group has agreed to sign (protocol version 2), and one at a time: as long as
+  a key is on its way, there is no second one.
+* The old key stays in use until the new one was read back, also when it is overdue because writing fails. Failures are
+  followed by ever longer pauses; Kafka tries again at once, for ever.
+* With a time to live of 0 a key is never too old. (Kafka's leader makes one more after each of its own restarts.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+__all__ = ["KeyRotation", "SessionKey"]
+
+_SIGNING_SINCE = 2
+"""The version of the group's protocol from which on internal requests are signed: ``sessioned``."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionKey:
+    """``algorithm`` names how it was generated, not how it signs. The key itself is never printed."""
+
+    key: bytes = field(repr=False)
+    algorithm: str
+    created_ms: int
+
+    def __repr__(self) -> str:
+        return f"SessionKey(key=[hidden], algorithm={self.algorithm!r}, created_ms={self.created_ms})"
+
+
+class KeyRotation:
+    """``size`` is the number of bytes that a key of this worker has; see ``mac_algorithms.key_size``.
+
+    The caller feeds it in each turn, after membership is confirmed and with the config topic read to the offset of the
+    assignment: ``adopt`` with what the snapshot has, then ``poll``. It gives a key to be written, or None. What becomes of
+    the write is told by ``read`` (the record came back, which is what counts) or ``failed``; after a failure the topic must
+    be read to its end before the next ``poll``, because the record may be in it all the same.
+    """
+
+    def __init__(
+        self,
+        *,
+        algorithm: str,
+        size: int,
+        ttl_ms: int,
+        random_bytes: Callable[[int], bytes],
+        backoff_ms: int = 250,
+        backoff_max_ms: int = 60_000,
+    ) -> None:
+        self.key: SessionKey | None = None
+        """The one key that signs and verifies now."""
+        self._algorithm = algorithm
+        self._size = size
+        self._ttl_ms = ttl_ms
+        self._random_bytes = random_bytes
+        self._backoff_ms = backoff_ms
+        self._backoff_max_ms = backoff_max_ms
+        self._expires_ms: int | None = None
+        self._written: SessionKey | None = None
+        self._failures = 0
+        self._retry_ms = 0
+
+    @property
+    def is_writing(self) -> bool:
+        """Whether a key was handed out of which is not known yet what became of it."""
+        return self._written is not None
+
+    def adopt(self, key: SessionKey | None, now_ms: int) -> None:
+        """The snapshot's key, of use only while there is none."""
+        if self.key is None and key is not None:
+            self.read(key, now_ms)
+
+    def read(self, key: SessionKey, now_ms: int) -> None:
+        """A key came out of the topic, be it of this worker or of another: it is in force from now on."""
+        self.key = key
+        # A key from the future, of a clock that is ahead, does not live longer for that.
+        self._expires_ms = min(key.created_ms, now_ms) + self._ttl_ms if self._ttl_ms else None
+        self._written = None
+        self._failures = 0
+        self._retry_ms = 0
+
+    def poll(self, now_ms: int, *, is_leader: bool, protocol_version: int) -> SessionKey | None:
+        """A new key, if one has to be written now."""
+        if not self._may_generate(is_leader, protocol_version) or now_ms < self._retry_ms or not self._is_due(now_ms):
+            return None
+        self._written = SessionKey(self._random_bytes(self._size), self._algorithm, now_ms)
+        return self._written
+
+    def failed(self, now_ms: int) -> None:
+        """The key could not be written, or not be read back in time."""
+        if self._written is None:
+            return  # It came back after all, with what was read since.
+        self._written = None
+        pause = min(self._backoff_ms << min(self._failures, 32), self._backoff_max_ms)
+        self._failures += 1
+        self._retry_ms = now_ms + pause
+
+    def next_poll_ms(self, now_ms: int, *, is_leader: bool, protocol_version: int) -> int | None:
+        """When ``poll`` may have something to give without anything else happening; None is never."""
+        if not self._may_generate(is_leader, protocol_version):
+            return None
+        due = now_ms if self._is_due(now_ms) else self._expires_ms
+        return None if due is None else max(due, self._retry_ms)
+
+    def _may_generate(self, is_leader: bool, protocol_version: int) -> bool:
+        return is_leader and protocol_version >= _SIGNING_SINCE and self._written is None
+
+    def _is_due(self, now_ms: int) -> bool:
+        key = self.key
+        return (
+            key is None
+            or (self._expires_ms is not None and self._expires_ms <= now_ms)
+            or key.algorithm != self._algorithm
+            or len(key.key) != self._size
+        )
