@@ -1,0 +1,1 @@
+"""Decides what a worker does: the pure part of Connect's distributed mode."""
