@@ -3,10 +3,10 @@
 Every worker, the leader too, takes its key only from the config topic, so that all change over by reading the same
 record. ``KeyRotation`` decides; whoever runs it writes the key, reads the topic to its end, and says what came of it.
 
-* A worker that comes to a group adopts the key that is there, and a new leader goes on with it until its time is over:
-  there is no moment at which followers sign with a key that the leader does not have.
-* Only the leader makes keys, only where the group has agreed to sign (protocol version 2), and one at a time: as long as
-  a key is on its way, there is no second one.
+* A worker that comes to a group adopts the key that is there, and a new leader goes on with it until its time is
+  over: there is no moment at which followers sign with a key that the leader does not have.
+* Only the leader makes keys, only where the group has agreed to sign (protocol version 2), and one at a time: as long
+  as a key is on its way, there is no second one.
 * The old key stays in use until the new one was read back, also when it is overdue because writing fails. Failures are
   followed by ever longer pauses; Kafka tries again at once, for ever.
 * With a time to live of 0 a key is never too old. (Kafka's leader makes one more after each of its own restarts.)
@@ -38,10 +38,12 @@ class SessionKey:
 class KeyRotation:
     """``size`` is the number of bytes that a key of this worker has; see ``mac_algorithms.key_size``.
 
-    The caller feeds it in each turn, after membership is confirmed and with the config topic read to the offset of the
-    assignment: ``adopt`` with what the snapshot has, then ``poll``. It gives a key to be written, or None. What becomes of
-    the write is told by ``read`` (the record came back, which is what counts) or ``failed``; after a failure the topic must
-    be read to its end before the next ``poll``, because the record may be in it all the same.
+    In each turn, after membership is confirmed and the config topic is read up to the assignment's offset, the caller
+    gives ``adopt`` what the snapshot has, and calls ``poll``. That gives a key to be written, or None. What becomes of
+    the write is told by ``read`` (the record came back, which is what counts) or ``failed``; after a failure the topic
+    must be read to its end before the next ``poll``, because the record may be in it all the same.
+
+    ``algorithm`` is the platform's spelling (``mac_algorithms.key_generator``): Kafka writes that one into the record.
     """
 
     def __init__(

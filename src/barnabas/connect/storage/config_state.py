@@ -169,7 +169,7 @@ class ClusterConfig:
         return self.applied_configs.get(connector)
 
     def needs_fencing_round(self, connector: str) -> bool:
-        """Whether producers of earlier tasks may still be alive that must be fenced before the tasks start (KIP-618)."""
+        """Whether producers of earlier tasks may live that must be fenced before the tasks start (KIP-618)."""
         before = self.task_count_records.get(connector)
         if connector not in self.pending_fencing or before is None:
             return False
