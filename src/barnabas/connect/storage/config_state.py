@@ -14,13 +14,25 @@ Until then there are no events at all.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
-import structlog
-
 from barnabas.connect.identifiers import ConnectorTaskId, TargetState
+from barnabas.connect.storage.config_records import (
+    ConfigRecordKind,
+    InvalidRecord,
+    config_key,
+    parse_logger_level,
+    parse_properties,
+    parse_restart,
+    parse_session_key,
+    parse_target_state,
+    parse_task,
+    parse_task_count,
+)
+from barnabas.connect.storage.json_form import JsonValue, MalformedJson, parse_json
 
 if TYPE_CHECKING:
     from barnabas.connect.session_key import SessionKey
@@ -45,7 +57,7 @@ NO_OFFSET = -1
 Properties: TypeAlias = Mapping[str, str | None]
 """The settings of a connector or task, as they are written: references to config providers are not resolved."""
 
-_log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +193,34 @@ class ConfigState:
 
     def __init__(self) -> None:
         self.is_started = False
+        self._offset = NO_OFFSET
+        self._session_key: SessionKey | None = None
+        self._connector_configs: dict[str, Properties] = {}
+        self._target_states: dict[str, TargetState] = {}
+        self._task_counts: dict[str, int] = {}
+        self._task_configs: dict[str, dict[int, Properties]] = {}
+        self._generations: dict[str, int] = {}
+        self._task_count_records: dict[str, int] = {}
+        self._applied_configs: dict[str, Properties] = {}
+        self._deferred: dict[str, dict[int, Properties]] = {}
+        self._inconsistent: set[str] = set()
+        self._pending_fencing: set[str] = set()
+        self._snapshot: ClusterConfig | None = None
+        self._replay_value: dict[ConfigRecordKind, Callable[[str, JsonValue], ConfigEvent | None]] = {
+            ConfigRecordKind.TARGET_STATE: self._replay_target_state,
+            ConfigRecordKind.CONNECTOR: self._replay_connector,
+            ConfigRecordKind.TASK: self._replay_task,
+            ConfigRecordKind.COMMIT: self._replay_commit,
+            ConfigRecordKind.RESTART: self._replay_restart,
+            ConfigRecordKind.TASK_COUNT: self._replay_task_count,
+            ConfigRecordKind.SESSION_KEY: self._replay_session_key,
+            ConfigRecordKind.LOGGER_LEVEL: self._replay_logger_level,
+        }
+
+    @property
+    def offset(self) -> int:
+        """That of the last record plus one."""
+        return self._offset
 
     def start(self) -> None:
         """From now on there are events."""
@@ -188,8 +228,128 @@ class ConfigState:
 
     def snapshot(self) -> ClusterConfig:
         """The state now. The same object as before if nothing was replayed since."""
-        raise NotImplementedError
+        if self._snapshot is None:
+            self._snapshot = ClusterConfig(
+                offset=self._offset,
+                session_key=self._session_key,
+                connector_configs=dict(self._connector_configs),
+                target_states=dict(self._target_states),
+                task_counts=dict(self._task_counts),
+                task_configs={
+                    ConnectorTaskId(connector, number): config
+                    for connector, configs in self._task_configs.items()
+                    for number, config in configs.items()
+                },
+                task_config_generations=dict(self._generations),
+                task_count_records=dict(self._task_count_records),
+                applied_configs=dict(self._applied_configs),
+                inconsistent=frozenset(self._inconsistent),
+                pending_fencing=frozenset(self._pending_fencing),
+            )
+        return self._snapshot
 
     def replay(self, key: str | bytes | None, value: bytes | None, offset: int) -> list[ConfigEvent]:
         """Apply a record; what has changed for workers that run already."""
-        raise NotImplementedError
+        try:
+            parsed = None if value is None else parse_json(value)
+        except MalformedJson as error:
+            log.error("record %d of the config topic is no JSON and was skipped: %s", offset, error)
+            return []
+        self._offset = offset + 1
+        self._snapshot = None
+        text = key.decode(errors="replace") if isinstance(key, bytes) else key
+        found = None if text is None else config_key(text)
+        if found is None:
+            log.error("record %d of the config topic has a key that nobody knows, and was skipped: %s", offset, text)
+            return []
+        try:
+            event = self._replay_value[found.kind](found.name, parsed)
+        except InvalidRecord as error:
+            log.error("record %d of the config topic, %s, was ignored: %s", offset, text, error)
+            return []
+        return [event] if event is not None and self.is_started else []
+
+    # --- connectors
+
+    def _replay_connector(self, connector: str, value: JsonValue) -> ConfigEvent:
+        if value is None:
+            self._remove(connector)
+            return ConnectorRemoved(connector)
+        self._connector_configs[connector] = parse_properties(value)
+        self._target_states.setdefault(connector, TargetState.STARTED)
+        return ConnectorConfigChanged(connector)
+
+    def _replay_target_state(self, connector: str, value: JsonValue) -> ConfigEvent | None:
+        if value is None:
+            # Whoever deletes a connector deletes both: that it is gone is told by the other record.
+            if connector in self._connector_configs:
+                self._target_states[connector] = TargetState.STARTED
+            else:
+                self._target_states.pop(connector, None)
+            return None
+        state = parse_target_state(value)
+        if self._target_states.get(connector) is state:
+            return None
+        self._target_states[connector] = state
+        return TargetStateChanged(connector, state)
+
+    def _remove(self, connector: str) -> None:
+        """What is known about fencing and the target state have records of their own, and outlive it."""
+        for table in (
+            self._connector_configs,
+            self._task_counts,
+            self._task_configs,
+            self._deferred,
+            self._applied_configs,
+        ):
+            table.pop(connector, None)
+
+    # --- tasks
+
+    def _replay_task(self, name: str, value: JsonValue) -> None:
+        task = parse_task(name)
+        if task is None:
+            raise InvalidRecord("the key does not end with the number of a task")
+        self._deferred.setdefault(task.connector, {})[task.task] = parse_properties(value)
+
+    def _replay_commit(self, connector: str, value: JsonValue) -> ConfigEvent | None:
+        config = self._connector_configs.get(connector)
+        if config is None:
+            # It was deleted, and compaction has left nothing of it but these records.
+            self._remove(connector)
+            return None
+        count = parse_task_count(value, "tasks")
+        deferred = self._deferred.pop(connector, {})
+        tasks: tuple[ConnectorTaskId, ...] = ()
+        if all(number in deferred for number in range(count)):
+            self._task_configs.setdefault(connector, {}).update(deferred)
+            self._generations[connector] = self._generations.get(connector, -1) + 1
+            self._applied_configs[connector] = config
+            self._inconsistent.discard(connector)
+            tasks = tuple(ConnectorTaskId(connector, number) for number in sorted(deferred))
+        else:
+            self._inconsistent.add(connector)
+        self._task_counts[connector] = count
+        self._pending_fencing.add(connector)
+        return TaskConfigsCommitted(connector, tasks)
+
+    def _replay_task_count(self, connector: str, value: JsonValue) -> None:
+        self._task_count_records[connector] = parse_task_count(value, "task-count")
+        self._pending_fencing.discard(connector)
+
+    # --- the group as a whole
+
+    def _replay_session_key(self, _: str, value: JsonValue) -> ConfigEvent:
+        self._session_key = parse_session_key(value)
+        return SessionKeyChanged(self._session_key)
+
+    def _replay_restart(self, connector: str, value: JsonValue) -> ConfigEvent | None:
+        if not self.is_started:
+            return None
+        flags = parse_restart(value)
+        for warning in flags.warnings:
+            log.warning("a request to restart %s: %s", connector, warning)
+        return RestartRequested(connector, flags.include_tasks, flags.only_failed)
+
+    def _replay_logger_level(self, namespace: str, value: JsonValue) -> ConfigEvent | None:
+        return LoggerLevelChanged(namespace, parse_logger_level(value)) if self.is_started else None
