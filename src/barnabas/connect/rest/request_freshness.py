@@ -1,0 +1,174 @@
+"""What a signature of KIP-507 leaves open, closed between workers of ours: a request can't be sent a second time.
+
+A signature covers the body alone, so whoever has seen a signed request can repeat it, and use it for another connector,
+until the session key changes. Workers of ours therefore add one header, which others ignore:
+
+    X-Barnabas-Request-Freshness: v1 t=1795260583353 n=Zk1v... u=operator r=operate mac=...
+
+``t`` is the sender's time in milliseconds, ``n`` a number used once. The MAC, made with the session key, covers these,
+the method, the path with its query, the URL of the worker that it is meant for, and the bytes of the body. ``u`` and
+``r`` are there only where a request of a user's is forwarded whose identity is not in its headers (a client
+certificate): who that was, and with which role.
+
+The receiver refuses (403) a wrong MAC, a time further away than the allowed age, a time before its own start (what it
+saw then is forgotten), and a number seen before. Seen numbers are kept as long as their time would let them in, so
+their count is bounded by the requests that members of the group have made within that time.
+
+Where the header is missing only KIP-507 counts, because a Java worker never sends it. So one who removes the header has
+a request of Java's in his hands: he is kept out only where it is known that every member sends it
+(``barnabas.connect.require.fresh.signatures``).
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import quote, unquote
+
+from barnabas.connect.rest.request_signature import InvalidSignature
+
+__all__ = ["FRESHNESS_HEADER", "Freshness", "FreshnessGuard", "SentRequest", "same_worker"]
+
+FRESHNESS_HEADER = "X-Barnabas-Request-Freshness"
+
+_DIGEST = "sha256"
+_CONTEXT = b"barnabas request freshness v1"
+_NONCE_BYTES_MIN, _NONCE_BYTES_MAX = 12, 64
+_SEEN_MAX = 100_000
+_HEADER_LENGTH_MAX = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SentRequest:
+    """What of a request the MAC covers. ``target``: path and query as sent; ``worker_url``: as advertised."""
+
+    method: str
+    target: str
+    worker_url: str
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Freshness:
+    """``user`` and ``role`` are empty but in forwarded requests of a user who showed a certificate."""
+
+    time_ms: int
+    nonce: bytes
+    user: str = ""
+    role: str = ""
+
+    def header(self, key: bytes, request: SentRequest) -> str:
+        parts = ["v1", f"t={self.time_ms}", f"n={_text(self.nonce)}"]
+        if self.user:
+            parts += [f"u={quote(self.user, safe='')}", f"r={self.role}"]
+        return " ".join([*parts, f"mac={_text(self._mac(key, request))}"])
+
+    def _mac(self, key: bytes, request: SentRequest) -> bytes:
+        # Every part has a fixed length or its length before it: no two requests have the same bytes.
+        parts = (
+            _CONTEXT,
+            str(self.time_ms).encode(),
+            self.nonce,
+            self.user.encode(),
+            self.role.encode(),
+            request.method.upper().encode(),
+            request.target.encode(),
+            _canonical(request.worker_url).encode(),
+            hashlib.sha256(request.body).digest(),
+        )
+        covered = b"".join(len(part).to_bytes(4, "big") + part for part in parts)
+        return hmac.digest(key, covered, _DIGEST)
+
+    @classmethod
+    def verified(cls, header: str, key: bytes, request: SentRequest) -> Freshness:
+        """What the header says, if its MAC is right. Raises InvalidSignature."""
+        fields = _fields(header)
+        try:
+            found = cls(
+                int(fields["t"]),
+                _bytes(fields["n"]),
+                unquote(fields.get("u", ""), errors="strict"),
+                fields.get("r", ""),
+            )
+            claimed = _bytes(fields["mac"])
+        except (KeyError, ValueError):
+            raise _malformed() from None
+        if not _NONCE_BYTES_MIN <= len(found.nonce) <= _NONCE_BYTES_MAX:
+            raise _malformed()
+        if not hmac.compare_digest(found._mac(key, request), claimed):
+            raise InvalidSignature(
+                f"Internal request contained an invalid {FRESHNESS_HEADER}: it was made for another request, for "
+                "another worker or with another session key."
+            )
+        return found
+
+
+class FreshnessGuard:
+    """Lets every request in once. ``started_ms`` is when this worker began to remember."""
+
+    def __init__(self, *, age_ms_max: int, started_ms: int) -> None:
+        self._age_ms_max = age_ms_max
+        self._started_ms = started_ms
+        self._seen: dict[bytes, int] = {}
+        self._swept_ms = started_ms
+
+    def admit(self, freshness: Freshness, now_ms: int) -> None:
+        """Raises InvalidSignature for one that is too old, from the future, or here before."""
+        if abs(now_ms - freshness.time_ms) > self._age_ms_max:
+            raise InvalidSignature(
+                f"Internal request is not fresh: it was made at {freshness.time_ms} ms, here it is {now_ms} ms, and "
+                f"barnabas.connect.fresh.signature.max.age.ms is {self._age_ms_max}. Check the workers' clocks."
+            )
+        if freshness.time_ms < self._started_ms:
+            raise InvalidSignature("Internal request was made before this worker started; it has to be sent again.")
+        self._sweep(now_ms)
+        if freshness.nonce in self._seen:
+            raise InvalidSignature("Internal request was received before; it does not count a second time.")
+        if len(self._seen) >= _SEEN_MAX:
+            # Only members of the group get here, whose MAC was right; forgetting would let replays in.
+            raise InvalidSignature("More internal requests than can be remembered; it has to be sent again later.")
+        self._seen[freshness.nonce] = freshness.time_ms
+
+    def _sweep(self, now_ms: int) -> None:
+        if now_ms - self._swept_ms < self._age_ms_max and len(self._seen) < _SEEN_MAX:
+            return
+        self._swept_ms = now_ms
+        oldest_ms = now_ms - self._age_ms_max
+        self._seen = {nonce: time_ms for nonce, time_ms in self._seen.items() if time_ms >= oldest_ms}
+
+
+def same_worker(url: str, other: str) -> bool:
+    return _canonical(url) == _canonical(other)
+
+
+def _canonical(url: str) -> str:
+    return url.rstrip("/").lower()
+
+
+def _fields(header: str) -> Mapping[str, str]:
+    words = header.split(" ")
+    if len(header) > _HEADER_LENGTH_MAX or words[0] != "v1":
+        raise _malformed()
+    pairs = [word.partition("=")[::2] for word in words[1:]]
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        raise _malformed()
+    return fields
+
+
+def _malformed() -> InvalidSignature:
+    return InvalidSignature(f"Internal request contained a malformed {FRESHNESS_HEADER}.")
+
+
+def _text(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode("ascii")
+
+
+def _bytes(text: str) -> bytes:
+    data = base64.urlsafe_b64decode(text.encode("ascii") + b"=" * (-len(text) % 4))
+    if _text(data) != text:
+        raise ValueError(text)
+    return data

@@ -1,0 +1,124 @@
+"""The signature of an internal request between workers: made, read from headers, judged (KIP-507).
+
+A signature is a MAC of the exact bytes of the body, made with the group's session key. Nothing else is covered, so a
+signature says "a member of the group once sent these bytes" and no more; ``request_freshness`` says the rest between
+workers of ours.
+
+What the receiver checks, in this order, and the answer to what does not pass:
+
+1. Where both headers are there: a MAC that exists (400), base64 that can be decoded (400). Also where verification is
+   not in force. With one header alone a request counts as not signed.
+2. Where the group has agreed on ``sessioned``: a signature is there (400), its MAC is one of
+   ``inter.worker.verification.algorithms``, compared letter by letter (400), this worker has a session key (503), the
+   signature is right (403). Only the current key counts.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from barnabas.connect.errors import BadRequest, ConnectError
+from barnabas.connect.mac_algorithms import Mac, UnsupportedAlgorithm, mac
+from barnabas.connect.rest.strict_base64 import MalformedBase64, decode
+
+__all__ = [
+    "ALGORITHM_HEADER",
+    "SIGNATURE_HEADER",
+    "InvalidSignature",
+    "KeyNotReady",
+    "RequestSignature",
+    "check_signature",
+    "signed_headers",
+]
+
+SIGNATURE_HEADER = "X-Connect-Authorization"
+ALGORITHM_HEADER = "X-Connect-Request-Signature-Algorithm"
+
+
+class InvalidSignature(ConnectError):
+    http_status = 403
+
+
+class KeyNotReady(ConnectError):
+    http_status = 503
+
+
+@dataclass(frozen=True, slots=True)
+class RequestSignature:
+    """``algorithm`` is the name as it was sent, ``mac`` what it means."""
+
+    algorithm: str
+    mac: Mac = field(repr=False)
+    signature: bytes = field(repr=False)
+
+    @classmethod
+    def from_headers(cls, headers: Mapping[str, str]) -> RequestSignature | None:
+        """``headers`` find their names in any case. None without both headers; raises BadRequest."""
+        signature, algorithm = headers.get(SIGNATURE_HEADER), headers.get(ALGORITHM_HEADER)
+        if signature is None or algorithm is None:
+            return None
+        known = _known_mac(algorithm)
+        try:
+            return cls(algorithm, known, decode(signature))
+        except MalformedBase64 as error:
+            raise BadRequest(str(error)) from None
+
+    @classmethod
+    def sign(cls, algorithm: str, key: bytes, body: bytes) -> RequestSignature:
+        """Raises BadRequest for an algorithm that does not exist, before anything is sent."""
+        known = _known_mac(algorithm)
+        return cls(algorithm, known, known.sign(key, body))
+
+    def is_valid(self, key: bytes, body: bytes) -> bool:
+        """Takes the same time wherever the signature differs."""
+        return self.mac.is_valid(key, body, self.signature)
+
+    def headers(self) -> dict[str, str]:
+        return {
+            SIGNATURE_HEADER: base64.b64encode(self.signature).decode("ascii"),
+            ALGORITHM_HEADER: self.algorithm,
+        }
+
+
+def check_signature(
+    signature: RequestSignature | None,
+    body: bytes,
+    *,
+    is_verification_in_force: bool,
+    key: bytes | None,
+    permitted_algorithms: Sequence[str],
+) -> None:
+    """Return if the request may go on; raises BadRequest, KeyNotReady or InvalidSignature."""
+    if not is_verification_in_force:
+        return
+    if signature is None:
+        raise BadRequest("Internal request missing required signature")
+    if signature.algorithm not in permitted_algorithms:
+        raise BadRequest(
+            f"This worker does not support the '{signature.algorithm}' key signing algorithm used by other workers. "
+            f"This worker is currently configured to use: [{', '.join(permitted_algorithms)}]. "
+            "Check that all workers' configuration files permit the same set of signature algorithms, "
+            "and correct any misconfigured worker and restart it."
+        )
+    if key is None:
+        raise KeyNotReady(
+            "This worker is still starting up and has not been able to read a session key from the config topic yet"
+        )
+    if not signature.is_valid(key, body):
+        raise InvalidSignature("Internal request contained invalid signature.")
+
+
+def signed_headers(algorithm: str | None, key: bytes | None, body: bytes) -> dict[str, str]:
+    """The two headers for a request with this body; none as long as there is no key: it then goes out unsigned."""
+    if algorithm is None or key is None:
+        return {}
+    return RequestSignature.sign(algorithm, key, body).headers()
+
+
+def _known_mac(algorithm: str) -> Mac:
+    try:
+        return mac(algorithm)
+    except UnsupportedAlgorithm:
+        raise BadRequest(f"Algorithm {algorithm} not available") from None
