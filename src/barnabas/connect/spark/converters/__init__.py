@@ -1,0 +1,1 @@
+"""Converters by Connect's names: bytes in Kafka <-> typed columns of Spark."""

@@ -1,0 +1,1 @@
+"""Transforms and predicates by Connect's names, each an expression of Spark."""
