@@ -1,7 +1,7 @@
 """What a membership tells the worker. It does not wait for anybody, but for what the worker says to be done by name.
 
-``StopWork`` must be answered with ``Membership.work_stopped`` once nothing of it runs any more, and ``ReadConfigs`` with
-``configs_read`` or ``configs_unreadable``. All other notices are for information.
+``StopWork`` must be answered with ``Membership.work_stopped`` once nothing of it runs any more, and ``ReadConfigs``
+with ``configs_read`` or ``configs_unreadable``. All other notices are for information.
 """
 
 from __future__ import annotations
