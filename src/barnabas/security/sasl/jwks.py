@@ -143,7 +143,10 @@ class _Key:
 
 
 class JsonWebKeys:
-    """``fetch_document`` gets the URL and returns the document's bytes or raises UnusableJwks."""
+    """``fetch_document`` gets the URL and returns the document's bytes or raises UnusableJwks.
+
+    ``setting`` is where the URL comes from, for the log.
+    """
 
     def __init__(
         self,
@@ -152,8 +155,10 @@ class JsonWebKeys:
         *,
         fetch_document: Callable[[str], bytes] = fetch,
         now: Callable[[], float] = monotonic,
+        setting: str = "sasl.oauthbearer.jwks.endpoint.url",
     ) -> None:
         self._url = url
+        self._setting = setting
         self._policy = policy
         self._fetch = fetch_document
         self._now = now
@@ -190,15 +195,15 @@ class JsonWebKeys:
         except UnusableJwks as error:
             self._failures += 1
             level = logging.WARNING if self._failures == 1 else logging.DEBUG
-            log.log(level, "the keys of sasl.oauthbearer.jwks.endpoint.url=%s can't be used: %s", self._url, error)
+            log.log(level, "the keys of %s=%s can't be used: %s", self._setting, self._url, error)
             return False
         except Exception:
             # Whatever it is, the thread has to go on: without it the keys would never change again.
             self._failures += 1
-            log.exception("the keys of sasl.oauthbearer.jwks.endpoint.url=%s can't be fetched", self._url)
+            log.exception("the keys of %s=%s can't be fetched", self._setting, self._url)
             return False
         if self._failures:
-            log.info("the keys of sasl.oauthbearer.jwks.endpoint.url=%s are there", self._url)
+            log.info("the keys of %s=%s are there", self._setting, self._url)
         self._failures = 0
         return True
 
