@@ -1,0 +1,41 @@
+"""How often a password may be wrong: a handful at once, then one every few seconds.
+
+Who is over it is answered 429 without a look at the password, so that guessing is slow and costs the worker nothing.
+What is remembered is bounded: the ones that were quiet longest are forgotten first, which is what time does anyway.
+"""
+
+from __future__ import annotations
+
+__all__ = ["FailureBudget"]
+
+_AT_ONCE = 10
+_EVERY_S = 6.0
+_REMEMBERED_MAX = 10_000
+
+
+class FailureBudget:
+    """A bucket of failures for each key, which leaks. Times are seconds of a clock that only goes forward."""
+
+    def __init__(self, *, at_once: int = _AT_ONCE, every_s: float = _EVERY_S) -> None:
+        self._at_once = at_once
+        self._every_s = every_s
+        self._levels: dict[str, tuple[float, float]] = {}
+
+    def wait_s(self, key: str, now_s: float) -> float:
+        """0 where another attempt is allowed, else how long to wait for it."""
+        excess = self._level(key, now_s) - self._at_once + 1
+        return max(0.0, excess * self._every_s)
+
+    def failed(self, key: str, now_s: float) -> None:
+        level = self._level(key, now_s) + 1
+        self._levels.pop(key, None)
+        while len(self._levels) >= _REMEMBERED_MAX:
+            del self._levels[next(iter(self._levels))]
+        self._levels[key] = (level, now_s)
+
+    def succeeded(self, key: str) -> None:
+        self._levels.pop(key, None)
+
+    def _level(self, key: str, now_s: float) -> float:
+        level, at_s = self._levels.get(key, (0.0, now_s))
+        return max(0.0, level - (now_s - at_s) / self._every_s)

@@ -1,0 +1,90 @@
+"""Listeners as ``listeners`` and ``admin.listeners`` write them, ``http://host:port``, and what is advertised of them.
+
+No host is every interface. What a listener offers to other machines needs authentication, so it must be known which
+hosts are this machine alone: ``is_loopback`` asks the text, not a name service, and knows ``localhost`` only.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+__all__ = ["Listener", "UnusableListener", "advertised_listener", "is_loopback_host", "parse_listeners", "worker_url"]
+
+_LISTENER = re.compile(
+    r"(?P<scheme>https?)://(?:\[(?P<ipv6>[0-9a-fA-F:.%]+)\]|(?P<host>[^:/\[\]\s]*)):(?P<port>-?[0-9]+)/?"
+)
+
+
+class UnusableListener(ValueError):
+    """The text says which one and what it should be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """``host`` is empty for every interface; port 0 lets the system choose."""
+
+    scheme: str
+    host: str
+    port: int
+
+    @property
+    def is_https(self) -> bool:
+        return self.scheme == "https"
+
+    @property
+    def is_loopback(self) -> bool:
+        return is_loopback_host(self.host)
+
+    def __str__(self) -> str:
+        return f"{self.scheme}://{_bracketed(self.host)}:{self.port}"
+
+
+def parse_listeners(setting: str, texts: Sequence[str]) -> tuple[Listener, ...]:
+    """Raises UnusableListener."""
+    return tuple(_parse(setting, text) for text in texts)
+
+
+def _parse(setting: str, text: str) -> Listener:
+    match = _LISTENER.fullmatch(text.strip())
+    if match is None or not 0 <= int(match["port"]) <= 65535:
+        raise UnusableListener(
+            f"{setting}: '{text}' is no listener; write http://host:port or https://host:port, "
+            "without a host for every interface"
+        )
+    return Listener(match["scheme"].lower(), match["ipv6"] or match["host"], int(match["port"]))
+
+
+def is_loopback_host(host: str) -> bool:
+    """Whether only this machine gets there."""
+    if host.lower().rstrip(".") == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.partition("%")[0]).is_loopback
+    except ValueError:
+        return False
+
+
+def advertised_listener(listeners: Sequence[Listener], scheme: str | None) -> Listener:
+    """The one whose host and port others get to know: of the scheme asked for, else http if there is one.
+
+    Raises UnusableListener.
+    """
+    wanted = (scheme or ("http" if any(not each.is_https for each in listeners) else "https")).lower()
+    for each in listeners:
+        if each.scheme == wanted:
+            return each
+    raise UnusableListener(
+        f"rest.advertised.listener is {wanted}, but listeners has only: {', '.join(str(each) for each in listeners)}"
+    )
+
+
+def worker_url(scheme: str, host: str, port: int) -> str:
+    """As workers tell each other: with a slash at the end."""
+    return f"{scheme}://{_bracketed(host)}:{port}/"
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host

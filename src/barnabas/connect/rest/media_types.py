@@ -1,0 +1,32 @@
+"""The API speaks JSON: what a request may be (``Content-Type``), and whether it takes the answer (``Accept``)."""
+
+from __future__ import annotations
+
+__all__ = ["accepts_json", "is_json"]
+
+
+def is_json(content_type: str) -> bool:
+    """``application/json`` with any parameters, or a wildcard that has it in it."""
+    return _fits(content_type.partition(";")[0])
+
+
+def accepts_json(accept: str | None) -> bool:
+    """Nothing said is anything accepted; a range with the weight 0 is none."""
+    if accept is None or not accept.strip():
+        return True
+    return any(_fits(each.partition(";")[0]) and _weight(each) > 0 for each in accept.split(","))
+
+
+def _fits(media_range: str) -> bool:
+    return media_range.strip().lower() in ("application/json", "application/*", "*/*", "*")
+
+
+def _weight(media_range: str) -> float:
+    for parameter in media_range.split(";")[1:]:
+        name, _, value = parameter.strip().partition("=")
+        if name.lower() == "q":
+            try:
+                return float(value)
+            except ValueError:
+                return 0.0
+    return 1.0

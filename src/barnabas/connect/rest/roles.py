@@ -1,0 +1,58 @@
+"""What a user may do over REST: three roles, each with all that the one before it may.
+
+READ looks. OPERATE also restarts, pauses, resumes and stops what is there. ADMIN also creates, changes and deletes:
+connectors, their offsets, and the levels of loggers. Which route needs which is said in the one table of routes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+__all__ = ["ANONYMOUS", "Role", "RoleTable", "User"]
+
+
+class Role(IntEnum):
+    READ = 1
+    OPERATE = 2
+    ADMIN = 3
+
+    @classmethod
+    def named(cls, name: str) -> Role | None:
+        """By its name in lower case; None for a name that is no role."""
+        return _BY_NAME.get(name)
+
+    @property
+    def text(self) -> str:
+        return self.name.lower()
+
+
+_BY_NAME = {role.text: role for role in Role}
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """Who asks. ``role`` is None for somebody who is known, and may do nothing."""
+
+    name: str
+    role: Role | None
+
+    def may(self, needed: Role) -> bool:
+        return self.role is not None and self.role >= needed
+
+
+ANONYMOUS = User("anonymous", Role.ADMIN)
+"""Everybody, where there is no authentication."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoleTable:
+    """``barnabas.connect.roles.*``: names of users, ``*`` for everybody who is authenticated."""
+
+    names: dict[Role, frozenset[str]]
+
+    def role_of(self, name: str, *others: Role | None) -> Role | None:
+        """The highest that the table gives, or that was given elsewhere."""
+        given = [role for role, names in self.names.items() if name in names or "*" in names]
+        given += [role for role in others if role is not None]
+        return max(given, default=None)

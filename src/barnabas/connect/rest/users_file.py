@@ -1,0 +1,66 @@
+"""``barnabas.connect.users.file``: the users with passwords, one a line, ``name:role:hash``.
+
+The role is read, operate or admin; the hash is one of ``password_hash``. Empty lines and lines that begin with # are
+passed over. A file that can't be used in full is refused in full: nobody loses or keeps access by a typing mistake.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from barnabas.connect.rest.password_hash import PasswordHash, UnusableHash
+from barnabas.connect.rest.roles import Role
+
+__all__ = ["StoredUser", "UnusableUsersFile", "parse_users", "read_users"]
+
+
+class UnusableUsersFile(ValueError):
+    """The text says which line, and what it should be; it never shows a hash."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredUser:
+    name: str
+    role: Role
+    password: PasswordHash
+
+
+def read_users(path: Path) -> dict[str, StoredUser]:
+    """Raises UnusableUsersFile."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UnusableUsersFile(f"barnabas.connect.users.file={path} can't be read: {error}") from None
+    try:
+        return parse_users(text)
+    except UnusableUsersFile as error:
+        raise UnusableUsersFile(f"barnabas.connect.users.file={path}, {error}") from None
+
+
+def parse_users(text: str) -> dict[str, StoredUser]:
+    users: dict[str, StoredUser] = {}
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        user = _user(number, line.strip())
+        if user.name in users:
+            raise UnusableUsersFile(f"line {number}: the user {user.name} is there already")
+        users[user.name] = user
+    if not users:
+        raise UnusableUsersFile("there is no user in it; write one a line: name:role:hash")
+    return users
+
+
+def _user(number: int, line: str) -> StoredUser:
+    parts = line.split(":")
+    if len(parts) != 3 or not parts[0]:
+        raise UnusableUsersFile(f"line {number}: write name:role:hash, without a colon in the name")
+    name, role_name, hashed = parts
+    role = Role.named(role_name)
+    if role is None:
+        raise UnusableUsersFile(f"line {number}: the role of {name} is '{role_name}'; it can be read, operate or admin")
+    try:
+        return StoredUser(name, role, PasswordHash.parse(hashed))
+    except UnusableHash as error:
+        raise UnusableUsersFile(f"line {number}: the hash of {name} {error}") from None
