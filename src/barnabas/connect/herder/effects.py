@@ -12,6 +12,8 @@ from typing import Any, Generic, Self, TypeVar
 
 from barnabas.connect.identifiers import ConnectorTaskId, ConnectorType, TargetState
 from barnabas.connect.rest.entities import ConfigInfos, ConnectorOffset, ConnectorOffsets
+from barnabas.connect.storage.config_records import ConfigRecord
+from barnabas.connect.storage.status_records import StatusRecord
 
 __all__ = [
     "AlterOffsets",
@@ -19,12 +21,12 @@ __all__ = [
     "Effect",
     "FenceProducers",
     "GenerateTaskConfigs",
-    "JoinGroup",
-    "LeaveGroup",
     "ReadConfigsToEnd",
     "ReadOffsets",
     "ReadStatusesToEnd",
-    "Record",
+    "RejoinGroup",
+    "ReportConfigsRead",
+    "ReportWorkStopped",
     "ResetOffsets",
     "SendFence",
     "SendTaskConfigs",
@@ -45,9 +47,6 @@ T = TypeVar("T")
 ConfigMap = Mapping[str, str | None]
 """A connector's or a task's settings as written, with references to secrets and not the secrets."""
 
-Record = tuple[str, bytes | None]
-"""Key and value of a record for the config or the status topic."""
-
 
 class Effect(Generic[T]):
     """``await effect`` in a procedure: have it done and take its result."""
@@ -66,7 +65,7 @@ class Effect(Generic[T]):
 class WriteConfigs(Effect[None]):
     """Write records as one batch to the config topic; done when they are safe."""
 
-    records: Sequence[Record]
+    records: Sequence[ConfigRecord]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +82,7 @@ class WriteStatus(Effect[None]):
     A worker writes statuses for a key in the order in which they were asked for.
     """
 
-    key: str
-    value: bytes | None
+    record: StatusRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,23 +94,32 @@ class ReadStatusesToEnd(Effect[None]):
 
 
 @dataclass(frozen=True, slots=True)
-class JoinGroup(Effect[None]):
-    """Join again. ``allocation`` (what this worker runs) is asked for when the request is made."""
+class RejoinGroup(Effect[None]):
+    """Have the group rebalance, because there is something to be shared out anew."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
-class LeaveGroup(Effect[None]):
-    reason: str
+class ReportWorkStopped(Effect[None]):
+    """Tell the membership that nothing runs any more of what it wanted stopped."""
+
+    stop_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReportConfigsRead(Effect[None]):
+    """Tell the membership how far the config topic was read, or that this failed."""
+
+    is_read: bool
 
 
 # -- what runs here
 
 
 @dataclass(frozen=True, slots=True)
-class StartConnector(Effect[str | None]):
-    """Done when it has started; its result is the connector's version. Nothing runs after an error."""
+class StartConnector(Effect[None]):
+    """Done when it has started. After an error (StartFailed) nothing of it is left."""
 
     connector: str
     config: ConfigMap

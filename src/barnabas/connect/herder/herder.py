@@ -1,0 +1,271 @@
+"""The herder of a worker: what comes in goes to the part that it concerns.
+
+Sans I/O. In: what the membership says, records of the config and status topics, what happens to connectors and tasks,
+requests, results of effects, and time. Out: effects (``run``), and answers of requests (``submit``). The parts:
+
+==================  =================================================================================
+``rebalance``       stopping before, taking up after, and asking for a rebalance of the group
+``local_work``      what runs here, one unit at a time, stop before start
+``assigned_work``   what should run here
+``statuses``        who writes which status when
+``*_requests``      what users and other workers ask for; ``restarts`` too
+``task_recon…``     new task configs, to the leader or by him to the topic
+``session_keys``    the key that signs internal requests
+``self_healing``    restarts of what has failed
+==================  =================================================================================
+
+The order inside one ``run`` is the order in which things came in. Nothing here waits for another worker while it keeps
+something from being answered: requests wait in their own procedures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from typing import Any, TypeVar
+
+import structlog
+
+from barnabas.connect.group.notices import (
+    Assigned,
+    Joining,
+    Lost,
+    MembershipFailed,
+    Notice,
+    ProtocolChanged,
+    ReadConfigs,
+    StopWork,
+    Trouble,
+)
+from barnabas.connect.herder.assigned_work import AssignedWork
+from barnabas.connect.herder.connector_requests import ConnectorRequests
+from barnabas.connect.herder.context import HerderContext, PluginCatalog
+from barnabas.connect.herder.effects import SetLoggerLevel
+from barnabas.connect.herder.internal_requests import InternalRequests
+from barnabas.connect.herder.local_work import LocalWork, Unit
+from barnabas.connect.herder.offset_requests import OffsetRequests
+from barnabas.connect.herder.procedures import Call, Now, Procedure, Procedures, Until
+from barnabas.connect.herder.rebalance import Rebalance
+from barnabas.connect.herder.restarts import Restarts
+from barnabas.connect.herder.self_healing import SelfHealing
+from barnabas.connect.herder.session_keys import SessionKeys
+from barnabas.connect.herder.settings import HerderSettings
+from barnabas.connect.herder.state_requests import StateRequests
+from barnabas.connect.herder.statuses import Statuses, state_of
+from barnabas.connect.herder.task_reconfiguration import TaskReconfiguration
+from barnabas.connect.identifiers import ConnectorTaskId, TargetState, TaskState
+from barnabas.connect.plugins.runtime import TaskEvent, TaskFailed, TaskPaused, TaskRunning
+from barnabas.connect.plugins.task_partitions import TASK_PARTITIONS, parse_partitions
+from barnabas.connect.session_key import KeyRotation
+from barnabas.connect.storage.config_state import (
+    ClusterConfig,
+    ConfigEvent,
+    ConnectorConfigChanged,
+    ConnectorRemoved,
+    LoggerLevelChanged,
+    RestartRequested,
+    SessionKeyChanged,
+    TargetStateChanged,
+    TaskConfigsCommitted,
+)
+
+__all__ = ["Herder"]
+
+T = TypeVar("T")
+
+_log = structlog.get_logger(__name__)
+
+
+class Herder:
+    def __init__(self, settings: HerderSettings, plugins: PluginCatalog, rotation: KeyRotation, now: Now) -> None:
+        self.procedures = Procedures(now)
+        self.context = HerderContext(settings, self.procedures, plugins)
+        self.keys = SessionKeys(self.context, rotation)
+        self.statuses = Statuses(self.context)
+        self.work = LocalWork(self.procedures, self)
+        self.assigned_work = AssignedWork(self.work, self.context.configs.snapshot)
+        self.rebalance = Rebalance(self.context, self.work, self.assigned_work, self._taken_up)
+        self.healing = SelfHealing(settings.restart_budget, self.procedures, self._heal)
+        self.reconfiguration = TaskReconfiguration(
+            self.context, runs_here=self.work.is_running, fail=self._fail_for_good
+        )
+        self.connectors = ConnectorRequests(self.context)
+        self.states = StateRequests(self.context)
+        self.offsets = OffsetRequests(self.context)
+        self.internal = InternalRequests(self.context, self.reconfiguration)
+        self.restarts = Restarts(
+            self.context, self.work, self.assigned_work, self.statuses, on_restart=self.healing.forget
+        )
+        self.failure: str | None = None
+        """Why this worker can't be a member of its group, and never will be."""
+        self._has_been_assigned = False
+
+    # -- requests, effects and time
+
+    def submit(
+        self, steps: Coroutine[Any, Any, T], on_done: Callable[[T | None, Exception | None], None]
+    ) -> Procedure[T]:
+        """Begin a request: a method of one of the parts above."""
+        return self.procedures.start(steps, on_done)
+
+    def run(self, now: Now) -> list[Call]:
+        """Let everything go on that can, and take the effects."""
+        return self.procedures.run(now)
+
+    @property
+    def next_due_ms(self) -> float | None:
+        """When to call ``run`` at the latest, on the monotonic clock."""
+        return self.procedures.next_due_ms
+
+    @property
+    def config(self) -> ClusterConfig:
+        return self.context.config
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the topics were read and the group has been joined."""
+        return self._has_been_assigned
+
+    def topics_read(self) -> None:
+        """Both topics were read to their ends: changes count from now on. Comes before membership."""
+        self.context.configs.start()
+        self.keys.start()
+
+    async def health(self) -> None:
+        """Waits its turn behind the requests that change something, and does nothing (KIP-1017)."""
+        async with self.context.leader_turn:
+            pass
+
+    async def rebalance_over(self) -> None:
+        await Until(lambda: self.context.group.is_up_to_date)
+
+    async def shut_down(self) -> None:
+        """Stop everything that runs here and say so; the group is to be left afterwards."""
+        with self.context.stages.during("stopping its connectors and tasks"):
+            self.assigned_work.revoke(self.assigned_work.assigned)
+            await Until(lambda: not self.work.running() and self.statuses.is_all_written())
+
+    # -- the group
+
+    def notice(self, notice: Notice, owners: Mapping[Unit, str], member_urls: Iterable[str]) -> None:
+        """What the membership tells. ``owners`` and ``member_urls`` go with Assigned, and are empty for a follower."""
+        match notice:
+            case Joining():
+                self.rebalance.joining()
+            case Assigned():
+                self.rebalance.assigned(notice, owners, member_urls)
+            case StopWork():
+                self.rebalance.stop_work(notice)
+            case Lost(reason):
+                _log.warning("this worker is out of its group", reason=reason)
+                self.rebalance.lost()
+            case ReadConfigs():
+                self.rebalance.read_configs(notice)
+            case ProtocolChanged(_, _, message):
+                if message:
+                    (_log.warning if notice.is_warning else _log.info)(message)
+            case Trouble(message):
+                _log.warning(message)
+            case MembershipFailed(message):
+                self.failure = message
+
+    def _taken_up(self) -> None:
+        self._has_been_assigned = True
+        self.healing.forget_all_but(self.assigned_work.assigned)
+        self.statuses.assigned()
+
+    # -- the topics
+
+    def replay_config(self, key: str | bytes | None, value: bytes | None, offset: int) -> None:
+        before = self.config
+        for event in self.context.configs.replay(key, value, offset):
+            self._config_changed(event, before, offset + 1)
+
+    def replay_status(self, key: str | bytes | None, value: bytes | None) -> None:
+        self.context.statuses.replay(key, value)
+
+    def _config_changed(self, event: ConfigEvent, before: ClusterConfig, offset: int) -> None:
+        match event:
+            case ConnectorConfigChanged(connector):
+                self._connector_changed(connector, is_new=not before.contains(connector), offset=offset)
+            case ConnectorRemoved(connector):
+                self.assigned_work.refresh()
+                self.rebalance.needed(offset, f"connector {connector} was removed")
+            case TaskConfigsCommitted(connector, _):
+                self.assigned_work.hold_tasks(connector)
+                self.rebalance.needed(offset, f"the tasks of connector {connector} were configured")
+            case TargetStateChanged():
+                self.assigned_work.refresh()
+            case SessionKeyChanged(key):
+                self.keys.changed(key)
+            case RestartRequested():
+                self.restarts.requested(event)
+            case LoggerLevelChanged(namespace, level):
+                self.procedures.start(_set_logger_level(namespace, level))
+
+    def _connector_changed(self, connector: str, *, is_new: bool, offset: int) -> None:
+        if self.assigned_work.is_assigned(connector):
+            self.healing.forget(connector)
+            self.assigned_work.restart((connector,))
+        if is_new:
+            self.rebalance.needed(offset, f"connector {connector} is new")
+
+    # -- what runs here
+
+    def task_event(self, event: TaskEvent) -> None:
+        task = event.task
+        match event:
+            case TaskRunning() if self.work.is_running(task):
+                self.healing.running(task)
+                self.statuses.set(task, TaskState.RUNNING)
+                self.statuses.uses_topics(task, self._sink_topics(task))
+            case TaskPaused() if self.work.is_running(task):
+                self.statuses.set(task, TaskState.PAUSED)
+            case TaskFailed(_, trace, retriable) if self.work.ended(task):
+                self._failed(task, trace, retriable=retriable)
+            case _:
+                pass  # Of something that was let go meanwhile.
+
+    def connector_error(self, connector: str, trace: str, *, retriable: bool) -> None:
+        """A connector has noticed itself that it can't go on."""
+        if self.work.give_up(connector):
+            self._failed(connector, trace, retriable=retriable)
+
+    def connector_started(self, connector: str, state: TargetState) -> None:
+        self.healing.running(connector)
+        self.connector_state_set(connector, state)
+
+    def connector_state_set(self, connector: str, state: TargetState) -> None:
+        self.statuses.set(connector, state_of(state))
+        if state is TargetState.STARTED:
+            self.reconfiguration.request(connector)
+
+    def connector_failed(self, connector: str, trace: str, *, retriable: bool) -> None:
+        self._failed(connector, trace, retriable=retriable)
+
+    def unit_stopped(self, unit: Unit) -> None:
+        self.statuses.let_go(unit)
+
+    def _fail_for_good(self, connector: str, trace: str) -> None:
+        self.connector_error(connector, trace, retriable=False)
+
+    def _failed(self, unit: Unit, trace: str, *, retriable: bool) -> None:
+        what_next = self.healing.failed(unit, retriable=retriable)
+        _log.error("failed", unit=str(unit), trace=trace, what_next=what_next)
+        self.statuses.set(unit, TaskState.FAILED, f"{trace.rstrip()}\n{what_next}".rstrip())
+
+    def _heal(self, unit: Unit) -> None:
+        if self.assigned_work.is_assigned(unit) and not self.work.is_running(unit):
+            _log.info("restarting what has failed", unit=str(unit), restart=self.healing.restart_count(unit))
+            self.statuses.set(unit, TaskState.RESTARTING, has_version=False)
+            self.assigned_work.restart((unit,))
+
+    def _sink_topics(self, task: ConnectorTaskId) -> list[str]:
+        partitions = (self.config.task_config(task) or {}).get(TASK_PARTITIONS)
+        try:
+            return sorted({partition.topic for partition in parse_partitions(partitions or "{}")})
+        except ValueError:
+            return []
+
+
+async def _set_logger_level(namespace: str, level: str) -> None:
+    await SetLoggerLevel(namespace, level)

@@ -1,0 +1,173 @@
+"""Who writes which status when, and what the REST API shows of it.
+
+A worker writes about what runs on it. When it lets something go it says UNASSIGNED, unless somebody else has written
+since. The leader sweeps up after each rebalance: statuses of what is not configured any more are removed, and work that
+is with nobody because its worker has gone is UNASSIGNED from then on. (With Kafka it is shown as RUNNING on a dead
+worker until somebody gets it.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import structlog
+
+from barnabas.connect.errors import ConnectError, NotFound
+from barnabas.connect.herder.context import HerderContext
+from barnabas.connect.herder.effects import WriteStatus
+from barnabas.connect.herder.local_work import Unit
+from barnabas.connect.identifiers import ConnectorTaskId, TargetState, TaskState
+from barnabas.connect.rest.entities import ActiveTopics, ConnectorState, ConnectorStatus, TaskStatus
+from barnabas.connect.storage.status_records import (
+    Status,
+    StatusRecord,
+    TopicStatus,
+    connector_status_record,
+    task_status_record,
+    topic_status_record,
+    topic_status_removal,
+)
+
+__all__ = ["Statuses", "state_of"]
+
+_log = structlog.get_logger(__name__)
+
+
+def state_of(target_state: TargetState) -> TaskState:
+    """What something is that has become what is wanted of it."""
+    return {
+        TargetState.STARTED: TaskState.RUNNING,
+        TargetState.PAUSED: TaskState.PAUSED,
+        TargetState.STOPPED: TaskState.STOPPED,
+    }[target_state]
+
+
+class Statuses:
+    def __init__(self, context: HerderContext) -> None:
+        self._context = context
+        self._generation = 0
+        """The last one of which this worker was a member."""
+        self._writing = 0
+
+    # -- written
+
+    def set(self, unit: Unit, state: TaskState, trace: str | None = None, *, has_version: bool = True) -> None:
+        self._write(unit, self._status(unit, state, trace, has_version=has_version))
+
+    def let_go(self, unit: Unit) -> None:
+        """It has stopped here. Of what is not configured any more the leader removes the status."""
+        if not self._is_configured(unit):
+            return
+        status = self._status(unit, TaskState.UNASSIGNED, None, has_version=True)
+        if self._context.statuses.may_write_safely(unit, status):
+            self._write(unit, status)
+
+    def assigned(self) -> None:
+        """A rebalance is over."""
+        self._generation = self._context.group.generation
+        if self._context.group.is_leader:
+            self._remove_unconfigured()
+            self._disown_abandoned()
+
+    def uses_topics(self, task: ConnectorTaskId, topics: Iterable[str]) -> None:
+        """Remember topics that a connector has not used before (KIP-558)."""
+        if not self._context.settings.is_topic_tracking_enabled:
+            return
+        known = self._context.statuses.topics(task.connector)
+        for topic in topics:
+            if topic not in known:
+                now_ms = self._context.procedures.now.wall_ms
+                self._start_write(topic_status_record(TopicStatus(topic, task.connector, task.task, now_ms)))
+
+    async def reset_active_topics(self, name: str) -> None:
+        for topic in self._context.statuses.topics(name):
+            await WriteStatus(topic_status_removal(topic, name))
+
+    def is_all_written(self) -> bool:
+        return not self._writing
+
+    # -- shown
+
+    def connector_status(self, name: str) -> ConnectorStatus:
+        statuses = self._context.statuses
+        status = statuses.connector(name)
+        if status is None:
+            raise NotFound(f"No status found for connector {name}")
+        tasks = [_task_status(task, each) for task, each in statuses.tasks(name).items()]
+        return ConnectorStatus(name, _connector_state(status), tasks, self._context.connector_type(name))
+
+    def task_status(self, task: ConnectorTaskId) -> TaskStatus:
+        status = self._context.statuses.task(task)
+        if status is None:
+            raise NotFound(f"No status found for task {task}")
+        return _task_status(task, status)
+
+    def active_topics(self, name: str) -> ActiveTopics:
+        return ActiveTopics(name, list(self._context.statuses.topics(name)))
+
+    # -- inside
+
+    def _status(self, unit: Unit, state: TaskState, trace: str | None, *, has_version: bool) -> Status:
+        context = self._context
+        connector = unit.connector if isinstance(unit, ConnectorTaskId) else unit
+        properties = context.config.connector_config(connector)
+        version = None
+        if has_version and properties is not None:
+            version = context.plugins.connector_version(properties)
+        return Status(state, context.settings.worker_id, self._generation, trace, version)
+
+    def _write(self, unit: Unit, status: Status | None) -> None:
+        if isinstance(unit, ConnectorTaskId):
+            self._start_write(task_status_record(unit, status))
+        else:
+            self._start_write(connector_status_record(unit, status))
+
+    def _start_write(self, record: StatusRecord) -> None:
+        self._writing += 1
+        self._context.procedures.start(self._write_record(record))
+
+    async def _write_record(self, record: StatusRecord) -> None:
+        try:
+            await WriteStatus(record)
+        except (ConnectError, OSError) as error:
+            _log.error("a status could not be written", key=record[0].decode(), error=str(error))
+        finally:
+            self._writing -= 1
+
+    def _is_configured(self, unit: Unit) -> bool:
+        config = self._context.config
+        if isinstance(unit, ConnectorTaskId):
+            return config.contains(unit.connector) and unit.task < config.task_count(unit.connector)
+        return config.contains(unit)
+
+    def _units(self) -> list[tuple[Unit, Status]]:
+        """All of which there is a status."""
+        statuses = self._context.statuses
+        units: list[Unit] = [*statuses.all_tasks(), *statuses.connectors()]
+        found = ((unit, statuses.connector(unit) if isinstance(unit, str) else statuses.task(unit)) for unit in units)
+        return [(unit, status) for unit, status in found if status is not None]
+
+    def _remove_unconfigured(self) -> None:
+        for unit, _ in self._units():
+            if not self._is_configured(unit):
+                self._write(unit, None)
+                if isinstance(unit, str):
+                    for topic in self._context.statuses.topics(unit):
+                        self._start_write(topic_status_removal(topic, unit))
+
+    def _disown_abandoned(self) -> None:
+        owners = self._context.group.owners
+        members = self._context.group.member_worker_ids
+        for unit, status in self._units():
+            if self._is_configured(unit) and unit not in owners and status.worker_id not in members:
+                if status.state is not TaskState.UNASSIGNED:
+                    lost = Status(TaskState.UNASSIGNED, status.worker_id, self._generation, None, status.version)
+                    self._write(unit, lost)
+
+
+def _connector_state(status: Status) -> ConnectorState:
+    return ConnectorState(status.state.value, status.worker_id, status.version, status.trace or "")
+
+
+def _task_status(task: ConnectorTaskId, status: Status) -> TaskStatus:
+    return TaskStatus(task.task, status.state.value, status.worker_id, status.version, status.trace or "")
