@@ -1,0 +1,109 @@
+"""A request as a route's handler sees it, what the handler works with, and what it gives back."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from barnabas.connect.rest.forwarding import Forwardable, Forwarder
+from barnabas.connect.rest.herder_port import HerderPort
+from barnabas.connect.rest.internal_client import Answer
+from barnabas.connect.rest.internal_requests import InternalRequestCheck
+from barnabas.connect.rest.logger_levels import LoggerLevels
+from barnabas.connect.rest.roles import User
+
+__all__ = ["ApiRequest", "Reply", "Services", "is_true"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiRequest:
+    """``path`` is as it came, still encoded; ``parameters`` are its variable parts, decoded.
+
+    ``headers`` find their names in any case. ``base_url`` is where the user thinks this worker is.
+    """
+
+    method: str
+    path: str
+    query_string: str
+    query: Mapping[str, Sequence[str]]
+    headers: Mapping[str, str]
+    parameters: Mapping[str, str]
+    body: bytes
+    base_url: str
+    user: User
+    vouched_for: bool = False
+
+    @property
+    def connector(self) -> str:
+        return self.parameters["connector"]
+
+    def last(self, name: str) -> str | None:
+        values = self.query.get(name)
+        return values[0] if values else None
+
+    @property
+    def forward(self) -> bool | None:
+        text = self.last("forward")
+        return None if text is None else is_true(text)
+
+    def forwardable(
+        self, method: str, path: str, body: bytes | None = None, query: Mapping[str, str] | None = None
+    ) -> Forwardable:
+        authorization = self.headers.get("authorization")
+        is_vouched_for = self.vouched_for and authorization is None and self.user.role is not None
+        return Forwardable(
+            method=method,
+            path=path,
+            query=query or {},
+            body=body,
+            forward=self.forward,
+            authorization=authorization,
+            user=self.user.name if is_vouched_for else "",
+            role=self.user.role.text if is_vouched_for and self.user.role is not None else "",
+        )
+
+
+def is_true(text: str | None) -> bool:
+    """Everything that is not ``true`` is false."""
+    return text is not None and text.lower() == "true"
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """``value`` is encoded as JSON unless it is bytes, which are JSON already; None is no body."""
+
+    status: int = 200
+    value: Any = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, outcome: T | Answer, make: Callable[[T], Reply]) -> Reply:
+        """Of what the operation gave here, or of another worker's answer, which is handed on."""
+        if isinstance(outcome, Answer):
+            return cls(outcome.status, outcome.body or None)
+        return make(outcome)
+
+    def located(self, location: str) -> Reply:
+        """The same, and where to find what was made, if something was."""
+        return replace(self, headers={**self.headers, "Location": location}) if self.status == 201 else self
+
+
+Handler = Callable[["Services", ApiRequest], Awaitable[Reply]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """What handlers work with."""
+
+    herder: HerderPort
+    forwarder: Forwarder
+    internal: InternalRequestCheck
+    loggers: LoggerLevels
+    version: str
+    commit: str
+    is_topic_tracking_enabled: bool = True
+    may_topic_tracking_be_reset: bool = True
+    health_timeout_s: float = 10.0

@@ -1,0 +1,85 @@
+"""Levels of this process's loggers, read and changed over REST (KIP-495, KIP-976).
+
+Levels have Kafka's names; Python has no TRACE, ALL and OFF, which are 5, 1 and 100 here. A change goes to every logger
+whose name *begins* with the given one, also without a dot after it, as in Kafka; and to ``root`` goes what goes to all.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from barnabas.connect.errors import NotFound
+from barnabas.connect.rest.entities import LoggerLevel
+
+__all__ = ["LoggerLevels", "level_named"]
+
+log = logging.getLogger(__name__)
+
+ROOT = "root"
+_LEVELS = {
+    "ALL": 1,
+    "TRACE": 5,
+    "DEBUG": logging.DEBUG,
+    "INFO": logging.INFO,
+    "WARN": logging.WARNING,
+    "ERROR": logging.ERROR,
+    "FATAL": logging.CRITICAL,
+    "OFF": 100,
+}
+
+
+def level_named(name: str) -> str:
+    """The level's name as it is shown. Raises NotFound, which is Kafka's answer to a level that there is not."""
+    if name.upper() not in _LEVELS:
+        raise NotFound(f"invalid log level '{name}'.")
+    return name.upper()
+
+
+class LoggerLevels:
+    """``root`` is the root of the loggers that are managed. ``now_ms`` is the wall clock."""
+
+    def __init__(self, now_ms: Callable[[], int], root: logging.Logger | None = None) -> None:
+        self._now_ms = now_ms
+        self._root = logging.getLogger() if root is None else root
+        self._last_modified: dict[str, int] = {}
+
+    def all(self) -> dict[str, LoggerLevel]:
+        """Sorted by name, the root last, as in Kafka."""
+        return {name: self._shown(logger) for name, logger in self._loggers().items()}
+
+    def level(self, name: str) -> LoggerLevel:
+        """Raises NotFound for a logger that nobody has made yet."""
+        logger = self._loggers().get(name)
+        if logger is None:
+            raise NotFound(f"Logger {name} not found.")
+        return self._shown(logger)
+
+    def set_level(self, namespace: str, level: str) -> list[str]:
+        """The names of the loggers that are on another level now, sorted. Raises NotFound for an unknown level."""
+        wanted = _LEVELS[level_named(level)]
+        log.info("the level of loggers that begin with %r is %s from now on", namespace, level.upper())
+        loggers = self._loggers()
+        chosen = loggers if namespace == ROOT else {n: each for n, each in loggers.items() if n.startswith(namespace)}
+        if namespace != ROOT and namespace not in chosen and namespace:
+            chosen[namespace] = self._root.manager.getLogger(namespace)
+        # What a logger is on is looked at before any of them changes: children follow their parents.
+        changed = {name: each for name, each in chosen.items() if each.getEffectiveLevel() != wanted}
+        for name, logger in changed.items():
+            logger.setLevel(wanted)
+            self._last_modified[name] = self._now_ms()
+        return sorted(changed)
+
+    def _loggers(self) -> dict[str, logging.Logger]:
+        known = self._root.manager.loggerDict
+        found = {name: each for name, each in sorted(known.items()) if isinstance(each, logging.Logger)}
+        return {**found, ROOT: self._root}
+
+    def _shown(self, logger: logging.Logger) -> LoggerLevel:
+        name = ROOT if logger is self._root else logger.name
+        return LoggerLevel(_level_name(logger.getEffectiveLevel()), self._last_modified.get(name))
+
+
+def _level_name(level: int) -> str:
+    """The name of the highest level that is not above it."""
+    return max((each, name) for name, each in _LEVELS.items() if each <= max(level, 1))[1]

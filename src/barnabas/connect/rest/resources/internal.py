@@ -1,0 +1,37 @@
+"""What workers ask each other: to write the tasks of a connector (KIP-507), and to fence out older ones (KIP-618).
+
+A signature holds for the worker that it was sent to: a request that goes on to the leader from here goes unsigned, as
+Kafka's does, so where the group signs the leader refuses it.
+"""
+
+from __future__ import annotations
+
+from barnabas.connect.rest.exchange import ApiRequest, Reply, Services
+from barnabas.connect.rest.internal_client import encoded_segment, request_body
+from barnabas.connect.rest.json_bodies import read_task_configs
+
+__all__ = ["fence_zombies", "put_task_configs"]
+
+
+async def put_task_configs(services: Services, request: ApiRequest) -> Reply:
+    name, configs = request.connector, read_task_configs(request.body)
+    services.internal.admit(request.method, _target(request), request.headers, request.body)
+    outcome = await services.forwarder.complete(
+        request.forwardable("POST", f"/connectors/{encoded_segment(name)}/tasks", request_body(configs)),
+        lambda: services.herder.put_task_configs(name, configs),
+    )
+    return Reply.of(outcome, lambda _: Reply(204))
+
+
+async def fence_zombies(services: Services, request: ApiRequest) -> Reply:
+    name = request.connector
+    services.internal.admit(request.method, _target(request), request.headers, request.body)
+    outcome = await services.forwarder.complete(
+        request.forwardable("PUT", f"/connectors/{encoded_segment(name)}/fence"),
+        lambda: services.herder.fence_zombies(name),
+    )
+    return Reply.of(outcome, lambda _: Reply(204))
+
+
+def _target(request: ApiRequest) -> str:
+    return f"{request.path}?{request.query_string}" if request.query_string else request.path

@@ -1,0 +1,30 @@
+"""Levels of loggers, of this worker or of all (KIP-495, KIP-976)."""
+
+from __future__ import annotations
+
+from barnabas.connect.errors import BadRequest
+from barnabas.connect.rest.exchange import ApiRequest, Reply, Services
+from barnabas.connect.rest.json_bodies import read_level
+from barnabas.connect.rest.logger_levels import level_named
+
+__all__ = ["get_logger", "list_loggers", "set_logger"]
+
+
+async def list_loggers(services: Services, request: ApiRequest) -> Reply:
+    return Reply(200, services.loggers.all())
+
+
+async def get_logger(services: Services, request: ApiRequest) -> Reply:
+    return Reply(200, services.loggers.level(request.parameters["logger"]))
+
+
+async def set_logger(services: Services, request: ApiRequest) -> Reply:
+    """A scope that is not ``cluster`` is this worker, as in Kafka."""
+    namespace, level = request.parameters["logger"], read_level(request.body)
+    if level is None:
+        raise BadRequest("Desired 'level' parameter was not specified in request.")
+    name = level_named(level)
+    if (request.last("scope") or "").lower() == "cluster":
+        await services.forwarder.settled(lambda: services.herder.set_cluster_logger_level(namespace, name))
+        return Reply(204)
+    return Reply(200, services.loggers.set_level(namespace, name))

@@ -1,0 +1,35 @@
+"""Where connectors are, and moving them (KIP-875)."""
+
+from __future__ import annotations
+
+import msgspec
+
+from barnabas.connect.rest.entities import ConnectorOffsets, Message
+from barnabas.connect.rest.exchange import ApiRequest, Reply, Services
+from barnabas.connect.rest.internal_client import encoded_segment
+from barnabas.connect.rest.json_bodies import read_offsets
+
+__all__ = ["alter_offsets", "get_offsets", "reset_offsets"]
+
+
+async def get_offsets(services: Services, request: ApiRequest) -> Reply:
+    return Reply(200, await services.forwarder.settled(lambda: services.herder.connector_offsets(request.connector)))
+
+
+async def alter_offsets(services: Services, request: ApiRequest) -> Reply:
+    name, offsets = request.connector, read_offsets(request.body)
+    body = msgspec.json.encode(ConnectorOffsets(offsets))
+    outcome = await services.forwarder.complete(
+        request.forwardable("PATCH", f"/connectors/{encoded_segment(name)}/offsets", body),
+        lambda: services.herder.alter_connector_offsets(name, offsets),
+    )
+    return Reply.of(outcome, lambda text: Reply(200, Message(text)))
+
+
+async def reset_offsets(services: Services, request: ApiRequest) -> Reply:
+    name = request.connector
+    outcome = await services.forwarder.complete(
+        request.forwardable("DELETE", f"/connectors/{encoded_segment(name)}/offsets"),
+        lambda: services.herder.reset_connector_offsets(name),
+    )
+    return Reply.of(outcome, lambda text: Reply(200, Message(text)))

@@ -1,0 +1,39 @@
+"""Plugins: which there are, what can be set for each, and whether a configuration is valid (KIP-769, KIP-891)."""
+
+from __future__ import annotations
+
+from barnabas.connect.errors import BadRequest, ConnectError
+from barnabas.connect.rest.exchange import ApiRequest, Reply, Services, is_true
+from barnabas.connect.rest.json_bodies import read_config
+
+__all__ = ["get_plugin_config", "list_plugins", "validate_config"]
+
+
+async def list_plugins(services: Services, request: ApiRequest) -> Reply:
+    connectors_only = request.last("connectorsOnly")
+    found = services.herder.plugins(connectors_only=connectors_only is None or is_true(connectors_only))
+    return Reply(200, list(found))
+
+
+async def get_plugin_config(services: Services, request: ApiRequest) -> Reply:
+    found = await services.herder.plugin_config(request.parameters["plugin"], request.last("version"))
+    return Reply(200, list(found))
+
+
+async def validate_config(services: Services, request: ApiRequest) -> Reply:
+    plugin, config = request.parameters["plugin"], read_config(request.body)
+    included = config.get("connector.class")
+    if included is not None and not _normalized(included).endswith(_normalized(plugin)):
+        raise BadRequest(f"Included connector type {included} does not match request type {plugin}")
+    if included is None:
+        # Kafka has 500 for this and for a class that there is not; 400 is what it is.
+        raise ConnectError("Connector config contains no connector type: set connector.class")
+    try:
+        return Reply(200, await services.herder.validate_config(config))
+    except ConnectError as error:
+        raise ConnectError(str(error)) from error
+
+
+def _normalized(name: str) -> str:
+    """``FileStreamSourceConnector`` can be called FileStreamSource."""
+    return name.removesuffix("Connector") or name

@@ -1,0 +1,102 @@
+"""What connectors and tasks do: their states, restarts, pauses, and the topics that they use (KIP-558, KIP-745)."""
+
+from __future__ import annotations
+
+from barnabas.connect.errors import ConnectError, NotFound
+from barnabas.connect.identifiers import ConnectorTaskId
+from barnabas.connect.rest.exchange import ApiRequest, Reply, Services, is_true
+from barnabas.connect.rest.internal_client import encoded_segment
+
+__all__ = [
+    "get_active_topics",
+    "get_connector_status",
+    "get_task_status",
+    "pause_connector",
+    "reset_active_topics",
+    "restart_connector",
+    "restart_task",
+    "resume_connector",
+    "stop_connector",
+]
+
+
+class _TrackingDisabled(ConnectError):
+    http_status = 403
+
+
+async def get_connector_status(services: Services, request: ApiRequest) -> Reply:
+    return Reply(200, services.herder.connector_status(request.connector))
+
+
+async def get_task_status(services: Services, request: ApiRequest) -> Reply:
+    return Reply(200, services.herder.task_status(_task(request)))
+
+
+async def restart_connector(services: Services, request: ApiRequest) -> Reply:
+    name = request.connector
+    include_tasks, only_failed = is_true(request.last("includeTasks")), is_true(request.last("onlyFailed"))
+    path = f"/connectors/{encoded_segment(name)}/restart"
+    if not include_tasks and not only_failed:
+        outcome = await services.forwarder.complete(
+            request.forwardable("POST", path), lambda: services.herder.restart_connector(name)
+        )
+        return Reply.of(outcome, lambda _: Reply(204))
+    query = {"includeTasks": str(include_tasks).lower(), "onlyFailed": str(only_failed).lower()}
+    status = await services.forwarder.complete(
+        request.forwardable("POST", path, query=query),
+        lambda: services.herder.restart_connector_and_tasks(name, include_tasks=include_tasks, only_failed=only_failed),
+    )
+    return Reply.of(status, lambda found: Reply(202, found))
+
+
+async def restart_task(services: Services, request: ApiRequest) -> Reply:
+    task = _task(request)
+    outcome = await services.forwarder.complete(
+        request.forwardable("POST", f"/connectors/{encoded_segment(task.connector)}/tasks/{task.task}/restart"),
+        lambda: services.herder.restart_task(task),
+    )
+    return Reply.of(outcome, lambda _: Reply(204))
+
+
+async def pause_connector(services: Services, request: ApiRequest) -> Reply:
+    await services.forwarder.settled(lambda: services.herder.pause_connector(request.connector))
+    return Reply(202)
+
+
+async def resume_connector(services: Services, request: ApiRequest) -> Reply:
+    await services.forwarder.settled(lambda: services.herder.resume_connector(request.connector))
+    return Reply(202)
+
+
+async def stop_connector(services: Services, request: ApiRequest) -> Reply:
+    name = request.connector
+    outcome = await services.forwarder.complete(
+        request.forwardable("PUT", f"/connectors/{encoded_segment(name)}/stop"),
+        lambda: services.herder.stop_connector(name),
+    )
+    return Reply.of(outcome, lambda _: Reply(204))
+
+
+async def get_active_topics(services: Services, request: ApiRequest) -> Reply:
+    if not services.is_topic_tracking_enabled:
+        raise _TrackingDisabled("Topic tracking is disabled.")
+    found = services.herder.active_topics(request.connector)
+    return Reply(200, {found.connector: {"topics": found.topics}})
+
+
+async def reset_active_topics(services: Services, request: ApiRequest) -> Reply:
+    if not services.is_topic_tracking_enabled:
+        raise _TrackingDisabled("Topic tracking is disabled.")
+    if not services.may_topic_tracking_be_reset:
+        raise _TrackingDisabled("Topic tracking reset is disabled.")
+    await services.forwarder.settled(lambda: services.herder.reset_active_topics(request.connector))
+    return Reply(202)
+
+
+def _task(request: ApiRequest) -> ConnectorTaskId:
+    """Raises NotFound for what is no number, as for every path that there is not."""
+    text = request.parameters["task"]
+    digits = text[1:] if text[:1] in ("+", "-") else text
+    if not digits.isascii() or not digits.isdigit() or len(digits) > 10 or not -(2**31) <= int(text) < 2**31:
+        raise NotFound("HTTP 404 Not Found")
+    return ConnectorTaskId(request.connector, int(text))

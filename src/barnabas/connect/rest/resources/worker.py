@@ -1,0 +1,31 @@
+"""The worker itself: what it is, and whether it is well (KIP-1017)."""
+
+from __future__ import annotations
+
+import asyncio
+
+from barnabas.connect.rest.entities import ServerInfo, WorkerHealth
+from barnabas.connect.rest.exchange import ApiRequest, Reply, Services
+
+__all__ = ["health", "server_info"]
+
+_HEALTHY = "Worker has completed startup and is ready to handle requests."
+_STARTING = "Worker is still starting up."
+_UNHEALTHY = "Worker was unable to handle this request and may be unable to handle other requests."
+
+
+async def server_info(services: Services, request: ApiRequest) -> Reply:
+    return Reply(200, ServerInfo(services.version, services.commit, services.herder.kafka_cluster_id))
+
+
+async def health(services: Services, request: ApiRequest) -> Reply:
+    """Something that does nothing goes through the queue of requests; if it does not come back, that is the news."""
+    try:
+        await asyncio.wait_for(services.herder.health(), services.health_timeout_s)
+    except TimeoutError:
+        status, code, text = (
+            ("unhealthy", 500, _UNHEALTHY) if services.herder.is_ready() else ("starting", 503, _STARTING)
+        )
+        stage = services.herder.stage()
+        return Reply(code, WorkerHealth(status, f"{text} {stage}" if stage else text))
+    return Reply(200, WorkerHealth("healthy", _HEALTHY))
