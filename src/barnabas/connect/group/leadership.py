@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from barnabas.connect.group.assignor import AssignmentRound, Assignor, ConfigSnapshot, config_mismatch
 from barnabas.connect.group.cooperative_assignor import CooperativeAssignor
@@ -15,6 +15,7 @@ from barnabas.connect.group.protocol import (
     encode_assignment,
 )
 from barnabas.connect.group.settings import GroupSettings
+from barnabas.connect.identifiers import ConnectorTaskId
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.messages.join_group import JoinGroupResponse
 
@@ -27,6 +28,9 @@ class Leadership:
     def __init__(
         self, settings: GroupSettings, snapshot: Callable[[], ConfigSnapshot], trouble: Callable[[str], None]
     ) -> None:
+        self.owners: dict[str | ConnectorTaskId, str] = {}
+        """Who runs each connector and task after the last round that was led, by URL."""
+        self.member_urls: frozenset[str] = frozenset()
         self._snapshot = snapshot
         self._trouble = trouble
         self._eager: Assignor = EagerAssignor()
@@ -54,11 +58,23 @@ class Leadership:
         else:
             assignor = self._cooperative if agreed.is_cooperative else self._eager
             assignments = assignor.assign(round_)
+        self._remember(members, assignments, agreed)
         nothing = Assignment(agreed, 0, round_.leader_id, round_.leader_url, config.offset)
         return [
             (member.member_id, encode_assignment(assignments.get(member.member_id, nothing)))
             for member in response.members
         ]
+
+    def _remember(
+        self, members: Mapping[str, WorkerMetadata], assignments: Mapping[str, Assignment], agreed: ProtocolVersion
+    ) -> None:
+        self.member_urls = frozenset(member.url for member in members.values())
+        self.owners = {}
+        for member_id, member in members.items():
+            has = assignments.get(member_id, Assignment())
+            if agreed.is_cooperative and member.allocation is not None:
+                has = member.allocation.followed_by(has)
+            self.owners |= dict.fromkeys((*has.connectors, *has.tasks), member.url)
 
     def _read(self, response: JoinGroupResponse, agreed: ProtocolVersion) -> dict[str, WorkerMetadata]:
         """Who can't be understood takes no part: the others must not suffer for it."""
