@@ -23,12 +23,10 @@ __all__ = [
     "GenerateTaskConfigs",
     "ReadConfigsToEnd",
     "ReadOffsets",
-    "ReadStatusesToEnd",
     "RejoinGroup",
     "ReportConfigsRead",
     "ReportWorkStopped",
     "ResetOffsets",
-    "SendFence",
     "SendTaskConfigs",
     "SetConnectorState",
     "SetLoggerLevel",
@@ -83,11 +81,6 @@ class WriteStatus(Effect[None]):
     """
 
     record: StatusRecord
-
-
-@dataclass(frozen=True, slots=True)
-class ReadStatusesToEnd(Effect[None]):
-    timeout_ms: int
 
 
 # -- the group
@@ -194,12 +187,6 @@ class SendTaskConfigs(Effect[None]):
     leader_url: str
     connector: str
     configs: Sequence[ConfigMap]
-
-
-@dataclass(frozen=True, slots=True)
-class SendFence(Effect[None]):
-    leader_url: str
-    connector: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,6 +98,7 @@ class Herder:
         self.failure: str | None = None
         """Why this worker can't be a member of its group, and never will be."""
         self._has_been_assigned = False
+        self._is_stopping = False
 
     # -- requests, effects and time
 
@@ -141,6 +142,7 @@ class Herder:
     async def shut_down(self) -> None:
         """Stop everything that runs here and say so; the group is to be left afterwards."""
         with self.context.stages.during("stopping its connectors and tasks"):
+            self._is_stopping = True
             self.assigned_work.revoke(self.assigned_work.assigned)
             await Until(lambda: not self.work.running() and self.statuses.is_all_written())
 
@@ -151,7 +153,7 @@ class Herder:
         match notice:
             case Joining():
                 self.rebalance.joining()
-            case Assigned():
+            case Assigned() if not self._is_stopping:
                 self.rebalance.assigned(notice, owners, member_urls)
             case StopWork():
                 self.rebalance.stop_work(notice)
@@ -167,6 +169,8 @@ class Herder:
                 _log.warning(message)
             case MembershipFailed(message):
                 self.failure = message
+            case _:
+                pass  # An assignment of which nothing is taken up any more.
 
     def _taken_up(self) -> None:
         self._has_been_assigned = True
