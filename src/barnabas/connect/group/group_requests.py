@@ -42,8 +42,8 @@ _WAIT_BEYOND_REBALANCE_MS = 5_000
 
 
 class Lane(Enum):
-    """Answers on a connection come in the order of the requests, and JoinGroup's may take a minute. So heartbeats have a
-    connection of their own."""
+    """Answers on a connection come in the order of the requests, and JoinGroup's may take a minute. So heartbeats have
+    a connection of their own."""
 
     GROUP = "group"
     HEARTBEAT = "heartbeat"
