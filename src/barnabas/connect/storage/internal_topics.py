@@ -1,0 +1,190 @@
+"""The three topics of a group of workers: made when they are missing, looked at when they are there.
+
+What is written to them must be kept for ever, but only the last record of each key: so they are compacted, and nothing
+else. A topic that would also delete by age or size is refused, as is a config topic of several partitions, in which
+records would have no order. Who may not create topics, or not look at their settings, can still use them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from barnabas.clients.admin.config_entries import ConfigResource
+from barnabas.clients.admin.errors import AdminError
+from barnabas.clients.admin.topics import NewTopic
+from barnabas.clients.client_config import is_client_property
+from barnabas.clients.errors import ClientError, UnsupportedVersion
+from barnabas.common.error_code import ErrorCode
+from barnabas.common.errors import Transient
+from barnabas.connect.errors import ConnectError
+
+if TYPE_CHECKING:
+    from barnabas.clients.admin.client import AdminClient
+
+__all__ = [
+    "InternalTopic",
+    "UnusableTopic",
+    "config_topic",
+    "ensure_internal_topic",
+    "internal_client_properties",
+    "offset_topic",
+    "status_topic",
+]
+
+log = logging.getLogger(__name__)
+
+_POLICY = "cleanup.policy"
+_COMPACT = "compact"
+_SET_ELSEWHERE = frozenset({"topic", "partitions", "replication.factor", _POLICY})
+_MAY_NOT = frozenset({ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.TOPIC_AUTHORIZATION_FAILED})
+_COMES_LATER = frozenset({ErrorCode.INVALID_REPLICATION_FACTOR, ErrorCode.LEADER_NOT_AVAILABLE})
+"""Brokers that start with the worker may not all be there yet."""
+_TRY_AGAIN_S = 0.5
+
+
+class UnusableTopic(ConnectError):
+    """The worker must not start with this topic. The text says what to change."""
+
+
+@dataclass(frozen=True, slots=True)
+class InternalTopic:
+    """``setting`` is the worker's setting that names it. Numbers of -1 leave it to the cluster."""
+
+    name: str
+    setting: str
+    partitions: int
+    replication_factor: int
+    configs: Mapping[str, str] = field(default_factory=dict)
+    must_be_one_partition: bool = False
+
+
+def config_topic(settings: Mapping[str, object]) -> InternalTopic:
+    return _topic(settings, "config.storage", partitions=1, must_be_one_partition=True)
+
+
+def offset_topic(settings: Mapping[str, object], name: str | None = None) -> InternalTopic:
+    """``name`` is a connector's own topic, which is made like the worker's."""
+    return _topic(settings, "offset.storage", partitions=_number(settings, "offset.storage.partitions", 25), name=name)
+
+
+def status_topic(settings: Mapping[str, object]) -> InternalTopic:
+    return _topic(settings, "status.storage", partitions=_number(settings, "status.storage.partitions", 5))
+
+
+def internal_client_properties(settings: Mapping[str, object], kind: str) -> dict[str, str]:
+    """The clients of internal topics have the worker's own settings; ``producer.`` and the like are for connectors.
+
+    ``kind`` is ``configs``, ``offsets`` or ``statuses``, and ends the client's id.
+    """
+    properties = {
+        name: str(value) for name, value in settings.items() if value is not None and is_client_property(name)
+    }
+    base = properties.get("client.id") or f"{settings.get('group.id', 'connect')}-"
+    properties["client.id"] = f"{base}{kind}"
+    return properties
+
+
+def _topic(
+    settings: Mapping[str, object],
+    prefix: str,
+    *,
+    partitions: int,
+    name: str | None = None,
+    must_be_one_partition: bool = False,
+) -> InternalTopic:
+    given = {
+        key.removeprefix(f"{prefix}."): str(value) for key, value in settings.items() if key.startswith(f"{prefix}.")
+    }
+    if given.get(_POLICY, _COMPACT) != _COMPACT:
+        log.warning("%s.%s=%s is not used: the topic is compacted", prefix, _POLICY, given[_POLICY])
+    return InternalTopic(
+        name or str(settings[f"{prefix}.topic"]),
+        f"{prefix}.topic",
+        partitions,
+        _number(settings, f"{prefix}.replication.factor", 3),
+        {key: value for key, value in given.items() if key not in _SET_ELSEWHERE},
+        must_be_one_partition,
+    )
+
+
+def _number(settings: Mapping[str, object], name: str, default: int) -> int:
+    return int(str(settings.get(name, default)))
+
+
+async def ensure_internal_topic(admin: AdminClient, topic: InternalTopic, *, timeout_s: float) -> None:
+    """Create the topic, or look at the one that is there. Raises UnusableTopic, ClientError, TimeoutError."""
+    async with asyncio.timeout(timeout_s):
+        if not await _create(admin, topic):
+            await _verify_policy(admin, topic)
+
+
+async def _create(admin: AdminClient, topic: InternalTopic) -> bool:
+    """Whether it is a new one."""
+    wanted = NewTopic(
+        topic.name,
+        None if topic.partitions == -1 else topic.partitions,
+        None if topic.replication_factor == -1 else topic.replication_factor,
+        {**topic.configs, _POLICY: _COMPACT},
+    )
+    while True:
+        try:
+            (await admin.create_topics([wanted], wait=True)).raise_for_errors()
+        except AdminError as error:
+            if error.code == ErrorCode.TOPIC_ALREADY_EXISTS:
+                return False
+            if error.code in _MAY_NOT:
+                log.info("topic %s is taken as it is, for this worker may not create topics: %s", topic.name, error)
+                return False
+            if error.code not in _COMES_LATER:
+                raise UnusableTopic(_not_created(topic, error)) from error
+            log.warning("%s; trying again", _not_created(topic, error))
+        except UnsupportedVersion:
+            return False
+        except ClientError as error:
+            if not isinstance(error, Transient):
+                raise
+            log.warning("topic %s can't be created yet: %s; trying again", topic.name, error)
+        else:
+            log.info("topic %s was created", topic.name)
+            return True
+        await asyncio.sleep(_TRY_AGAIN_S)
+
+
+def _not_created(topic: InternalTopic, error: AdminError) -> str:
+    prefix = topic.setting.removesuffix("topic")
+    hint = (
+        f" -> start more brokers, or lower {prefix}replication.factor (it is {topic.replication_factor})"
+        if error.code == ErrorCode.INVALID_REPLICATION_FACTOR
+        else f" -> look at the settings that begin with {prefix}"
+    )
+    return f"topic {topic.name} ({topic.setting}) can't be created: {error}{hint}"
+
+
+async def _verify_policy(admin: AdminClient, topic: InternalTopic) -> None:
+    resource = ConfigResource.topic(topic.name)
+    try:
+        found = (await admin.describe_configs([resource], keys=[_POLICY]))[resource]
+        policies = {each.strip() for each in (found.get(_POLICY) or "").split(",")}
+    except (AdminError, UnsupportedVersion) as error:
+        if isinstance(error, AdminError) and error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            return  # Not there and not to be created: whoever reads it will say so.
+        log.info("whether topic %s is compacted can't be seen: %s", topic.name, error)
+        return
+    if policies != {_COMPACT}:
+        raise UnusableTopic(
+            f"topic {topic.name} ({topic.setting}) has {_POLICY}={','.join(sorted(policies))}, where only {_COMPACT} "
+            f"keeps what the workers write -> set {_POLICY}={_COMPACT} on the topic, or another one as {topic.setting}"
+        )
+
+
+def ensure_partitions(topic: InternalTopic, count: int) -> None:
+    """Raises UnusableTopic."""
+    if topic.must_be_one_partition and count != 1:
+        raise UnusableTopic(
+            f"topic {topic.name} ({topic.setting}) has {count} partitions, where its records need one order "
+            f"-> make a topic of one partition and set {topic.setting} to it"
+        )
