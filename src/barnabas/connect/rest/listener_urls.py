@@ -14,7 +14,7 @@ from dataclasses import dataclass
 __all__ = ["Listener", "UnusableListener", "advertised_listener", "is_loopback_host", "parse_listeners", "worker_url"]
 
 _LISTENER = re.compile(
-    r"(?P<scheme>https?)://(?:\[(?P<ipv6>[0-9a-fA-F:.%]+)\]|(?P<host>[^:/\[\]\s]*)):(?P<port>-?[0-9]+)/?"
+    r"(?P<scheme>(?i:https?))://(?:\[(?P<ipv6>[0-9a-fA-F:.%]+)\]|(?P<host>[^:/\[\]\s]*)):(?P<port>-?[0-9]+)/?"
 )
 
 
