@@ -23,13 +23,8 @@ from barnabas.common.config_providers import ConfigProviders, UnresolvedReferenc
 from barnabas.common.config_value import Password
 from barnabas.common.errors import Terminal
 from barnabas.common.properties_file import MalformedProperties, read_properties_file
-from barnabas.connect.worker_config_rules import (
-    HeaderRule,
-    RestListener,
-    WorkerRules,
-    parse_header_rules,
-    parse_listeners,
-)
+from barnabas.connect.rest.listener_urls import Listener, advertised_listener, parse_listeners, worker_url
+from barnabas.connect.worker_config_rules import WorkerRules
 from barnabas.connect.worker_config_support import REMOVED_WORKER_SETTINGS, WorkerSupportState, worker_support_of
 from barnabas.connect.worker_config_table import WORKER_CONFIG_DEF
 
@@ -76,8 +71,8 @@ class PlainWorkerSettings:
     access_control_allow_methods: str
     access_control_allow_origin: str
     barnabas_connect_authentication: list[str]
-    barnabas_connect_checkpoint_location: str | None
     barnabas_connect_console_enable: bool
+    barnabas_connect_fresh_signature_max_age_ms: int
     barnabas_connect_insecure: bool
     barnabas_connect_jwt_algorithms: list[str]
     barnabas_connect_jwt_audience: str | None
@@ -87,19 +82,22 @@ class PlainWorkerSettings:
     barnabas_connect_jwt_user_claim: str
     barnabas_connect_mtls_principal_mapping_rules: str
     barnabas_connect_request_wait_ms: int
+    barnabas_connect_require_fresh_signatures: str
     barnabas_connect_roles_admin: list[str]
     barnabas_connect_roles_operate: list[str]
     barnabas_connect_roles_read: list[str]
+    barnabas_connect_spark_directory: str
     barnabas_connect_spark_master: str
     barnabas_connect_spark_token: Password | None
-    barnabas_connect_task_restart_attempts: int
+    barnabas_connect_task_restart_max_attempts: int
     barnabas_connect_task_restart_backoff_max_ms: int
     barnabas_connect_task_restart_backoff_ms: int
     barnabas_connect_task_restart_reset_ms: int
-    barnabas_connect_trigger_interval_ms: int
     barnabas_connect_users_file: str | None
+    barnabas_batch_records_max: int
     barnabas_log_format: str
     barnabas_log_level: str
+    barnabas_trigger_interval_ms: int
     client_id: str
     config_storage_replication_factor: int
     config_storage_topic: str
@@ -126,6 +124,7 @@ class PlainWorkerSettings:
     rest_advertised_host_name: str | None
     rest_advertised_listener: str | None
     rest_advertised_port: int | None
+    response_http_headers_config: str
     retry_backoff_max_ms: int
     retry_backoff_ms: int
     scheduled_rebalance_max_delay_ms: int
@@ -169,10 +168,9 @@ class WorkerConfig(PlainWorkerSettings):
         self.source = source
         for name in PLAIN_WORKER_SETTINGS:
             setattr(self, name.replace(".", "_"), self.value(name))
-        self.listeners: list[RestListener] = _listeners_of(values)
-        self.admin_listeners: list[RestListener] | None = _admin_listeners_of(values)
+        self.listeners: tuple[Listener, ...] = _listeners_of(values)
+        self.admin_listeners: tuple[Listener, ...] | None = _admin_listeners_of(values)
         """None: /admin is served with the rest. Empty: nowhere."""
-        self.header_rules: list[HeaderRule] = parse_header_rules(str(self.value("response.http.headers.config")))
 
     def value(self, name: str) -> ConfigValue:
         """The typed value of any setting of the table: the one given, else its default."""
@@ -228,19 +226,18 @@ class WorkerConfig(PlainWorkerSettings):
             if name.startswith("ssl.")
         }
 
-    def advertised_url(self, host_name: str, bound_ports: Mapping[RestListener, int] | None = None) -> str:
+    def advertised_url(self, host_name: str, bound_ports: Mapping[Listener, int] | None = None) -> str:
         """Where other workers reach this one, with a slash at the end.
 
         ``host_name`` is this machine's, for listeners on every interface; ``bound_ports`` is what port 0 became.
         """
-        listener = next(
-            (each for each in self.listeners if each.scheme == (self.rest_advertised_listener or each.scheme)),
-            self.listeners[0],
-        )
+        listener = advertised_listener(self.listeners, self.rest_advertised_listener)
         bound = (bound_ports or {}).get(listener, listener.port)
-        host = self.rest_advertised_host_name or (host_name if listener.is_every_interface else listener.host)
-        port = bound if self.rest_advertised_port is None else self.rest_advertised_port
-        return f"{listener.scheme}://{f'[{host}]' if ':' in host else host}:{port}/"
+        every = listener.host in ("", "0.0.0.0", "::")
+        host = self.rest_advertised_host_name or (host_name if every else listener.host)
+        return worker_url(
+            listener.scheme, host, bound if self.rest_advertised_port is None else self.rest_advertised_port
+        )
 
 
 def load_worker_config(path: str, overrides: Sequence[str] = ()) -> WorkerConfig:
@@ -423,11 +420,11 @@ class _Reading:
                 return
 
 
-def _listeners_of(values: Mapping[str, ConfigValue]) -> list[RestListener]:
+def _listeners_of(values: Mapping[str, ConfigValue]) -> tuple[Listener, ...]:
     given = values.get("listeners")
     return parse_listeners("listeners", given if isinstance(given, list) else [])
 
 
-def _admin_listeners_of(values: Mapping[str, ConfigValue]) -> list[RestListener] | None:
+def _admin_listeners_of(values: Mapping[str, ConfigValue]) -> tuple[Listener, ...] | None:
     given = values.get("admin.listeners")
     return parse_listeners("admin.listeners", given) if isinstance(given, list) else None

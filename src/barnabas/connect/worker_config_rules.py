@@ -7,17 +7,16 @@ a listener's URL, and all that authentication needs, are checked at the start an
 from __future__ import annotations
 
 import csv
-import ipaddress
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from barnabas.common.config_def import ConfigException, ConfigStateException, ConfigValue
 from barnabas.connect.mac_algorithms import UnsupportedAlgorithm, UnusableKeySize, key_generator, key_size, mac
+from barnabas.connect.rest.listener_urls import Listener, UnusableListener, parse_listeners
 from barnabas.connect.worker_config_table import WORKER_CONFIG_DEF
 
-__all__ = ["HeaderRule", "RestListener", "WorkerRules", "parse_header_rules", "parse_listeners"]
+__all__ = ["WorkerRules", "check_header_rules"]
 
 _PROTOCOLS = ("eager", "compatible", "sessioned")
 _POLICIES = {
@@ -27,60 +26,15 @@ _POLICIES = {
     for name in ("All", "None", "Principal", "Allowlist")
 }  # fmt: skip
 _HEADER_ACTIONS = ("set", "add", "setDate", "addDate")
-_LOCAL_NAMES = ("localhost", "ip6-localhost", "ip6-loopback")
-_LISTENER = re.compile(r"([A-Za-z]+)://(\[[0-9a-fA-F:.%\w]+\]|[^\s/:\[\]]*):([0-9]{1,5})/?")
 # A port that a worker which was told no listener opens, on this machine only.
 _DEFAULT_PORT = 8083
 
 
-@dataclass(frozen=True, slots=True)
-class RestListener:
-    """An empty host is every interface; port 0 is any free one."""
+def check_header_rules(text: str) -> None:
+    """``response.http.headers.config``: rules with commas between; one with a comma in it stands in double quotes.
 
-    scheme: str
-    host: str
-    port: int
-
-    def __str__(self) -> str:
-        return f"{self.scheme}://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
-
-    @property
-    def is_every_interface(self) -> bool:
-        return self.host in ("", "0.0.0.0", "::")
-
-    @property
-    def is_on_this_machine(self) -> bool:
-        """Whether nobody else can reach it. Names are not looked up: what they mean may change."""
-        if self.host.lower() in _LOCAL_NAMES:
-            return True
-        try:
-            return ipaddress.ip_address(self.host.partition("%")[0]).is_loopback
-        except ValueError:
-            return False
-
-
-class HeaderRule(NamedTuple):
-    """What ``response.http.headers.config`` adds to answers. ``action`` is set, add, setDate or addDate."""
-
-    action: str
-    name: str
-    value: str
-
-
-def parse_listeners(name: str, urls: Sequence[str]) -> list[RestListener]:
-    """Raises ConfigException."""
-    listeners: list[RestListener] = []
-    for url in urls:
-        match = _LISTENER.fullmatch(url.strip())
-        if match is None or match[1].lower() not in ("http", "https") or int(match[3]) > 65535:
-            raise ConfigException(name, url, "it must be like http://host:8083 or https://host:8443")
-        listeners.append(RestListener(match[1].lower(), match[2].strip("[]"), int(match[3])))
-    return listeners
-
-
-def parse_header_rules(text: str) -> list[HeaderRule]:
-    """Raises ConfigException. A rule with a comma in it stands in double quotes."""
-    rules: list[HeaderRule] = []
+    Raises ConfigException.
+    """
     name = "response.http.headers.config"
     if any(ord(c) < 0x20 or ord(c) == 0x7F for c in text):
         raise ConfigStateException(name, text, f"{name} has control characters, which no header can have")
@@ -89,28 +43,18 @@ def parse_header_rules(text: str) -> list[HeaderRule]:
         if not action:
             continue
         if action not in _HEADER_ACTIONS:
-            raise ConfigStateException(
-                name,
-                text,
-                f"Invalid header config action: '{action}'. Expected one of [{', '.join(_HEADER_ACTIONS)}]",
-            )
+            allowed = ", ".join(_HEADER_ACTIONS)
+            message = f"Invalid header config action: '{action}'. Expected one of [{allowed}]"
+            raise ConfigStateException(name, text, message)
         header_name, colon, value = (part.strip() for part in header.partition(":"))
-        if not colon or not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", header_name):
-            raise ConfigStateException(
-                name,
-                text,
-                f"Invalid format of header config '{each.strip()}'. Expected: '[action] [header name]:[header value]'",
+        if not colon or not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", header_name) or not value.isascii():
+            message = (
+                f"Invalid format of header config '{each.strip()}'. Expected: '[action] [header name]:[header value]'"
             )
-        if any(ord(c) > 0xFF for c in value):
-            raise ConfigStateException(
-                name, text, f"The value of the header {header_name} has characters that no header can have"
-            )
-        if action.endswith("Date") and not re.fullmatch(r"-?[0-9]+", value):
-            raise ConfigStateException(
-                name, text, f"The value of the header {header_name} must be a time in milliseconds: {value}"
-            )
-        rules.append(HeaderRule(action, header_name, value))
-    return rules
+            raise ConfigStateException(name, text, message)
+        if action.endswith("Date") and not re.fullmatch(r"-?[0-9]{1,15}", value):
+            message = f"The value of the header {header_name} must be a number of milliseconds: {value}"
+            raise ConfigStateException(name, text, message)
 
 
 class WorkerRules:
@@ -220,11 +164,11 @@ class WorkerRules:
         for name in ("listeners", "admin.listeners"):
             try:
                 parse_listeners(name, self._value(name) or [])
-            except ConfigException as error:
+            except UnusableListener as error:
                 self.problems.append((name, str(error), ""))
                 return
         try:
-            parse_header_rules(self._value("response.http.headers.config"))
+            check_header_rules(self._value("response.http.headers.config"))
         except ConfigException as error:
             self.problems.append(("response.http.headers.config", str(error), ""))
         if not self._value("listeners"):
@@ -247,10 +191,10 @@ class WorkerRules:
         is_open = self._value("barnabas.connect.insecure") or self._value("barnabas.connect.authentication") != ["none"]
         return f"http://{'' if is_open else '127.0.0.1'}:{_DEFAULT_PORT}"
 
-    def _advertised(self, listeners: Sequence[RestListener]) -> None:
+    def _advertised(self, listeners: Sequence[Listener]) -> None:
         name = "rest.advertised.listener"
         scheme = self._value(name)
-        if scheme is not None and scheme not in [each.scheme for each in listeners]:
+        if scheme is not None and scheme.lower() not in [each.scheme for each in listeners]:
             self._invalid(name, scheme, f"no listener has it; there are {', '.join(map(str, listeners))}")
         port = self._value("rest.advertised.port")
         if port is not None and not 0 < port < 65536:
@@ -295,7 +239,7 @@ class WorkerRules:
             return
         for name in ("listeners", "admin.listeners"):
             for each in parse_listeners(name, self._value(name) or []):
-                if name in self._texts and not each.is_on_this_machine:
+                if name in self._texts and not each.is_loopback:
                     self._invalid(
                         name,
                         each,

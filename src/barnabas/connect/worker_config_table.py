@@ -15,8 +15,8 @@ _DNS_LOOKUPS = "use_all_dns_ips|resolve_canonical_bootstrap_servers_only"
 # Settings of barnabas's own.
 BARNABAS_WORKER_SETTINGS: tuple[ConfigRow, ...] = (
     ("barnabas.connect.authentication", "LIST", "none", "list+:none|basic|jwt|mtls", "HIGH", READ_ONLY),
-    ("barnabas.connect.checkpoint.location", "STRING", None, "", "MEDIUM", READ_ONLY),
     ("barnabas.connect.console.enable", "BOOLEAN", "true", "", "LOW", READ_ONLY),
+    ("barnabas.connect.fresh.signature.max.age.ms", "LONG", "60000", "1..", "LOW", READ_ONLY),
     ("barnabas.connect.insecure", "BOOLEAN", "false", "", "HIGH", READ_ONLY),
     ("barnabas.connect.jwt.algorithms", "LIST", "RS256,ES256", "list+", "LOW", READ_ONLY),
     ("barnabas.connect.jwt.audience", "STRING", None, "nonempty", "MEDIUM", READ_ONLY),
@@ -26,20 +26,23 @@ BARNABAS_WORKER_SETTINGS: tuple[ConfigRow, ...] = (
     ("barnabas.connect.jwt.user.claim", "STRING", "sub", "nonempty", "LOW", READ_ONLY),
     ("barnabas.connect.mtls.principal.mapping.rules", "STRING", "DEFAULT", "", "LOW", READ_ONLY),
     ("barnabas.connect.request.wait.ms", "LONG", "10000", "0..", "LOW", READ_ONLY),
+    ("barnabas.connect.require.fresh.signatures", "STRING", "auto", "auto|true|false", "MEDIUM", READ_ONLY),
     ("barnabas.connect.roles.admin", "LIST", "", "list", "MEDIUM", READ_ONLY),
     ("barnabas.connect.roles.operate", "LIST", "", "list", "MEDIUM", READ_ONLY),
     ("barnabas.connect.roles.read", "LIST", "", "list", "MEDIUM", READ_ONLY),
+    ("barnabas.connect.spark.directory", "STRING", "", "", "MEDIUM", READ_ONLY),
     ("barnabas.connect.spark.master", "STRING", "local[*]", "nonempty", "HIGH", READ_ONLY),
     ("barnabas.connect.spark.token", "PASSWORD", None, "", "MEDIUM", READ_ONLY),
-    ("barnabas.connect.task.restart.attempts", "INT", "10", "0..", "MEDIUM", READ_ONLY),
-    ("barnabas.connect.task.restart.backoff.max.ms", "LONG", "300000", "1..", "LOW", READ_ONLY),
+    ("barnabas.connect.task.restart.max.attempts", "INT", "10", "0..", "MEDIUM", READ_ONLY),
+    ("barnabas.connect.task.restart.backoff.max.ms", "LONG", "60000", "1..", "LOW", READ_ONLY),
     ("barnabas.connect.task.restart.backoff.ms", "LONG", "1000", "1..", "LOW", READ_ONLY),
     ("barnabas.connect.task.restart.reset.ms", "LONG", "600000", "1..", "LOW", READ_ONLY),
-    ("barnabas.connect.trigger.interval.ms", "LONG", "500", "0..", "MEDIUM", READ_ONLY),
     ("barnabas.connect.users.file", "STRING", None, "nonempty", "MEDIUM", READ_ONLY),
+    ("barnabas.batch.records.max", "LONG", "500000", "1..", "MEDIUM", READ_ONLY),
     ("barnabas.log.format", "STRING", "text", "text|json", "LOW", READ_ONLY),
     ("barnabas.log.level", "STRING", "INFO", "i:DEBUG|INFO|WARN|ERROR", "LOW", READ_ONLY),
     ("barnabas.metrics.listener", "STRING", "", "", "MEDIUM", READ_ONLY),
+    ("barnabas.trigger.interval.ms", "LONG", "500", "0..", "MEDIUM", READ_ONLY),
 )
 
 WORKER_SETTINGS: tuple[ConfigRow, ...] = (

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.common.config_value import ConfigType
+from barnabas.connect.rest.listener_urls import Listener, parse_listeners
 from barnabas.connect.worker_config import (
     PLAIN_WORKER_SETTINGS,
     InvalidWorkerConfig,
@@ -16,7 +17,7 @@ from barnabas.connect.worker_config import (
     worker_config_of,
 )
 from barnabas.connect.worker_config_docs import worker_config_doc
-from barnabas.connect.worker_config_rules import RestListener, parse_header_rules, parse_listeners
+from barnabas.connect.worker_config_rules import check_header_rules
 from barnabas.connect.worker_config_support import (
     REMOVED_WORKER_SETTINGS,
     WorkerSupportState,
@@ -84,7 +85,6 @@ class TestTable:
         derived = {
             "listeners",
             "admin.listeners",
-            "response.http.headers.config",
             "config.providers",
             "bootstrap.servers",
         }
@@ -126,7 +126,7 @@ class TestStart:
         changes = dict(zip(settings[::2], settings[1::2], strict=True))
         found = problems_of(changes)
         if changes in REFUSED_EARLIER:
-            assert "it must be like http://host:8083" in found[0]
+            assert "write http://host:port" in found[0]
         elif answer.startswith("OK"):
             assert found == []
         else:
@@ -189,11 +189,11 @@ class TestStart:
 
 class TestListeners:
     def test_without_a_listener_only_this_machine_is_served(self) -> None:
-        assert config_of().listeners == [RestListener("http", "127.0.0.1", 8083)]
+        assert config_of().listeners == (Listener("http", "127.0.0.1", 8083),)
 
     def test_with_authentication_the_default_is_kafkas(self) -> None:
         config = config_of(**{"barnabas.connect.authentication": "basic", "barnabas.connect.users.file": "users"})
-        assert config.listeners == [RestListener("http", "", 8083)]
+        assert config.listeners == (Listener("http", "", 8083),)
 
     @pytest.mark.parametrize(
         "listener", ["http://:8083", "http://0.0.0.0:8083", "http://10.0.0.5:1", "http://connect:8083", "http://[::]:1"]
@@ -214,7 +214,7 @@ class TestListeners:
         "url", ["foo", "ftp://a:1", "http://a", "http://a:66000", "http://a:1/path", "http://::1:80"]
     )
     def test_what_is_no_url_of_a_listener_is_refused(self, url: str) -> None:
-        assert "it must be like" in problems_of({"listeners": url})[0]
+        assert "write http://host:port" in problems_of({"listeners": url})[0]
 
     def test_https_needs_a_key(self) -> None:
         assert "https needs ssl.keystore.location" in problems_of({"listeners": "https://localhost:1"})[0]
@@ -250,8 +250,8 @@ class TestListeners:
 
     def test_admin_has_three_ways(self) -> None:
         assert config_of().admin_listeners is None
-        assert config_of(admin_listeners="").admin_listeners == []
-        assert config_of(admin_listeners="http://localhost:9").admin_listeners == [RestListener("http", "localhost", 9)]
+        assert config_of(admin_listeners="").admin_listeners == ()
+        assert config_of(admin_listeners="http://localhost:9").admin_listeners == (Listener("http", "localhost", 9),)
 
     @pytest.mark.parametrize("kinds", ["none,basic", "kerberos", ""])
     def test_kinds_of_authentication_that_do_not_go_are_refused(self, kinds: str) -> None:
@@ -267,12 +267,8 @@ class TestListeners:
 
 class TestHeaderRules:
     def test_rules_stand_between_commas(self) -> None:
-        rules = parse_header_rules('set X-Frame-Options: DENY, "add Cache-Control: no-cache, no-store", setDate A: 0')
-        assert rules == [
-            ("set", "X-Frame-Options", "DENY"),
-            ("add", "Cache-Control", "no-cache, no-store"),
-            ("setDate", "A", "0"),
-        ]
+        check_header_rules('set X-Frame-Options: DENY, "add Cache-Control: no-cache, no-store", setDate A: 0')
+        check_header_rules("")
 
     @pytest.mark.parametrize(
         "text", ["set", "set a", "set a b: c", "remove A: b", "setDate A: today", "set A: b\rc", "set : b"]
