@@ -29,6 +29,7 @@ from barnabas.server.dynamic_effects import CleanerEffect, ProducerIdEffect
 from barnabas.server.listeners import SECURITY_PROTOCOLS
 from barnabas.server.log_dir_service import LogDirService
 from barnabas.server.log_maintenance import LogMaintenance
+from barnabas.server.metadata_followers import broker_followers
 from barnabas.server.other_brokers import OtherBrokers
 from barnabas.server.part_settings import broker_settings, group_config
 from barnabas.storage.file_pool import FilePool
@@ -116,7 +117,14 @@ class BrokerPart:
         defaults = TopicDefaultsPublisher(
             broker_id=config.node_id, static_configs=config.static, set_defaults=self.replicas.set_defaults
         )
-        self.publishers = (self.lifecycle, defaults, self.replicas, self.replication_quotas, self.groups, self.log_dirs)
+        self.publishers = broker_followers(
+            lifecycle=self.lifecycle,
+            topic_defaults=defaults,
+            replicas=self.replicas,
+            replication_quotas=self.replication_quotas,
+            groups=self.groups,
+            log_dirs=self.log_dirs,
+        )
 
     def _lifecycle(self) -> BrokerLifecycle:
         core, config = self._core, self._core.config

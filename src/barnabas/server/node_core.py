@@ -1,7 +1,7 @@
 """What every node has, whatever its roles: identity, the metadata log and those who follow it, authorizer, settings.
 
 ``NodeCore`` is built first. The controller's and the broker's part are built on it and say who of theirs follows the
-metadata; ``follow_metadata`` then decides the order, in which nobody sees a topic before the rules about it.
+metadata; ``follow_metadata`` then tells all of them of it, in the order of ``metadata_followers``.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from barnabas.server.config_encryption import EncryptedConfigsCheck, config_ciph
 from barnabas.server.connection_settings import ConnectionEffect, IpRatePublisher, connection_caps
 from barnabas.server.descriptor_budget import descriptor_budget, raise_descriptor_limit
 from barnabas.server.dynamic_settings import DynamicSettings
+from barnabas.server.metadata_followers import install_followers
 from barnabas.server.metadata_listener import MetadataListener
 from barnabas.server.metadata_record_serde import MetadataRecordSerde
 from barnabas.server.metadata_snapshots import MetadataSnapshots, SnapshotGenerator
@@ -118,20 +119,16 @@ class NodeCore:
         self, *, first: Iterable[MetadataPublisher] = (), last: Iterable[MetadataPublisher] = ()
     ) -> None:
         """Who is told of each new image, in this order; ``first`` and ``last`` are the broker's."""
-        self.authorization.install(self.loader)
-        publishers: tuple[MetadataPublisher, ...] = (
-            self.encrypted_configs,
-            self.metadata,
-            self.credentials,
-            *first,
-            self.snapshot_generator,
-            self.dynamic_settings,
-            *last,
-            IpRatePublisher(tuple(self._connection_quotas)),
-            self.applied,
+        install_followers(
+            self.loader,
+            self.authorization,
+            checks=(self.encrypted_configs,),
+            metadata=self.metadata,
+            first=(self.credentials, *first),
+            snapshots=self.snapshot_generator,
+            last=(self.dynamic_settings, *last, IpRatePublisher(tuple(self._connection_quotas))),
+            applied=self.applied,
         )
-        for publisher in publishers:
-            self.loader.install(publisher)
 
     def start_log(self, controller: QuorumController | None) -> None:
         """Enter the quorum: from here on the log is followed."""
