@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from barnabas.broker.replication.replica_state import FollowerContact, ReplicaState
     from barnabas.common.topic_partition import TopicPartition
     from barnabas.common.uuid import Uuid
-    from barnabas.protocol.messages.fetch import FetchRequest, PartitionData
+    from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, PartitionData
 
 __all__ = ["FINAL_EPOCH", "INITIAL_EPOCH", "FetchContext", "FetchSession", "FetchSessionCache", "WantedPartition"]
 
@@ -83,6 +83,10 @@ class WantedPartition:
         self.max_bytes = 0
         self.sent_high_watermark = -1
         self.sent_log_start_offset = -1
+
+    def begins_anew(self, asked: FetchPartition) -> bool:
+        """Whether this is no going on after what was sent: the answer that held it may have been thrown away."""
+        return asked.fetch_offset <= self.fetch_offset or asked.current_leader_epoch != self.current_leader_epoch
 
     def must_send(self, answer: PartitionData) -> bool:
         """Whether an incremental answer must mention the partition; remembers what is sent."""
@@ -315,7 +319,7 @@ class FetchSessionCache:
             return FetchContext((), error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
         if session.uses_topic_ids != uses_topic_ids:
             return FetchContext((), error_code=ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
-        for wanted in _update(session.partitions, request):
+        for wanted in _update(session.partitions, request, repeats=session.is_privileged):
             session.put(wanted)
         for topic in request.forgotten_topics_data:
             for partition in topic.partitions:
@@ -371,8 +375,14 @@ def _turn(wanted: WantedPartition) -> int:
     return wanted.turn
 
 
-def _update(partitions: dict[PartitionKey, WantedPartition], request: FetchRequest) -> list[WantedPartition]:
-    """Take over what a request says of its partitions; returns each of them."""
+def _update(
+    partitions: dict[PartitionKey, WantedPartition], request: FetchRequest, *, repeats: bool = False
+) -> list[WantedPartition]:
+    """Take over what a request says of its partitions; returns each of them.
+
+    ``repeats``: who begins a partition anew is told again what it was told before. Kafka's leaders leave a follower
+    with an old high watermark then, until the next one comes.
+    """
     updated = []
     for topic in request.topics:
         for asked in topic.partitions:
@@ -380,6 +390,8 @@ def _update(partitions: dict[PartitionKey, WantedPartition], request: FetchReque
             wanted = partitions.get(key)
             if wanted is None:
                 wanted = partitions[key] = WantedPartition(key)
+            elif repeats and wanted.begins_anew(asked):
+                wanted.sent_high_watermark = wanted.sent_log_start_offset = -1
             wanted.fetch_offset = asked.fetch_offset
             wanted.current_leader_epoch = asked.current_leader_epoch
             wanted.last_fetched_epoch = asked.last_fetched_epoch

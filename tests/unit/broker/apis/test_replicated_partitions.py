@@ -209,6 +209,43 @@ def test_a_moved_high_watermark_is_told_with_the_next_answer_and_only_once(tmp_p
     tell(tmp_path, story)
 
 
+@pytest.mark.parametrize("leader_epoch", [5, 6])
+def test_a_follower_that_begins_a_partition_anew_is_told_the_high_watermark_again(
+    tmp_path: Path, leader_epoch: int
+) -> None:
+    """It has thrown away the answer that told it, for the partition had changed meanwhile."""
+
+    async def story(world: ReplicatedBroker) -> None:
+        second, third = Follower(world, 2), Follower(world, 3)
+        world.append()
+        await second.fetch(0)
+        await third.fetch(0)
+        assert await second.fetch(1) is None
+        await third.fetch(1)
+        thrown_away = await second.fetch()
+        assert thrown_away is not None
+        assert thrown_away.high_watermark == 1
+        world.follow(registration(leader_epoch=leader_epoch, partition_epoch=11))
+        told = await second.fetch(1, current_leader_epoch=leader_epoch)
+        assert told is not None
+        assert told.high_watermark == 1
+        assert await second.fetch() is None
+
+    tell(tmp_path, story)
+
+
+def test_a_follower_that_goes_on_is_told_only_what_is_new(tmp_path: Path) -> None:
+    async def story(world: ReplicatedBroker) -> None:
+        second = Follower(world, 2)
+        world.append()
+        world.append()
+        await second.fetch(0)
+        assert await second.fetch(1) is not None
+        assert await second.fetch(2) is None
+
+    tell(tmp_path, story)
+
+
 def test_a_session_that_is_used_keeps_partitions_in_sync_that_it_does_not_name(tmp_path: Path) -> None:
     async def story(world: ReplicatedBroker) -> None:
         second, third = Follower(world, 2), Follower(world, 3)
