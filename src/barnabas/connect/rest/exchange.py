@@ -34,7 +34,7 @@ class ApiRequest:
     body: bytes
     base_url: str
     user: User
-    vouched_for: bool = False
+    is_authenticated: bool = False
 
     @property
     def connector(self) -> str:
@@ -53,7 +53,7 @@ class ApiRequest:
         self, method: str, path: str, body: bytes | None = None, query: Mapping[str, str] | None = None
     ) -> Forwardable:
         authorization = self.headers.get("authorization")
-        is_vouched_for = self.vouched_for and authorization is None and self.user.role is not None
+        role = self.user.role if self.is_authenticated and authorization is None else None
         return Forwardable(
             method=method,
             path=path,
@@ -61,8 +61,8 @@ class ApiRequest:
             body=body,
             forward=self.forward,
             authorization=authorization,
-            user=self.user.name if is_vouched_for else "",
-            role=self.user.role.text if is_vouched_for and self.user.role is not None else "",
+            user="" if role is None else self.user.name,
+            role="" if role is None else role.text,
         )
 
 

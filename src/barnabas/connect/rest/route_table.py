@@ -2,7 +2,8 @@
 
 The application serves it and the OpenAPI document is made from it, so the two can't differ. Internal routes are let in
 by the session's signature alone and are not documented. What changes nothing needs READ, what acts on work that is
-there OPERATE, what changes configurations, offsets or loggers ADMIN.
+there OPERATE, what changes configurations, offsets or loggers ADMIN; so does validating a configuration, because a
+plugin may then go where it points to.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
 from urllib.parse import unquote
+
+import msgspec
 
 from barnabas.connect.rest.entities import (
     ConfigInfos,
@@ -100,12 +103,18 @@ _C = "/connectors/{connector}"
 _READ, _OPERATE, _ADMIN = Access.READ, Access.OPERATE, Access.ADMIN
 
 
-class CreateRequest:
-    """Stands for the body of POST /connectors in the document."""
+class CreateRequest(msgspec.Struct, frozen=True):
+    """The body of POST /connectors, for the document. ``initial_state`` is RUNNING, PAUSED or STOPPED (KIP-980)."""
+
+    name: str
+    config: Config
+    initial_state: str | None = None
 
 
-class LevelRequest:
-    """Stands for the body of PUT /admin/loggers/{logger} in the document."""
+class LevelRequest(msgspec.Struct, frozen=True):
+    """The body of PUT /admin/loggers/{logger}, for the document."""
+
+    level: str
 
 
 ROUTES: tuple[Route, ...] = (
@@ -238,7 +247,7 @@ ROUTES: tuple[Route, ...] = (
     Route(
         "PUT",
         "/connector-plugins/{plugin}/config/validate",
-        _READ,
+        _ADMIN,
         plugins.validate_config,
         "Whether a connector's configuration is valid",
         {200: ConfigInfos},

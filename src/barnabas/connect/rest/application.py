@@ -1,0 +1,302 @@
+"""The REST API as an ASGI application: which route, who asks, what comes of it, in Kafka's forms.
+
+Until ``open`` gives it a herder, every path is 404, as with Kafka's worker. After that a request meets, in this order:
+
+1. 403 if a page of another origin has a browser send it, or if it is for a name that this machine's own listener does
+   not have
+2. who asks: 401 for nobody that is known. Internal routes ask for the session's signature instead, in their handlers
+3. a route: 404, 405; ``Content-Type`` is not JSON: 415, also without a body; JSON is not accepted: 406
+4. a role that is high enough: 403
+5. the handler, for at most 90 s; what the worker was doing meanwhile is in the answer (500)
+
+Errors are ``{"error_code": 404, "message": ...}``. Those of step 3 have no Content-Type, as Kafka's. HEAD is GET
+without the body; OPTIONS lists the methods, to everybody. Pages, such as a console's, are mounted beside the API.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from time import perf_counter
+from urllib.parse import parse_qs
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from barnabas.connect.errors import BadRequest, ConnectError
+from barnabas.connect.rest.answers import Refused, allowed_methods, encoded, error_answer, not_started, refusal
+from barnabas.connect.rest.authentication import Authenticator, Credentials
+from barnabas.connect.rest.cross_origin import CrossOriginRules
+from barnabas.connect.rest.exchange import ApiRequest, Reply, Services
+from barnabas.connect.rest.host_names import HostNames
+from barnabas.connect.rest.media_types import accepts_json, is_json
+from barnabas.connect.rest.openapi import openapi_document
+from barnabas.connect.rest.request_body import RequestBody
+from barnabas.connect.rest.request_freshness import FRESHNESS_HEADER
+from barnabas.connect.rest.response_headers import HeaderRule, apply_header_rules
+from barnabas.connect.rest.roles import ANONYMOUS, Role, User
+from barnabas.connect.rest.route_table import Route, matching, path_segments
+
+__all__ = ["ListenerKind", "Mount", "RestApplication", "RestRules"]
+
+log = logging.getLogger(__name__)
+
+REQUEST_TIMEOUT_S = 90.0
+_QUERY_FIELDS_MAX = 100
+_OPENAPI = ["openapi.json"]
+_SAFE_METHODS = frozenset(("GET", "HEAD", "OPTIONS"))
+
+
+@dataclass(frozen=True, slots=True)
+class ListenerKind:
+    """What a listener serves: the API, the routes under /admin, or both."""
+
+    has_api: bool = True
+    has_admin: bool = True
+    host_names: HostNames | None = None
+    """None where every Host header will do."""
+
+    def serves(self, route: Route) -> bool:
+        return self.has_admin if route.is_admin else self.has_api
+
+
+@dataclass(frozen=True, slots=True)
+class RestRules:
+    """What the settings say. ``authenticator`` is None where everybody may do everything."""
+
+    authenticator: Authenticator | None = None
+    cross_origin: CrossOriginRules = field(default_factory=CrossOriginRules)
+    header_rules: tuple[HeaderRule, ...] = ()
+    request_timeout_s: float = REQUEST_TIMEOUT_S
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """Pages beside the API, under ``prefix``. ``role`` is what it takes to see them, None for nothing."""
+
+    prefix: str
+    app: ASGIApp
+    role: Role | None = Role.READ
+
+
+class _Forbidden(ConnectError):
+    http_status = 403
+
+
+class RestApplication:
+    """``now_ms`` is the wall clock."""
+
+    def __init__(self, rules: RestRules, now_ms: Callable[[], int]) -> None:
+        self._rules = rules
+        self._now_ms = now_ms
+        self._services: Services | None = None
+        self._mounts: list[Mount] = []
+
+    def open(self, services: Services) -> None:
+        """Serve from now on."""
+        self._services = services
+
+    def mount(self, mount: Mount) -> None:
+        """Requests whose path begins with the prefix go there, with the User in ``scope["user"]``."""
+        self._mounts.append(mount)
+
+    def on_listener(self, kind: ListenerKind) -> ASGIApp:
+        """The application as one listener serves it."""
+
+        async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+            if scope["type"] == "http":
+                await self._serve(kind, scope, receive, self._with_headers(scope, send))
+
+        return serve
+
+    def _with_headers(self, scope: Scope, send: Send) -> Send:
+        """What every answer gets, whoever makes it."""
+        rules = self._rules
+
+        async def sending(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in rules.cross_origin.headers(scope["method"], Headers(scope=scope)).items():
+                    headers[name] = value
+                headers.setdefault("X-Content-Type-Options", "nosniff")
+                apply_header_rules(rules.header_rules, headers, self._now_ms())
+            await send(message)
+
+        return sending
+
+    async def _serve(self, kind: ListenerKind, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._services is None:
+            await not_started()(scope, receive, send)
+            return
+        exchange = _Exchange(self._rules, self._services, self._mounts, kind, scope, receive)
+        answer = await exchange.answer()
+        await answer(scope, exchange.replayed_receive, send)
+
+
+class _Exchange:
+    """One request on its way to its answer."""
+
+    def __init__(
+        self,
+        rules: RestRules,
+        services: Services,
+        mounts: list[Mount],
+        kind: ListenerKind,
+        scope: Scope,
+        receive: Receive,
+    ) -> None:
+        self._rules = rules
+        self._services = services
+        self._mounts = mounts
+        self._kind = kind
+        self._scope = scope
+        self._headers = Headers(scope=scope)
+        self._body = RequestBody(receive, self._headers.get("content-length"))
+        self._method: str = scope["method"]
+        self._path = scope["raw_path"].decode("ascii", "replace")
+        self._query = scope["query_string"].decode("ascii", "replace")
+
+    @property
+    def replayed_receive(self) -> Receive:
+        return self._body.receive
+
+    async def answer(self) -> ASGIApp:
+        begun = perf_counter()
+        try:
+            answer = await self._answer()
+        except Refused as refused:
+            answer = refusal(refused)
+        except ConnectError as error:
+            answer = error_answer(error)
+        except Exception as error:
+            log.exception("%s %s failed", self._method, self._path)
+            text = f"The worker could not do this ({type(error).__name__}); its log says why."
+            answer = error_answer(ConnectError(text))
+        if isinstance(answer, Response):
+            level = logging.DEBUG if self._method in _SAFE_METHODS else logging.INFO
+            spent_ms = (perf_counter() - begun) * 1000
+            log.log(level, "%s %s: %d after %d ms", self._method, self._path, answer.status_code, spent_ms)
+        return answer
+
+    async def _answer(self) -> ASGIApp:
+        self._check_browser()
+        segments = self._segments()
+        mount = self._mount(segments)
+        if mount is not None:
+            return await self._mounted(mount)
+        found = {route.method: (route, names) for route, names in matching(segments) if self._kind.serves(route)}
+        if found and self._method == "OPTIONS":
+            return encoded(Reply(200, b"", {"Allow": allowed_methods(tuple(found))}))
+        route, parameters = found.get("GET" if self._method == "HEAD" else self._method, (None, {}))
+        user = ANONYMOUS
+        if route is None or route.access.role is not None:
+            user = await self._user()
+        if segments == _OPENAPI and self._method in _SAFE_METHODS and self._kind.has_api:
+            self._check_role(user, Role.READ)
+            return encoded(Reply(200, openapi_document(self._services.version)))
+        if route is None:
+            raise Refused(405, {"Allow": allowed_methods(tuple(found))}) if found else Refused(404)
+        self._check_media_types()
+        if route.access.role is not None:
+            self._check_role(user, route.access.role)
+        return encoded(await self._handled(route, parameters, user))
+
+    def _check_browser(self) -> None:
+        if self._rules.cross_origin.is_forgery(self._method, self._headers):
+            raise _Forbidden(
+                "A page of another origin has sent this request; access.control.allow.origin says which may."
+            )
+        names = self._kind.host_names
+        host = self._headers.get("host", "")
+        if names is not None and not names.may_be_asked_as(host):
+            raise _Forbidden(
+                f"This worker is not known as {host}; without authentication its listener answers to localhost, to "
+                "addresses and to rest.advertised.host.name."
+            )
+
+    def _segments(self) -> list[str]:
+        try:
+            return path_segments(self._path)
+        except ValueError:
+            raise BadRequest("The path is no UTF-8.") from None
+
+    def _mount(self, segments: list[str]) -> Mount | None:
+        prefix = segments[:1] if self._kind.has_api else []
+        return next((each for each in self._mounts if prefix == [each.prefix.strip("/")]), None)
+
+    async def _mounted(self, mount: Mount) -> ASGIApp:
+        user = await self._user() if mount.role is not None else ANONYMOUS
+        if mount.role is not None:
+            self._check_role(user, mount.role)
+        self._scope["user"] = user
+        return mount.app
+
+    async def _user(self) -> User:
+        """Raises NotAuthenticated, TooManyFailures, or InvalidSignature of one who vouches wrongly."""
+        authenticator = self._rules.authenticator
+        if authenticator is None:
+            return ANONYMOUS
+        authorization = self._headers.get("authorization")
+        if authorization is None and FRESHNESS_HEADER in self._headers:
+            body, target = await self._body.read(), self._target
+            freshness = self._services.internal.vouched_for(self._method, target, self._headers, body)
+            if freshness is not None:
+                return User(freshness.user, Role.named(freshness.role))
+        client = self._scope.get("client")
+        address = client[0] if client else ""
+        certificate = self._scope.get("extensions", {}).get("tls", {}).get("client_cert_der")
+        return await authenticator.user(Credentials(authorization, certificate, address))
+
+    @property
+    def _target(self) -> str:
+        return f"{self._path}?{self._query}" if self._query else self._path
+
+    def _check_role(self, user: User, needed: Role) -> None:
+        if not user.may(needed):
+            has = "no role" if user.role is None else f"the role {user.role.text}"
+            raise _Forbidden(f"{user.name} has {has}; this needs {needed.text}.")
+
+    def _check_media_types(self) -> None:
+        content_type = self._headers.get("content-type")
+        if content_type is not None and not is_json(content_type):
+            raise Refused(415)
+        if not accepts_json(self._headers.get("accept")):
+            raise Refused(406)
+
+    async def _handled(self, route: Route, parameters: dict[str, str], user: User) -> Reply:
+        request = ApiRequest(
+            method=self._method,
+            path=self._path,
+            query_string=self._query,
+            query=_query(self._query),
+            headers=self._headers,
+            parameters=parameters,
+            body=await self._body.read(),
+            base_url=self._base_url,
+            user=user,
+            is_authenticated=self._rules.authenticator is not None,
+        )
+        try:
+            async with asyncio.timeout(self._rules.request_timeout_s) as bound:
+                return await route.handler(self._services, request)
+        except TimeoutError:
+            if not bound.expired():
+                raise
+            stage = self._services.herder.stage()
+            raise ConnectError(f"Request timed out. {stage}" if stage else "Request timed out") from None
+
+    @property
+    def _base_url(self) -> str:
+        server = self._scope.get("server") or ("localhost", None)
+        host = self._headers.get("host") or f"{server[0]}:{server[1]}"
+        return f"{self._scope['scheme']}://{host}"
+
+
+def _query(text: str) -> dict[str, list[str]]:
+    try:
+        return parse_qs(text, keep_blank_values=True, max_num_fields=_QUERY_FIELDS_MAX)
+    except ValueError:
+        raise BadRequest(f"The query has more than {_QUERY_FIELDS_MAX} fields.") from None
