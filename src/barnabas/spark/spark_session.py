@@ -36,14 +36,24 @@ appender.file.layout.pattern = %d{{yyyy-MM-dd HH:mm:ss}} %p %c{{1}}: %m%n%ex
 
 @contextmanager
 def spark_session(
-    name: str, *, master: str, jars: Sequence[Path], java: JavaRuntime, work: Path, settings: Mapping[str, str]
+    name: str,
+    *,
+    master: str,
+    jars: Sequence[Path],
+    java: JavaRuntime,
+    work: Path,
+    settings: Mapping[str, str],
+    host: str | None = "127.0.0.1",
 ) -> Iterator[SparkSession]:
-    """A session with its scratch files and log under ``work``; stopped, JVM included, when the block ends."""
+    """A session with its scratch files and log under ``work``; stopped, JVM included, when the block ends.
+
+    Spark listens on ``host``. With None it finds an address of this machine itself, as executors elsewhere need it.
+    """
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
 
-    _prepare_environment(java, work)
+    _prepare_environment(java, work, host)
     log4j = work / "log4j2.properties"
     log4j.write_text(_LOG4J.format(log_file=work / "spark.log"))
     conf = SparkConf().setMaster(master).setAppName(name)
@@ -80,7 +90,7 @@ def spark_session(
             process.wait()
 
 
-def _prepare_environment(java: JavaRuntime, work: Path) -> None:
+def _prepare_environment(java: JavaRuntime, work: Path, host: str | None) -> None:
     import pyspark
 
     for name in ("SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS", "PYSPARK_GATEWAY_PORT", "SPARK_REMOTE", "SPARK_API_MODE"):
@@ -88,5 +98,6 @@ def _prepare_environment(java: JavaRuntime, work: Path) -> None:
     os.environ["SPARK_HOME"] = str(Path(pyspark.__file__).parent)
     os.environ["JAVA_HOME"] = str(java.home)
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"  # The machine's host name need not resolve.
+    if host is not None:
+        os.environ["SPARK_LOCAL_IP"] = host  # The machine's host name need not resolve.
     os.environ["SPARK_LOCAL_DIRS"] = str(work / "scratch")

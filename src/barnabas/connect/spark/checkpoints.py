@@ -1,0 +1,130 @@
+"""Whether Spark's checkpoint may be used. The truth about positions is in Kafka; a checkpoint agrees with it or not.
+
+It agrees when its last finished batch ended where Kafka says, or when exactly one batch beyond that was planned: Spark
+then repeats it with the same records. A checkpoint that is behind (the batch was committed to Kafka, Spark's own note
+of it was lost), ahead by more, of other partitions, or unreadable is thrown away, and the query starts at Kafka's
+position. So a task can move to a worker without the folder, and whoever changes offsets changes them in Kafka alone.
+
+A folder has Spark's ``offsets/N`` (batch N was planned to end there) and ``commits/N`` (it was finished), and our
+``barnabas.json``: where batch 0 began, and the number that is added to Spark's batch numbers. The sum never comes twice
+for different records, because a fresh checkpoint begins at the clock's milliseconds and a batch takes longer than one.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Checkpoint", "CheckpointState", "Position", "agrees", "fresh_checkpoint", "open_checkpoint", "read_state"]
+
+_OURS = "barnabas.json"
+
+Position = Any
+"""Something that JSON can hold and that is compared only: offsets by topic and partition for a sink, for a source what
+its plugin makes of Spark's offsets."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointState:
+    start: Position
+    """Where batch 0 began."""
+    first_id: int
+    planned: int | None
+    """The last batch whose end was written down, None before the first one."""
+    finished: int | None
+    ends: Mapping[int, list[Any]]
+    """Spark's end offset of each source, by batch: the last two that were planned."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """The folder of a query, ready to be used. ``first_id`` plus Spark's number of a batch is the id of the batch."""
+
+    folder: Path
+    first_id: int
+    is_resumed: bool
+
+
+def agrees(state: CheckpointState, truth: Position, position_of: Callable[[list[Any]], Position]) -> bool:
+    """``position_of`` makes of Spark's end offsets what can be compared with ``truth``."""
+    if state.planned is None:
+        return state.finished is None and bool(state.start == truth)
+    finished = -1 if state.finished is None else state.finished
+    if state.planned not in (finished, finished + 1):
+        return False
+    if finished < 0:
+        return bool(state.start == truth)
+    return finished in state.ends and bool(position_of(state.ends[finished]) == truth)
+
+
+def open_checkpoint(
+    folder: Path,
+    truth: Position,
+    position_of: Callable[[list[Any]], Position],
+    *,
+    now_ms: int,
+    spark_ends: Sequence[Any] | None = None,
+) -> Checkpoint:
+    """The folder as it is if it agrees, else an empty one.
+
+    With ``spark_ends`` an empty one is made to look as if batch 0 had ended there: how a source goes on that can't be
+    told by an option where to begin.
+    """
+    state = read_state(folder)
+    if state is not None and agrees(state, truth, position_of):
+        return Checkpoint(folder, state.first_id, is_resumed=state.planned is not None)
+    checkpoint = fresh_checkpoint(folder, now_ms=max(now_ms, _after(state)), start=truth)
+    if spark_ends is not None:
+        _pretend(folder, spark_ends)
+    return checkpoint
+
+
+def fresh_checkpoint(folder: Path, *, now_ms: int, start: Position = None) -> Checkpoint:
+    """An empty folder, whatever was there."""
+    if folder.exists():
+        shutil.rmtree(folder)
+    folder.mkdir(parents=True)
+    (folder / _OURS).write_text(json.dumps({"start": start, "first_id": now_ms}))
+    return Checkpoint(folder, now_ms, is_resumed=False)
+
+
+def read_state(folder: Path) -> CheckpointState | None:
+    """None for a folder that is not there, or that does not hold together."""
+    try:
+        ours = json.loads((folder / _OURS).read_text())
+        planned, finished = _last(folder / "offsets"), _last(folder / "commits")
+        batches = [] if planned is None else [batch for batch in (planned - 1, planned) if batch >= 0]
+        ends = {batch: _ends(folder / "offsets" / str(batch)) for batch in batches}
+        return CheckpointState(ours["start"], int(ours["first_id"]), planned, finished, ends)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _after(state: CheckpointState | None) -> int:
+    """An id that no batch of the thrown-away checkpoint had: the clock may have been set back."""
+    return 0 if state is None else state.first_id + (-1 if state.planned is None else state.planned) + 1
+
+
+def _last(folder: Path) -> int | None:
+    """Spark writes beside them hidden files with checksums and some that are not finished."""
+    return max((int(path.name) for path in folder.glob("*") if path.name.isdigit()), default=None)
+
+
+def _ends(path: Path) -> list[Any]:
+    """Version, metadata, and a line for each source: its offset, or ``-`` if it has none yet."""
+    version, _, *lines = path.read_text().splitlines()
+    if version != "v1":
+        raise ValueError(f"{path} has version {version}")
+    return [None if line == "-" else json.loads(line) for line in lines]
+
+
+def _pretend(folder: Path, ends: Sequence[Any]) -> None:
+    metadata = {"batchWatermarkMs": 0, "batchTimestampMs": 0, "conf": {}}
+    lines = ["v1", json.dumps(metadata), *("-" if end is None else json.dumps(end) for end in ends)]
+    for name, text in (("offsets", "\n".join(lines)), ("commits", 'v1\n{"nextBatchWatermarkMs":0}')):
+        (folder / name).mkdir()
+        (folder / name / "0").write_text(text)

@@ -1,0 +1,76 @@
+"""What the status of a task says about its failure: the reason first, in words, then where it came from.
+
+Spark wraps an error in another and these in a third, each with its stack; who reads a status wants the innermost text
+first. Secrets that are in the settings of the connector never get into a trace.
+"""
+
+from __future__ import annotations
+
+import re
+import traceback
+from collections.abc import Iterator, Mapping
+
+__all__ = ["failure_trace", "reason_of", "without_secrets"]
+
+_TRACE_MAX = 30_000
+"""Characters: a status is a record in Kafka, and the console shows it."""
+
+_DECORATION = re.compile(r"^\[[A-Z0-9_.]+\] |\s+SQLSTATE: [0-9A-Z]{5}\s*$")
+_PLAN = re.compile(r"\n+=== Streaming Query ===.*", re.DOTALL)
+_PROXY = re.compile(r"An exception was raised by the Python Proxy\. Return Message: ")
+_SECRET_NAME = re.compile(r"(password|secret|jaas\.config|token|credentials?|(^|\.)key|keystore\.key)$", re.IGNORECASE)
+_CAUSED_BY = re.compile(r"^Caused by: (.+)$", re.MULTILINE)
+
+
+def failure_trace(error: BaseException, config: Mapping[str, str]) -> str:
+    """For a status, with the values of secret settings taken out."""
+    parts = [reason_of(error), "", *_stacks(error)]
+    text = without_secrets("\n".join(parts).rstrip() + "\n", config)
+    return text if len(text) <= _TRACE_MAX else text[: _TRACE_MAX - 20] + "\n... (cut short)\n"
+
+
+def reason_of(error: BaseException) -> str:
+    """One error of a chain says best what happened: the innermost one that has a text."""
+    best = ""
+    for each in _chain(error):
+        described = getattr(each, "_desc", None)
+        java = str(getattr(each, "_stackTrace", None) or "")
+        text = str(described) if described else str(each)
+        text = _PROXY.sub("", _PLAN.sub("", text)).strip()
+        innermost = _CAUSED_BY.findall(java)
+        if innermost and _is_wrapper(text):
+            text = innermost[-1]
+        text = _DECORATION.sub("", _DECORATION.sub("", text)).strip()
+        best = text or best or type(each).__name__
+    return best
+
+
+def _is_wrapper(text: str) -> bool:
+    """Spark's words for "a task of mine failed", which tell nothing."""
+    return text.startswith(("Job aborted", "[TASK_WRITE_FAILED]", "[STREAM_FAILED]", "Writing job aborted")) or not text
+
+
+def without_secrets(text: str, config: Mapping[str, str]) -> str:
+    for name, value in config.items():
+        if value and len(value) > 3 and _SECRET_NAME.search(name):
+            text = text.replace(value, "[hidden]")
+    return text
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    current: BaseException | None = error
+    while current is not None and id(current) not in seen:
+        seen.add(id(current))
+        yield current
+        inner = getattr(current, "_cause", None)
+        current = inner if isinstance(inner, BaseException) else current.__cause__
+
+
+def _stacks(error: BaseException) -> Iterator[str]:
+    yield "".join(traceback.format_exception(error)).rstrip()
+    for each in _chain(error):
+        java = getattr(each, "_stackTrace", None)
+        if java:
+            yield "JVM stack:\n" + str(java).rstrip()
+            return

@@ -1,0 +1,89 @@
+"""The way of records between Kafka and a plugin: converters, then transforms, and the other way round for a source.
+
+A bad record does not end a query by itself: the step that can't take it leaves a reason in the column ``failure``
+(``record_batch.FAILURE``), and later steps leave such rows alone. What becomes of them is decided at the end. Without
+tolerance, looking at the reason raises: the error names topic, partition and offset. With it, such rows are left out
+and counted while the good ones are written; only if there are any is the batch read once more, for the log and the
+dead-letter topic. So a stream without bad records pays nothing, and no record passes through Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from barnabas.connect.spark.converters.record_batch import FAILURE, RecordBatch
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, Observation
+
+__all__ = ["ConverterPath", "RecordPath", "counted", "raising"]
+
+
+class RecordPath(Protocol):
+    """Converters and transforms of one connector."""
+
+    def sink_batches(self, raw: DataFrame) -> list[RecordBatch]:
+        """What Spark's Kafka source gives, converted and transformed; one batch for each pair of schemas."""
+
+    def sink_frame(self, batches: Sequence[RecordBatch]) -> DataFrame:
+        """The good rows of all batches, for ``SinkTask.write``."""
+
+    def source_records(self, frame: DataFrame) -> DataFrame:
+        """What ``SourceTask.read`` gives, transformed and converted: topic, partition, timestamp, key and value as
+        bytes, headers, failure."""
+
+
+class ConverterPath:
+    """The converters and transforms that the settings name."""
+
+    def __init__(self, connector_config: Mapping[str, str], worker_config: Mapping[str, str]) -> None:
+        """Raises ConfigException."""
+        from barnabas.connect.spark.converters.record_converter import RecordConverter
+        from barnabas.connect.spark.transforms.transform_chain import TransformChain
+
+        self._converter = RecordConverter.of(connector_config, worker_config)
+        self._transforms = TransformChain.of(connector_config)
+
+    def sink_batches(self, raw: DataFrame) -> list[RecordBatch]:
+        return self._transforms.apply(self._converter.to_connect(raw))
+
+    def sink_frame(self, batches: Sequence[RecordBatch]) -> DataFrame:
+        return self._converter.to_frame(batches)
+
+    def source_records(self, frame: DataFrame) -> DataFrame:
+        return self._converter.from_connect(self._transforms.apply([self._converter.from_source(frame)]))
+
+
+def raising(frame: DataFrame) -> DataFrame:
+    """The same rows; whoever asks a bad one for its reason, if only whether it has one, gets an error."""
+    from pyspark.sql import functions as F
+
+    failure, original = F.col("failure"), F.col("original")
+    place = F.concat(
+        F.lit(" of the record at "),
+        original["topic"],
+        F.lit("-"),
+        original["partition"].cast("string"),
+        F.lit(", offset "),
+        original["offset"].cast("string"),
+    )
+    reason = F.concat(
+        F.lit("Tolerance exceeded in error handler: "),
+        failure["stage"],
+        F.coalesce(place, F.lit("")),
+        F.lit(" failed in "),
+        failure["executing_class"],
+        F.lit(": "),
+        failure["exception_class"],
+        F.lit(": "),
+        failure["message"],
+    )
+    return frame.withColumn("failure", F.when(failure.isNotNull(), F.raise_error(reason).cast(FAILURE)))
+
+
+def counted(frame: DataFrame, observation: Observation) -> DataFrame:
+    """The same rows; the first action on them counts them as ``rows``, and the bad ones as ``failures``."""
+    from pyspark.sql import functions as F
+
+    return frame.observe(observation, F.count(F.lit(1)).alias("rows"), F.count("failure").alias("failures"))

@@ -1,0 +1,159 @@
+"""The one Spark session of a worker: started when the first task needs it, again after it died, found by all tasks.
+
+Starting takes seconds and fetching jars may take minutes, so every method may block and none belongs on the event loop.
+A JVM that ends by itself takes all queries with it: their threads notice, ask ``failure`` for the reason, and the next
+task that starts brings up another JVM.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import os
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, suppress
+from typing import TYPE_CHECKING, Any
+
+from barnabas.connect.spark.settings import SparkSettings
+from barnabas.spark.errors import SparkUnavailable
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["EmbeddedSessions", "Sessions", "SparkStart", "session_conf"]
+
+log = logging.getLogger(__name__)
+
+_STOP_TIMEOUT = "10s"
+"""How long stopping a query waits for its thread before it is given up."""
+
+_CONF = {
+    "spark.scheduler.mode": "FAIR",  # A pool for each connector: a large batch of one does not hold up the others.
+    "spark.sql.session.timeZone": "UTC",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.adaptive.enabled": "false",  # Plans of micro-batches are small; planning them again costs more.
+    "spark.sql.streaming.stopTimeout": _STOP_TIMEOUT,
+    "spark.sql.streaming.minBatchesToRetain": "10",
+    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+    "spark.sql.maxConcurrentOutputFileWriters": "64",  # Files by topic or hour are written without sorting first.
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+}
+
+
+class Sessions:
+    """What tasks get their session from. Every method may be called from any thread."""
+
+    def session(self) -> SparkSession:
+        """The session, started first if there is none. Raises SparkUnavailable."""
+        raise NotImplementedError
+
+    def failure(self) -> str | None:
+        """Why a session that was there has ended, None while all is well."""
+        raise NotImplementedError
+
+    def abandon(self, reason: str) -> None:
+        """End the session now, with whatever runs on it."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        raise NotImplementedError
+
+
+def session_conf(settings: SparkSettings) -> dict[str, str]:
+    return {**_CONF, **settings.conf}
+
+
+SparkStart = Callable[[ExitStack, SparkSettings], "tuple[SparkSession, Callable[[], int | None]]"]
+"""Starts a session whose end is put on the stack; the second tells the exit status of its JVM, None while it runs."""
+
+
+class EmbeddedSessions(Sessions):
+    """A JVM of our own: with ``local[*]`` it does the work, with ``spark://`` it is the driver of the cluster."""
+
+    def __init__(self, settings: SparkSettings, *, start: SparkStart | None = None) -> None:
+        self._settings = settings
+        self._start = start or _start_embedded
+        self._lock = threading.Lock()
+        self._stack: ExitStack | None = None
+        self._session: SparkSession | None = None
+        self._exit_status: Callable[[], int | None] = lambda: None
+        self._reason: str | None = None
+        self._is_closed = False
+
+    def session(self) -> SparkSession:
+        with self._lock:
+            if self._is_closed:
+                raise SparkUnavailable("the worker is stopping, so its Spark session is not started again")
+            if self._session is not None and self._exit_status() is not None:
+                log.warning("%s; it is started again", self.failure())
+                self._end()
+            if self._session is None:
+                stack = ExitStack()
+                try:
+                    self._session, self._exit_status = self._start(stack, self._settings)
+                except BaseException:
+                    with suppress(Exception):
+                        stack.close()
+                    raise
+                self._stack, self._reason = stack, None
+            return self._session
+
+    def failure(self) -> str | None:
+        if self._reason is not None:
+            return self._reason
+        status = self._exit_status() if self._session is not None else None
+        if status is None:
+            return None
+        how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
+        return f"Spark's JVM {how}; its log is in {self._settings.directory}"
+
+    def abandon(self, reason: str) -> None:
+        with self._lock:
+            if self._session is not None:
+                log.error("the Spark session is ended: %s", reason)
+                self._end()
+                self._reason = reason
+
+    def close(self) -> None:
+        with self._lock:
+            self._is_closed = True
+            self._end()
+
+    def _end(self) -> None:
+        stack, self._stack, self._session = self._stack, None, None
+        self._exit_status = lambda: None
+        if stack is not None:
+            with suppress(Exception):  # Its JVM may be gone.
+                stack.close()
+
+
+def _start_embedded(
+    stack: ExitStack, settings: SparkSettings, environment: Mapping[str, str] = os.environ
+) -> tuple[SparkSession, Callable[[], int | None]]:
+    for package in ("pyspark", "pyarrow", "pandas"):
+        if importlib.util.find_spec(package) is None:
+            raise SparkUnavailable(
+                f"tasks run on Spark, and {package} is missing: pip install 'barnabas[connect,spark]'"
+            )
+    from barnabas.spark.connector_jars import cache_directory, connector_jars
+    from barnabas.spark.java_runtime import find_java
+    from barnabas.spark.spark_session import spark_session
+
+    java = find_java(environment)
+    jars = connector_jars(cache_directory(environment), java, log.info)
+    settings.directory.mkdir(parents=True, exist_ok=True)
+    context = spark_session(
+        "barnabas-connect",
+        master=settings.master,
+        jars=jars,
+        java=java,
+        work=settings.directory,
+        settings=session_conf(settings),
+        host=None if settings.is_cluster else "127.0.0.1",
+    )
+    session = stack.enter_context(context)
+    gateway: Any = session.sparkContext._gateway
+    return session, gateway.proc.poll

@@ -1,0 +1,114 @@
+"""The worker's own settings for Spark, and those of a connector for its queries. All of them are ours, not Kafka's."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from barnabas.common.config_validators import Range
+from barnabas.connect.plugins.config_def import ConfigDef, ConfigException, ConfigKey, ConfigType, Importance
+
+__all__ = ["QUERY_CONFIG", "SPARK_CONFIG", "SPARK_CONF_PREFIX", "QuerySettings", "SparkSettings"]
+
+SPARK_CONF_PREFIX = "barnabas.connect.spark.conf."
+
+_MASTER = "barnabas.connect.spark.master"
+_DIRECTORY = "barnabas.connect.spark.directory"
+_MASTERS = re.compile(r"local|local\[(\*|[1-9]\d*)\]|spark://[^\s/]+:\d+(,[^\s/]+:\d+)*|sc://\S+")
+
+SPARK_CONFIG = ConfigDef(
+    [
+        ConfigKey(
+            _MASTER,
+            ConfigType.STRING,
+            "local[*]",
+            "Where queries run: local[*] or local[N] is a Spark inside the worker; spark://host:port is a cluster, "
+            "with the driver in the worker; sc://host:port is a Spark Connect server.",
+            importance=Importance.HIGH,
+        ),
+        ConfigKey(
+            _DIRECTORY,
+            ConfigType.STRING,
+            "",
+            "Where checkpoints, Spark's log and its scratch files are. Nothing there has to outlive the worker: "
+            "positions are in Kafka. Empty: a folder of the worker's below the system's temporary folder.",
+        ),
+    ]
+)
+
+_TRIGGER = "barnabas.trigger.interval.ms"
+_BATCH = "barnabas.batch.records.max"
+
+QUERY_CONFIG = ConfigDef(
+    [
+        ConfigKey(
+            _TRIGGER,
+            ConfigType.LONG,
+            "500",
+            "How often a query looks for new records. A batch that takes longer is followed by the next one at once.",
+            validator=Range(least=0),
+        ),
+        ConfigKey(
+            _BATCH,
+            ConfigType.LONG,
+            "500000",
+            "How many records a sink reads in one batch at most.",
+            validator=Range(least=1),
+        ),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SparkSettings:
+    master: str
+    directory: Path
+    conf: Mapping[str, str]
+    """Settings of Spark's own, which win over ours."""
+
+    @classmethod
+    def of(cls, worker_config: Mapping[str, str], *, worker_id: str) -> SparkSettings:
+        """Raises ConfigException."""
+        values = SPARK_CONFIG.parse(worker_config)
+        master = str(values[_MASTER]).strip()
+        if not _MASTERS.fullmatch(master):
+            raise ConfigException(
+                _MASTER, master, "Write local[*], local[N], spark://host:port or sc://host:port (Spark Connect)"
+            )
+        conf = {
+            name.removeprefix(SPARK_CONF_PREFIX): value
+            for name, value in worker_config.items()
+            if name.startswith(SPARK_CONF_PREFIX)
+        }
+        for name, value in conf.items():
+            if not name.startswith("spark."):
+                raise ConfigException(SPARK_CONF_PREFIX + name, value, "What follows the prefix must begin with spark.")
+        given = str(values[_DIRECTORY])
+        folder = re.sub(r"[^A-Za-z0-9.-]", "_", f"barnabas-connect-{worker_id}")
+        directory = Path(given).absolute() if given else Path(tempfile.gettempdir()) / folder
+        return cls(master, directory, conf)
+
+    @property
+    def is_connect(self) -> bool:
+        return self.master.startswith("sc://")
+
+    @property
+    def is_cluster(self) -> bool:
+        return self.master.startswith("spark://")
+
+
+@dataclass(frozen=True, slots=True)
+class QuerySettings:
+    trigger_interval_ms: int
+    batch_records_max: int
+
+    @classmethod
+    def of(cls, connector_config: Mapping[str, str], worker_config: Mapping[str, str]) -> QuerySettings:
+        """A connector's settings win over those of the same names of the worker. Raises ConfigException."""
+        given = {key.name: worker_config[key.name] for key in QUERY_CONFIG if key.name in worker_config}
+        given |= {key.name: connector_config[key.name] for key in QUERY_CONFIG if key.name in connector_config}
+        values = QUERY_CONFIG.parse(given)
+        return cls(int(str(values[_TRIGGER])), int(str(values[_BATCH])))

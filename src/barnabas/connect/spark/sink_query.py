@@ -1,0 +1,256 @@
+"""A sink's task: Kafka -> converters -> transforms -> ``SinkTask.write``, one micro-batch after the other.
+
+The order of steps decides what a crash costs. A batch is (1) written, (2) its bad records become dead letters, (3) its
+end is committed to the consumer group, (4) Spark notes it as finished. After a crash before (3) the batch comes again,
+with the same records and id if the checkpoint is there; after (3) it never does, because the group is what counts. An
+exactly-once sink notes positions in its target with the data, so (1) is (3) for it: what its target has is not written
+again, and the group only follows.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from barnabas.common.topic_partition import TopicPartition
+from barnabas.connect.plugins.api import OffsetRange, SinkBatch, SinkTask, TerminalError
+from barnabas.connect.plugins.task_partitions import TASK_PARTITIONS, parse_partitions
+from barnabas.connect.spark.checkpoints import open_checkpoint
+from barnabas.connect.spark.dead_letters import log_bad_records, write_dead_letters
+from barnabas.connect.spark.error_policy import ErrorPolicy, backoff_s
+from barnabas.connect.spark.group_positions import GroupPositions, first_positions, from_kafka_json, kafka_json
+from barnabas.connect.spark.kafka_settings import (
+    admin_settings,
+    consumer_settings,
+    group_of,
+    producer_settings,
+    spark_consumer_options,
+    spark_producer_options,
+)
+from barnabas.connect.spark.query_handle import QueryHandle, start_query
+from barnabas.connect.spark.record_path import RecordPath, counted, raising
+from barnabas.connect.spark.settings import QuerySettings
+from barnabas.connect.spark.topics import create_missing, dead_letter_rule
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, Observation, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from barnabas.clients.admin.sync_client import SyncAdminClient
+    from barnabas.connect.spark.batch_gate import BatchGate
+    from barnabas.connect.spark.converters.record_batch import RecordBatch
+    from barnabas.connect.spark.task_spec import TaskSpec
+
+__all__ = ["SinkProgram", "ranges_of"]
+
+log = logging.getLogger(__name__)
+
+_RAW_COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
+
+Positions = dict[TopicPartition, int]
+
+
+def ranges_of(starts: Positions, ends: Positions) -> dict[TopicPartition, OffsetRange]:
+    """Partitions in which nothing is new are left out."""
+    return {
+        partition: OffsetRange(starts[partition], end) for partition, end in ends.items() if end > starts[partition]
+    }
+
+
+class SinkProgram:
+    def __init__(self, spec: TaskSpec, task: SinkTask, path: RecordPath) -> None:
+        """Raises ConfigException or TerminalError for settings that can't be used."""
+        self._spec = spec
+        self._task = task
+        self._path = path
+        self._policy = ErrorPolicy.of(spec.connector_config)
+        self._settings = QuerySettings.of(spec.connector_config, spec.worker_config)
+        self._consumer = consumer_settings(spec.worker_config, spec.connector_config)
+        self._partitions = _partitions(spec)
+        self._admin: SyncAdminClient | None = None
+        self._is_started = False
+        self._positions: Positions = {}
+        """Where the running query began."""
+
+    # ---- QueryProgram
+
+    def start(self, spark: SparkSession, gate: BatchGate) -> StreamingQuery:
+        if not self._is_started:
+            self._is_started = True
+            self._task.start(spark)
+            self._prepare_dead_letters()
+        group = GroupPositions(self._admin_client(), group_of(self._spec.task.connector, self._spec.connector_config))
+        self._positions = self._where_to_begin(group)
+        truth = kafka_json(self._positions)
+        checkpoint = open_checkpoint(
+            self._spec.folder / "checkpoint", truth, lambda ends: ends[0], now_ms=time.time_ns() // 1_000_000
+        )
+
+        def process(frame: DataFrame, number: int, handle: QueryHandle) -> None:
+            batch = self._batch(checkpoint.first_id, number, handle)
+            if batch.ranges:
+                self._write(frame, batch, gate)
+                gate.ensure_unfenced()
+                group.commit(batch.positions)
+
+        return start_query(
+            self._read(spark, truth),
+            process,
+            gate,
+            checkpoint,
+            name=self._spec.query_name,
+            pool=self._spec.task.connector,
+            trigger_interval_ms=self._settings.trigger_interval_ms,
+        )
+
+    def close(self) -> None:
+        try:
+            if self._is_started:
+                self._task.stop()
+        finally:
+            if self._admin is not None:
+                self._admin.close()
+
+    # ---- positions
+
+    def _where_to_begin(self, group: GroupPositions) -> Positions:
+        known = group.committed(self._partitions)
+        if self._task.exactly_once:
+            noted = dict(self._task.positions(self._partitions) or {})
+            behind = {each: position for each, position in noted.items() if known.get(each) != position}
+            if behind:
+                group.commit(behind)  # The crash was between the target and the group.
+            known |= noted
+        positions, warnings = first_positions(
+            self._partitions, known, group.bounds(self._partitions), self._consumer["auto.offset.reset"]
+        )
+        for warning in warnings:
+            log.warning("task %s: %s", self._spec.task, warning)
+        return positions
+
+    def _batch(self, first_id: int, number: int, handle: QueryHandle) -> SinkBatch:
+        ends = handle.ends(number)
+        before = handle.ends(number - 1) if number else None
+        if ends is None or (number and before is None):
+            raise RuntimeError(f"the checkpoint in {self._spec.folder} does not know batch {number}, which is running")
+        starts = self._positions if before is None else from_kafka_json(before[0])
+        return SinkBatch(first_id + number, ranges_of(starts, from_kafka_json(ends[0])))
+
+    # ---- records
+
+    def _read(self, spark: SparkSession, truth: dict[str, dict[str, int]]) -> DataFrame:
+        import json
+
+        assigned = {topic: sorted(map(int, partitions)) for topic, partitions in truth.items()}
+        return (
+            spark.readStream.format("kafka")
+            .options(**spark_consumer_options(self._consumer, self._spec.task))
+            .option("assign", json.dumps(assigned))
+            .option("startingOffsets", json.dumps(truth))
+            .option("includeHeaders", "true")
+            .option("failOnDataLoss", "true")
+            .option("maxOffsetsPerTrigger", self._settings.batch_records_max)
+            .load()
+        )
+
+    def _write(self, frame: DataFrame, batch: SinkBatch, gate: BatchGate) -> None:
+        """With the retries that ``errors.retry.*`` allow."""
+        began = time.monotonic()
+        attempt = 0
+        while True:
+            try:
+                return self._write_once(frame, batch, gate)
+            except TerminalError:
+                raise
+            except Exception as error:
+                wait_s = backoff_s(attempt, self._policy, int((time.monotonic() - began) * 1000))
+                if wait_s is None or "USER_RAISED_EXCEPTION" in str(error):
+                    raise
+                log.warning("task %s: batch %d failed and is tried again: %s", self._spec.task, batch.id, error)
+                gate.wait(wait_s)
+                attempt += 1
+
+    def _write_once(self, frame: DataFrame, batch: SinkBatch, gate: BatchGate) -> None:
+        from pyspark.sql import Observation
+
+        batches = self._path.sink_batches(frame.select(*_RAW_COLUMNS))
+        if not self._policy.wants_bad_records:
+            if not self._policy.tolerates:
+                batches = [each.with_frame(raising(each.frame)) for each in batches]
+            self._task.write(self._path.sink_frame(batches), batch)
+            return
+        watched = [(each, Observation()) for each in batches]
+        observed = [each.with_frame(counted(each.frame, observation)) for each, observation in watched]
+        self._task.write(self._path.sink_frame(observed), batch)
+        if not _are_all_good([observation for _, observation in watched], batch):
+            gate.ensure_unfenced()
+            self._report_bad_records(batches)
+
+    def _report_bad_records(self, batches: Sequence[RecordBatch]) -> None:
+        bad = [each.failed for each in batches]
+        if self._policy.is_logged:
+            log_bad_records(bad, self._spec.task, self._policy)
+        if self._policy.dead_letter_topic:
+            settings = producer_settings(self._spec.worker_config, self._spec.connector_config)
+            options = spark_producer_options(settings, f"connector-dlq-producer-{self._spec.task}")
+            write_dead_letters(bad, self._spec.task, self._policy, options)
+
+    def _prepare_dead_letters(self) -> None:
+        from barnabas.clients.admin import AdminClient
+
+        if self._policy.tolerates and self._policy.dead_letter_topic:
+            settings = admin_settings(self._spec.worker_config, self._spec.connector_config)
+            rule = dead_letter_rule(self._policy.dead_letter_replication_factor)
+            with AdminClient.sync(properties=settings) as admin:
+                create_missing(admin, {self._policy.dead_letter_topic: rule})
+
+    def _admin_client(self) -> SyncAdminClient:
+        from barnabas.clients.admin import AdminClient
+
+        if self._admin is None:
+            self._admin = AdminClient.sync(properties=self._consumer)
+        return self._admin
+
+
+def _partitions(spec: TaskSpec) -> list[TopicPartition]:
+    text = spec.task_config.get(TASK_PARTITIONS)
+    if text is None:
+        raise TerminalError(
+            f"the settings of task {spec.task} don't say which partitions it reads ({TASK_PARTITIONS}): they were made "
+            "by a worker that is none of ours. Restart the connector on a worker that has its class, which makes them "
+            "again."
+        )
+    try:
+        return parse_partitions(text)
+    except ValueError as error:
+        raise TerminalError(str(error)) from None
+
+
+def _are_all_good(observations: Sequence[Observation], batch: SinkBatch) -> bool:
+    """Whether it is certain that the batch had no bad record.
+
+    Only the first action on a DataFrame is observed. If that looked at fewer rows than there may be, for instance to
+    see whether there is any, then nobody knows, and the batch is looked through once more.
+    """
+    rows = failures = 0
+    for each in observations:
+        found = _metrics(each)
+        if found is None:
+            return False
+        rows += found["rows"]
+        failures += found["failures"]
+    return failures == 0 and rows >= sum(each.end - each.start for each in batch.ranges.values())
+
+
+def _metrics(observation: Observation) -> dict[str, Any] | None:
+    """None if there was no action; asking then would wait for ever. It is told after the action, on another thread."""
+    if observation._jo is None:
+        return None
+    deadline = time.monotonic() + 2
+    while not observation._jo.future().isCompleted():
+        if time.monotonic() > deadline:
+            return None
+        time.sleep(0.005)
+    return dict(observation.get)

@@ -1,0 +1,184 @@
+"""A source's task: ``SourceTask.read`` -> transforms -> converters -> Kafka, one micro-batch after the other.
+
+The order of steps: a batch is (1) written to its topics, (2) its positions are written to the offset topic, (3) Spark
+notes it as finished. After a crash before (2) it is written again; after (2) never, because the offset topic counts.
+
+Where a query begins: a plugin that tells Connect's positions (``offsets_of``) reads them itself, so its query always
+has a fresh checkpoint. For the others the positions are Spark's own, kept as they are under ``{"spark.source": n}``; a
+fresh checkpoint then is made to look as if its first batch had ended there, which sources of Spark's understand.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from barnabas.common.config_value import ConfigType, parse_value
+from barnabas.connect.plugins.api import SourceTask, TerminalError
+from barnabas.connect.spark.checkpoints import Checkpoint, fresh_checkpoint, open_checkpoint
+from barnabas.connect.spark.dead_letters import log_source_failures
+from barnabas.connect.spark.error_policy import ErrorPolicy
+from barnabas.connect.spark.kafka_settings import admin_settings, producer_settings, spark_producer_options
+from barnabas.connect.spark.query_handle import QueryHandle, start_query
+from barnabas.connect.spark.record_path import RecordPath, raising
+from barnabas.connect.spark.settings import QuerySettings
+from barnabas.connect.spark.topics import TopicRules, create_missing
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from barnabas.connect.spark.batch_gate import BatchGate
+    from barnabas.connect.spark.task_spec import OffsetWriter, SourceOffsetReader, TaskSpec
+
+__all__ = ["SourceProgram", "stored_ends"]
+
+log = logging.getLogger(__name__)
+
+_COLUMNS = frozenset({"topic", "value", "key", "partition", "timestamp", "headers"})
+_SOURCE = "spark.source"
+_OFFSET = "offset"
+
+
+def stored_ends(read: SourceOffsetReader) -> list[Any] | None:
+    """Spark's offsets as they were stored, None if there are none."""
+    ends: list[Any] = []
+    while (found := read({_SOURCE: len(ends)})) is not None:
+        text = found.get(_OFFSET)
+        try:
+            ends.append(json.loads(str(text)))
+        except ValueError:
+            raise TerminalError(
+                f"the offset of {{{_SOURCE!r}: {len(ends)}}} must have {_OFFSET!r} with Spark's offset as JSON text, "
+                f"not {text!r}. Set it right, or reset the offsets of the connector."
+            ) from None
+    return ends or None
+
+
+class SourceProgram:
+    def __init__(
+        self,
+        spec: TaskSpec,
+        task: SourceTask,
+        path: RecordPath,
+        read_offset: SourceOffsetReader,
+        write_offsets: OffsetWriter,
+    ) -> None:
+        """Raises ConfigException for settings that can't be used."""
+        self._spec = spec
+        self._task = task
+        self._path = path
+        self._read_offset = read_offset
+        self._write_offsets = write_offsets
+        self._policy = ErrorPolicy.of(spec.connector_config)
+        self._settings = QuerySettings.of(spec.connector_config, spec.worker_config)
+        producer = producer_settings(spec.worker_config, spec.connector_config)
+        self._options = spark_producer_options(producer, f"connector-producer-{spec.task}")
+        enabled = parse_value(
+            ConfigType.BOOLEAN, spec.worker_config.get("topic.creation.enable", "true"), "topic.creation.enable"
+        )
+        self._topic_rules = TopicRules.of(spec.connector_config, is_enabled=bool(enabled))
+        self._known_topics: set[str] = set()
+        self._is_started = False
+
+    # ---- QueryProgram
+
+    def start(self, spark: SparkSession, gate: BatchGate) -> StreamingQuery:
+        if not self._is_started:
+            self._is_started = True
+            self._task.start(spark)
+        records = self._task.read(spark)
+        _check(records)
+
+        def process(frame: DataFrame, number: int, handle: QueryHandle) -> None:
+            self._write(frame)
+            gate.ensure_unfenced()
+            ends = handle.ends(number)
+            if ends is None:
+                raise RuntimeError(f"the checkpoint in {self._spec.folder} does not know batch {number}")
+            self._write_offsets(self._offsets(ends))
+
+        return start_query(
+            records,
+            process,
+            gate,
+            self._checkpoint(),
+            name=self._spec.query_name,
+            pool=self._spec.task.connector,
+            trigger_interval_ms=self._settings.trigger_interval_ms,
+        )
+
+    def close(self) -> None:
+        if self._is_started:
+            self._task.stop()
+
+    # ---- positions
+
+    def _checkpoint(self) -> Checkpoint:
+        folder, now_ms = self._spec.folder / "checkpoint", time.time_ns() // 1_000_000
+        if type(self._task).offsets_of is not SourceTask.offsets_of:
+            return fresh_checkpoint(folder, now_ms=now_ms)
+        ends = stored_ends(self._read_offset)
+        return open_checkpoint(folder, ends, lambda found: found, now_ms=now_ms, spark_ends=ends)
+
+    def _offsets(self, ends: Sequence[Any]) -> list[tuple[Mapping[str, Any], Mapping[str, Any] | None]]:
+        told = self._task.offsets_of(ends)
+        if told is not None:
+            return [(each.partition, each.offset) for each in told]
+        return [
+            ({_SOURCE: index}, {_OFFSET: json.dumps(end, separators=(",", ":"))})
+            for index, end in enumerate(ends)
+            if end is not None
+        ]
+
+    # ---- records
+
+    def _write(self, frame: DataFrame) -> None:
+        from pyspark.sql import functions as F
+
+        records = self._path.source_records(frame)
+        if self._policy.tolerates:
+            if self._policy.is_logged:
+                log_source_failures(records, self._spec.task, self._policy)
+        else:
+            records = raising(records)
+        good = records.filter(F.col("failure").isNull()).select("topic", "partition", "key", "value", "headers")
+        if self._topic_rules is not None:
+            self._create_topics(good)
+        good.write.format("kafka").options(**self._options).save()
+
+    def _create_topics(self, records: DataFrame) -> None:
+        """The batch is read twice for it, so only connectors that ask for it pay."""
+        from barnabas.clients.admin import AdminClient
+
+        rules = self._topic_rules
+        names = {str(row["topic"]) for row in records.select("topic").distinct().collect()} - self._known_topics
+        if names and rules is not None:
+            settings = admin_settings(self._spec.worker_config, self._spec.connector_config)
+            with AdminClient.sync(properties=settings) as admin:
+                for name in create_missing(admin, {name: rules.rule_for(name) for name in sorted(names)}):
+                    log.info("task %s made topic %s", self._spec.task, name)
+            self._known_topics |= names
+
+
+def _check(records: DataFrame) -> None:
+    """Raises TerminalError for what no converter could use."""
+    if not records.isStreaming:
+        raise TerminalError(
+            "SourceTask.read returned a DataFrame that is read once; a task needs one from spark.readStream."
+        )
+    columns = set(records.columns)
+    missing, unknown = {"topic", "value"} - columns, columns - _COLUMNS
+    if missing or unknown:
+        raise TerminalError(
+            "SourceTask.read returned the columns "
+            f"{', '.join(records.columns)}. A source gives topic and value, and may give key, partition, timestamp and "
+            "headers; "
+            + "; ".join(
+                [f"there is no {name}" for name in sorted(missing)]
+                + [f"{name} is none of them" for name in sorted(unknown)]
+            )
+        )

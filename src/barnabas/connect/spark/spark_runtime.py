@@ -1,0 +1,171 @@
+"""TaskRuntime on Spark: tasks are threads with a query each, all on one session.
+
+The event loop leaves wishes and hears events; nothing here makes it wait. Of each task there is one at a time: it is
+forgotten only after its last event was told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from barnabas.common.errors import invariant
+from barnabas.connect.identifiers import ConnectorTaskId, TargetState
+from barnabas.connect.plugins.api import Connector, SinkTask, SourceTask, TerminalError
+from barnabas.connect.plugins.runtime import (
+    OffsetStore,
+    TaskEvent,
+    TaskFailed,
+    TaskListener,
+    TaskStart,
+    TaskStopped,
+)
+from barnabas.connect.spark.progress import ProgressBoard
+from barnabas.connect.spark.record_path import ConverterPath, RecordPath
+from barnabas.connect.spark.session import EmbeddedSessions, Sessions
+from barnabas.connect.spark.settings import SparkSettings
+from barnabas.connect.spark.sink_query import SinkProgram
+from barnabas.connect.spark.source_query import SourceProgram
+from barnabas.connect.spark.task_query import QueryProgram, TaskQuery
+from barnabas.connect.spark.task_spec import TaskSpec, WorkerTaskContext
+
+__all__ = ["SparkTaskRuntime"]
+
+log = logging.getLogger(__name__)
+
+_WRITE_OFFSETS_TIMEOUT_S = 60
+
+ConnectorClasses = Callable[[Mapping[str, str]], type[Connector]]
+"""The class that a connector's settings name. Raises if there is none."""
+
+RecordPaths = Callable[[Mapping[str, str], Mapping[str, str]], RecordPath]
+
+
+class SparkTaskRuntime:
+    """The TaskRuntime of a worker."""
+
+    def __init__(
+        self,
+        worker_config: Mapping[str, str],
+        offsets: OffsetStore,
+        connector_class: ConnectorClasses,
+        *,
+        worker_id: str,
+        sessions: Sessions | None = None,
+        record_path: RecordPaths = ConverterPath,
+    ) -> None:
+        """Made on the loop on which listeners are called. Raises ConfigException."""
+        self.settings = SparkSettings.of(worker_config, worker_id=worker_id)
+        self.progress = ProgressBoard()
+        self._worker_config = worker_config
+        self._offsets = offsets
+        self._connector_class = connector_class
+        self._record_path = record_path
+        self._sessions = sessions or EmbeddedSessions(self.settings)
+        self._stop_timeout_s = int(worker_config.get("task.shutdown.graceful.timeout.ms", "5000")) / 1000
+        self._loop = asyncio.get_running_loop()
+        self._tasks: dict[ConnectorTaskId, tuple[TaskQuery, asyncio.Event]] = {}
+
+    # ---- TaskRuntime
+
+    async def start_task(self, start: TaskStart, listener: TaskListener) -> None:
+        invariant(start.task not in self._tasks, f"task {start.task} is started while it is here")
+        ended = asyncio.Event()
+
+        def heard(event: TaskEvent) -> None:
+            if isinstance(event, TaskStopped | TaskFailed):
+                self._tasks.pop(start.task, None)
+                self.progress.forget(str(start.task))
+            try:
+                listener(event)
+            finally:
+                if isinstance(event, TaskStopped | TaskFailed):
+                    ended.set()
+
+        query = TaskQuery(
+            start.task,
+            {**start.connector_config, **start.task_config},
+            lambda: self._program(start),
+            self._sessions,
+            lambda event: self._tell(heard, event),
+            target_state=start.target_state,
+            stop_timeout_s=self._stop_timeout_s,
+        )
+        self._tasks[start.task] = (query, ended)
+        query.begin()
+
+    async def stop_tasks(self, tasks: Sequence[ConnectorTaskId]) -> None:
+        stopping = [self._tasks[each] for each in tasks if each in self._tasks]
+        for query, _ in stopping:
+            query.wish(TargetState.STOPPED)
+        for _, ended in stopping:
+            await ended.wait()
+
+    async def pause_task(self, task: ConnectorTaskId) -> None:
+        if task in self._tasks:
+            self._tasks[task][0].wish(TargetState.PAUSED)
+
+    async def resume_task(self, task: ConnectorTaskId) -> None:
+        if task in self._tasks:
+            self._tasks[task][0].wish(TargetState.STARTED)
+
+    async def close(self) -> None:
+        await self.stop_tasks(list(self._tasks))
+        await asyncio.to_thread(self._sessions.close)
+
+    # ---- on a task's thread
+
+    def _tell(self, heard: Callable[[TaskEvent], None], event: TaskEvent) -> None:
+        try:
+            self._loop.call_soon_threadsafe(heard, event)
+        except RuntimeError:
+            log.debug("nobody hears any more that %s", event)  # The loop has ended, and with it the worker.
+
+    def _program(self, start: TaskStart) -> QueryProgram:
+        self.progress.listen(self._sessions.session())
+        spec = TaskSpec(
+            start.task,
+            start.connector_config,
+            start.task_config,
+            self._worker_config,
+            self.settings.directory / "tasks" / _folder_name(start.task),
+        )
+        connector = self._connector_class(start.connector_config)
+        config = {**start.connector_config, **start.task_config}
+        context = WorkerTaskContext(
+            start.task.connector,
+            start.task.task,
+            start.task_config,
+            connector.config_def.parse(config),
+            lambda partition: self._offsets.source_offset(start.task.connector, partition),
+        )
+        path = self._record_path(start.connector_config, self._worker_config)
+        task = connector.task_class(context)
+        if isinstance(task, SinkTask):
+            return SinkProgram(spec, task, path)
+        if isinstance(task, SourceTask):
+            return SourceProgram(
+                spec, task, path, context.source_offset, lambda offsets: self._write_offsets(start.task, offsets)
+            )
+        raise TerminalError(
+            f"{type(task).__name__}, the task_class of {connector.__name__}, is neither a SourceTask nor a SinkTask"
+        )
+
+    def _write_offsets(
+        self, task: ConnectorTaskId, offsets: Sequence[tuple[Mapping[str, Any], Mapping[str, Any] | None]]
+    ) -> None:
+        writing = self._offsets.write_source_offsets(task.connector, offsets)
+        asyncio.run_coroutine_threadsafe(_awaited(writing), self._loop).result(_WRITE_OFFSETS_TIMEOUT_S)
+
+
+async def _awaited(writing: Any) -> None:
+    await writing
+
+
+def _folder_name(task: ConnectorTaskId) -> str:
+    """Names of connectors may have any character; those of two connectors must not meet."""
+    safe = re.sub(r"[^A-Za-z0-9._-]", lambda found: f"%{ord(found[0]):02x}", str(task))
+    return safe if not safe.startswith(".") else f"%2e{safe[1:]}"
