@@ -53,6 +53,7 @@ from barnabas.connect.group.notices import (
 )
 from barnabas.connect.group.protocol import Assignment, ProtocolVersion, decode_assignment, join_protocols
 from barnabas.connect.group.settings import GroupSettings
+from barnabas.connect.identifiers import ConnectorTaskId
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.errors import DecodeError
 
