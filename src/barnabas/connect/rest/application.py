@@ -19,6 +19,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from email.utils import formatdate
 from time import perf_counter
 from urllib.parse import parse_qs
 
@@ -121,6 +122,7 @@ class RestApplication:
                 headers = MutableHeaders(scope=message)
                 for name, value in rules.cross_origin.headers(scope["method"], Headers(scope=scope)).items():
                     headers[name] = value
+                headers.setdefault("Date", formatdate(self._now_ms() / 1000, usegmt=True))
                 headers.setdefault("X-Content-Type-Options", "nosniff")
                 apply_header_rules(rules.header_rules, headers, self._now_ms())
             await send(message)

@@ -19,9 +19,9 @@ def check_exposure(settings: RestSettings) -> None:
     open_to_all = [str(each) for each in settings.all_listeners if not each.is_loopback]
     if not ways and open_to_all and not settings.is_insecure_allowed:
         raise UnusableRestSetting(
-            f"listeners: {', '.join(open_to_all)} can be reached from other machines, and nobody is asked who they are. "
-            "Set barnabas.connect.authentication to basic, jwt or mtls; or listen on http://localhost:8083 only; or set "
-            "barnabas.connect.insecure=true if everybody who gets there may do everything."
+            f"listeners: {', '.join(open_to_all)} can be reached from other machines, and nobody is asked who they "
+            "are. Set barnabas.connect.authentication to basic, jwt or mtls; or listen on http://localhost:8083 only; "
+            "or set barnabas.connect.insecure=true if everybody who gets there may do everything."
         )
     _check_needed(settings, ways)
 

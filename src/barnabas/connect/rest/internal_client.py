@@ -101,6 +101,11 @@ class InternalClient:
         freshness = Freshness(self._now_ms(), self._random_bytes(_NONCE_BYTES), user, role)
         return {FRESHNESS_HEADER: freshness.header(key, request)}
 
+    def replace(self, client: httpx.AsyncClient) -> httpx.AsyncClient:
+        """Ask with another client from now on. Returns the one before, which may still be waiting for answers."""
+        before, self._client = self._client, client
+        return before
+
     async def close(self) -> None:
         await self._client.aclose()
 

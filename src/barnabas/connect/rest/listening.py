@@ -1,0 +1,140 @@
+"""One listener: its socket, its TLS, and uvicorn's HTTP/1.1 on its connections.
+
+What TLS is made of may change while the listener runs: new connections then see the new certificate, old ones stay. A
+connection on which no request comes is closed after a while, so that nobody holds a worker's descriptors for nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import ssl
+from typing import Any
+
+import uvicorn
+from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.server import ServerState
+
+from barnabas.connect.rest.listener_urls import Listener
+from barnabas.connect.rest.rest_settings import UnusableRestSetting
+from barnabas.security.tls import ServerTls
+
+__all__ = ["Listening", "bind"]
+
+log = logging.getLogger(__name__)
+
+_BACKLOG = 256
+_IDLE_S = 30
+_HEAD_BYTES_MAX = 64 * 1024
+_AT_ONCE_MAX = 1000
+_GRACE_S = 5.0
+
+
+class Listening:
+    """``app`` answers what comes here. ``tls`` is None for http."""
+
+    def __init__(self, listener: Listener, sock: socket.socket, app: ASGIApp, tls: ServerTls | None) -> None:
+        self.listener = listener
+        self.tls = tls
+        self.port: int = sock.getsockname()[1]
+        self._socket = sock
+        self._state = ServerState()
+        self._config = uvicorn.Config(
+            app,
+            http=_Connection,
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            timeout_keep_alive=_IDLE_S,
+            h11_max_incomplete_event_size=_HEAD_BYTES_MAX,
+            limit_concurrency=_AT_ONCE_MAX,
+        )
+        self._server: asyncio.Server | None = None
+
+    async def open(self) -> None:
+        context = None if self.tls is None else self.tls.context
+        self._server = await self._serve(self._socket.dup(), context)
+
+    async def reload_tls_if_changed(self) -> bool:
+        """Whether new connections see another certificate or trust from now on."""
+        if self.tls is None or self._server is None or not self.tls.has_changed():
+            return False
+        if not await asyncio.to_thread(self.tls.reload_if_changed):
+            return False
+        before = self._server
+        self._server = await self._serve(self._socket.dup(), self.tls.context)
+        before.close()
+        return True
+
+    async def close(self) -> None:
+        """Let answers under way go out, for a short while."""
+        if self._server is not None:
+            self._server.close()
+        self._socket.close()
+        for connection in list(self._state.connections):
+            connection.shutdown()
+        tasks = list(self._state.tasks)
+        if tasks:
+            _, late = await asyncio.wait(tasks, timeout=_GRACE_S)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
+
+    async def _serve(self, sock: socket.socket, context: ssl.SSLContext | None) -> asyncio.Server:
+        def connected() -> asyncio.Protocol:
+            return _Connection(self._config, self._state, {})
+
+        loop = asyncio.get_running_loop()
+        return await loop.create_server(connected, sock=sock, ssl=context, backlog=_BACKLOG)
+
+
+class _Connection(H11Protocol):
+    """A connection that knows its client's certificate, and does not wait for ever."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        session = transport.get_extra_info("ssl_object")
+        certificate = None if session is None else session.getpeercert(binary_form=True)
+        if certificate is not None:
+            self.app: Any = _with_certificate(self.app, certificate)
+        self._until_first_request = self.loop.call_later(_IDLE_S, self._close_if_unused)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._until_first_request.cancel()
+        super().connection_lost(exc)
+
+    def _close_if_unused(self) -> None:
+        if self.cycle is None and not self.transport.is_closing():
+            self.transport.close()
+
+
+def _with_certificate(app: Any, certificate: bytes) -> ASGIApp:
+    async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+        scope.setdefault("extensions", {})["tls"] = {"client_cert_der": certificate}
+        await app(scope, receive, send)
+
+    return serve
+
+
+def bind(listener: Listener) -> socket.socket:
+    """A socket that listens. Raises UnusableRestSetting."""
+    try:
+        if not listener.host:
+            return _everywhere(listener.port)
+        found = socket.getaddrinfo(listener.host, listener.port, type=socket.SOCK_STREAM)
+        # As Java does: the first address, of IPv4 if there is one.
+        family, _, _, _, address = min(found, key=lambda each: each[0] != socket.AF_INET)
+        return socket.create_server(address, family=family, backlog=_BACKLOG)
+    except OSError as error:
+        raise UnusableRestSetting(f"listeners: {listener} can't be opened: {error.strerror or error}") from None
+
+
+def _everywhere(port: int) -> socket.socket:
+    if socket.has_dualstack_ipv6():
+        return socket.create_server(("", port), family=socket.AF_INET6, backlog=_BACKLOG, dualstack_ipv6=True)
+    return socket.create_server(("", port), backlog=_BACKLOG)

@@ -1,0 +1,214 @@
+"""The REST server of a worker: listeners that answer 404 from the start, and the API once there is a herder.
+
+    server = RestServer(settings, clock=clock, random_bytes=secrets.token_bytes)
+    await server.start()                       # refuses what would let strangers in; binds; everything is 404
+    client = server.client(herder.session)     # to ask other workers
+    server.open(herder, client, version="...", commit="...")
+    await server.stop()
+
+``advertised_url`` is known after ``start``: what other workers and the group get to know.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import httpx
+
+from barnabas.connect.rest.application import ListenerKind, Mount, RestApplication, RestRules
+from barnabas.connect.rest.authentication_setup import Authentication, set_up_authentication
+from barnabas.connect.rest.exchange import Services
+from barnabas.connect.rest.exposure import check_exposure, exposure_warnings
+from barnabas.connect.rest.forwarding import Forwarder
+from barnabas.connect.rest.herder_port import HerderPort, SessionView
+from barnabas.connect.rest.host_names import HostNames
+from barnabas.connect.rest.internal_client import REQUEST_TIMEOUT_S, InternalClient
+from barnabas.connect.rest.internal_requests import InternalRequestCheck
+from barnabas.connect.rest.listener_urls import Listener, worker_url
+from barnabas.connect.rest.listening import Listening, bind
+from barnabas.connect.rest.logger_levels import LoggerLevels
+from barnabas.connect.rest.request_freshness import FreshnessGuard
+from barnabas.connect.rest.rest_settings import RestSettings, UnusableRestSetting
+from barnabas.security.tls import ServerTls, TlsError, client_context
+from barnabas.security.tls_settings import TlsSettings
+
+if TYPE_CHECKING:
+    from barnabas.common.clock import Clock
+
+__all__ = ["RestServer"]
+
+log = logging.getLogger(__name__)
+
+_TLS_LOOK_S = 5.0
+_EVERYWHERE = ("", "0.0.0.0", "::")
+
+
+class RestServer:
+    def __init__(self, settings: RestSettings, *, clock: Clock, random_bytes: Callable[[int], bytes]) -> None:
+        """Raises UnusableRestSetting."""
+        check_exposure(settings)
+        self._settings = settings
+        self._clock = clock
+        self._random_bytes = random_bytes
+        self._authentication: Authentication = set_up_authentication(
+            settings.authentication, clock=clock, random_bytes=random_bytes
+        )
+        rules = RestRules(self._authentication.authenticator, settings.cross_origin, settings.header_rules)
+        self._application = RestApplication(rules, clock.now_ms)
+        self.loggers = LoggerLevels(clock.now_ms)
+        """To be told as well what the config topic says about levels."""
+        self._listening: list[Listening] = []
+        self._clients: list[InternalClient] = []
+        self._guard = FreshnessGuard(age_ms_max=settings.freshness_age_ms_max, started_ms=clock.now_ms())
+        self._watch: asyncio.Task[None] | None = None
+        self._advertised_url = ""
+
+    @property
+    def advertised_url(self) -> str:
+        """With a slash at the end."""
+        return self._advertised_url
+
+    @property
+    def worker_id(self) -> str:
+        """``host:port`` as in statuses."""
+        return self._advertised_url.partition("://")[2].rstrip("/")
+
+    @property
+    def ports(self) -> tuple[int, ...]:
+        """Of the listeners, in their order, then those for /admin."""
+        return tuple(each.port for each in self._listening)
+
+    def mount(self, mount: Mount) -> None:
+        """Serve pages beside the API."""
+        self._application.mount(mount)
+
+    async def start(self) -> None:
+        """Raises UnusableRestSetting."""
+        for warning in exposure_warnings(self._settings):
+            log.warning("%s", warning)
+        try:
+            for listener in self._settings.listeners:
+                self._listen(listener, ListenerKind(has_admin=self._settings.admin_listeners is None), is_admin=False)
+            for listener in self._settings.admin_listeners or ():
+                self._listen(listener, ListenerKind(has_api=False), is_admin=True)
+            self._advertised_url = await asyncio.to_thread(self._determine_advertised_url)
+            for listening in self._listening:
+                await listening.open()
+        except BaseException:
+            await self.stop()
+            raise
+        self._authentication.start()
+        if any(each.tls is not None for each in self._listening):
+            self._watch = asyncio.create_task(self._follow_tls(), name="rest-tls")
+
+    def client(self, session: Callable[[], SessionView]) -> InternalClient:
+        """Raises UnusableRestSetting."""
+        client = InternalClient(
+            self._http_client(),
+            session=session,
+            signature_algorithm=self._settings.signature_algorithm,
+            now_ms=self._clock.now_ms,
+            random_bytes=self._random_bytes,
+        )
+        self._clients.append(client)
+        return client
+
+    def open(self, herder: HerderPort, client: InternalClient, *, version: str, commit: str) -> None:
+        """After ``start``."""
+        settings = self._settings
+        self._application.open(
+            Services(
+                herder=herder,
+                forwarder=Forwarder(
+                    herder, client, wait_s=settings.request_wait_s, now_s=lambda: self._clock.monotonic_ms() / 1000
+                ),
+                internal=InternalRequestCheck(
+                    herder.session,
+                    permitted_algorithms=settings.verification_algorithms,
+                    require_freshness=settings.require_freshness,
+                    guard=self._guard,
+                    advertised_url=self._advertised_url,
+                    now_ms=self._clock.now_ms,
+                ),
+                loggers=self.loggers,
+                version=version,
+                commit=commit,
+                is_topic_tracking_enabled=settings.is_topic_tracking_enabled,
+                may_topic_tracking_be_reset=settings.may_topic_tracking_be_reset,
+            )
+        )
+
+    async def stop(self) -> None:
+        if self._watch is not None:
+            self._watch.cancel()
+            await asyncio.gather(self._watch, return_exceptions=True)
+        await asyncio.gather(*(each.close() for each in self._listening))
+        for client in self._clients:
+            await client.close()
+        self._listening, self._clients = [], []
+        self._authentication.close()
+
+    def _listen(self, listener: Listener, kind: ListenerKind, *, is_admin: bool) -> None:
+        settings = self._settings
+        tls = _server_tls(listener, settings.admin_tls if is_admin else settings.tls)
+        if self._authentication.authenticator is None and listener.is_loopback:
+            names = {listener.host, settings.advertised_host or ""} - {""}
+            kind = ListenerKind(kind.has_api, kind.has_admin, HostNames(frozenset(name.lower() for name in names)))
+        self._listening.append(Listening(listener, bind(listener), self._application.on_listener(kind), tls))
+
+    def _determine_advertised_url(self) -> str:
+        settings = self._settings
+        listener = settings.advertised
+        listening = next(each for each in self._listening if each.listener is listener)
+        host = settings.advertised_host or listener.host
+        if host in _EVERYWHERE:
+            host = socket.getfqdn()
+        return worker_url(listener.scheme, host, settings.advertised_port or listening.port)
+
+    def _http_client(self) -> httpx.AsyncClient:
+        tls = self._settings.tls
+        try:
+            context = client_context(tls if tls.has_key or tls.has_trust else TlsSettings())
+        except TlsError as error:
+            raise UnusableRestSetting(str(error)) from None
+        timeout = httpx.Timeout(REQUEST_TIMEOUT_S, connect=10.0)
+        return httpx.AsyncClient(verify=context, timeout=timeout, follow_redirects=False, trust_env=False)
+
+    async def _follow_tls(self) -> None:
+        while True:
+            await asyncio.sleep(_TLS_LOOK_S)
+            changed = [await each.reload_tls_if_changed() for each in self._listening]
+            if any(changed):
+                await self._renew_clients()
+
+    async def _renew_clients(self) -> None:
+        for client in self._clients:
+            try:
+                before = client.replace(self._http_client())
+            except UnusableRestSetting as error:
+                log.error("requests to other workers go on with the certificates of before: %s", error)
+                return
+            asyncio.get_running_loop().call_later(REQUEST_TIMEOUT_S, _close_later, before)
+
+
+_closing: set[asyncio.Task[None]] = set()
+
+
+def _close_later(client: httpx.AsyncClient) -> None:
+    """By then everything that it had begun is over."""
+    task = asyncio.ensure_future(client.aclose())
+    _closing.add(task)
+    task.add_done_callback(_closing.discard)
+
+
+def _server_tls(listener: Listener, settings: TlsSettings) -> ServerTls | None:
+    if not listener.is_https:
+        return None
+    try:
+        return ServerTls(str(listener), settings)
+    except TlsError as error:
+        raise UnusableRestSetting(f"listener {listener}: {error}") from None
