@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
-
-import structlog
 
 from barnabas.connect.errors import ConnectError, NotFound, NotLeader, RebalanceNeeded
 from barnabas.connect.group.protocol import ProtocolVersion
@@ -22,7 +21,7 @@ from barnabas.connect.storage.status_state import StatusState
 
 __all__ = ["GroupView", "HerderContext", "PluginCatalog"]
 
-_log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 
 
 class PluginCatalog(Protocol):
@@ -92,7 +91,7 @@ class HerderContext:
             try:
                 await self.read_configs_to_end()
             except (ConnectError, OSError) as error:
-                _log.warning("the config topic could not be read to its end", error=str(error))
+                log.warning("the config topic could not be read to its end: %s", error)
         return self.require_connector(connector, text)
 
     def require_leader(self, text: str) -> None:

@@ -20,10 +20,9 @@ something from being answered: requests wait in their own procedures.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any, TypeVar
-
-import structlog
 
 from barnabas.connect.group.notices import (
     Assigned,
@@ -72,7 +71,7 @@ __all__ = ["Herder"]
 
 T = TypeVar("T")
 
-_log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 
 
 class Herder:
@@ -158,15 +157,15 @@ class Herder:
             case StopWork():
                 self.rebalance.stop_work(notice)
             case Lost(reason):
-                _log.warning("this worker is out of its group", reason=reason)
+                log.warning("this worker is out of its group: %s", reason)
                 self.rebalance.lost()
             case ReadConfigs():
                 self.rebalance.read_configs(notice)
             case ProtocolChanged(_, _, message):
                 if message:
-                    (_log.warning if notice.is_warning else _log.info)(message)
+                    log.log(logging.WARNING if notice.is_warning else logging.INFO, "%s", message)
             case Trouble(message):
-                _log.warning(message)
+                log.warning("%s", message)
             case MembershipFailed(message):
                 self.failure = message
             case _:
@@ -254,12 +253,12 @@ class Herder:
 
     def _failed(self, unit: Unit, trace: str, *, retriable: bool) -> None:
         what_next = self.healing.failed(unit, retriable=retriable)
-        _log.error("failed", unit=str(unit), trace=trace, what_next=what_next)
+        log.error("%s has failed: %s\n%s", _named(unit), trace.rstrip(), what_next)
         self.statuses.set(unit, TaskState.FAILED, f"{trace.rstrip()}\n{what_next}".rstrip())
 
     def _heal(self, unit: Unit) -> None:
         if self.assigned_work.is_assigned(unit) and not self.work.is_running(unit):
-            _log.info("restarting what has failed", unit=str(unit), restart=self.healing.restart_count(unit))
+            log.info("%s is restarted by itself, for the %d. time", _named(unit), self.healing.restart_count(unit))
             self.statuses.set(unit, TaskState.RESTARTING, has_version=False)
             self.assigned_work.restart((unit,))
 
@@ -269,6 +268,10 @@ class Herder:
             return sorted({partition.topic for partition in parse_partitions(partitions or "{}")})
         except ValueError:
             return []
+
+
+def _named(unit: Unit) -> str:
+    return f"task {unit}" if isinstance(unit, ConnectorTaskId) else f"connector {unit}"
 
 
 async def _set_logger_level(namespace: str, level: str) -> None:

@@ -11,10 +11,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping
 from urllib.parse import urlsplit
-
-import structlog
 
 from barnabas.connect.errors import ConnectError
 from barnabas.connect.group.notices import Assigned, ReadConfigs, StopWork
@@ -30,7 +29,7 @@ from barnabas.connect.herder.procedures import Until
 
 __all__ = ["Rebalance"]
 
-_log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 
 
 class Rebalance:
@@ -129,7 +128,7 @@ class Rebalance:
         try:
             await self._context.read_configs_to_end(notice.timeout_ms)
         except (ConnectError, OSError) as error:
-            _log.warning("the config topic could not be read to its end", error=str(error))
+            log.warning("the config topic could not be read to its end: %s", error)
             await ReportConfigsRead(False)
         else:
             await ReportConfigsRead(True)

@@ -5,7 +5,7 @@ After a failure the topic is read to its end before the next attempt, because th
 
 from __future__ import annotations
 
-import structlog
+import logging
 
 from barnabas.connect.errors import ConnectError
 from barnabas.connect.herder.context import HerderContext
@@ -19,7 +19,7 @@ __all__ = ["SessionKeys"]
 _LOOK_AGAIN_MS = 60_000
 """At the latest: the wall clock, by which keys grow old, may have been set."""
 
-_log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 
 
 class SessionKeys:
@@ -35,7 +35,7 @@ class SessionKeys:
     def changed(self, key: SessionKey) -> None:
         """A key was read."""
         self._rotation.read(key, self._now_ms)
-        _log.info("session key updated")
+        log.info("the session key was updated")
 
     def start(self) -> None:
         self._looking = self._context.procedures.start(self._rotate())
@@ -66,7 +66,7 @@ class SessionKeys:
             if self._rotation.is_writing:
                 raise ConnectError("the record was not there when the topic was read back")
         except (ConnectError, OSError) as error:
-            _log.info("the session key could not be written or read back; trying again", error=str(error))
+            log.warning("the session key could not be written or read back: %s; trying again", error)
             self._rotation.failed(self._now_ms)
             await self._read_to_end()
 
@@ -76,7 +76,7 @@ class SessionKeys:
                 await self._context.read_configs_to_end()
                 return
             except (ConnectError, OSError) as error:
-                _log.info("the config topic could not be read to its end; trying again", error=str(error))
+                log.warning("the config topic could not be read to its end: %s; trying again", error)
                 await Pause(1_000)
 
     async def _wait(self) -> None:

@@ -8,9 +8,8 @@ worker until somebody gets it.)
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
-
-import structlog
 
 from barnabas.connect.errors import ConnectError, NotFound
 from barnabas.connect.herder.context import HerderContext
@@ -30,7 +29,7 @@ from barnabas.connect.storage.status_records import (
 
 __all__ = ["Statuses", "state_of"]
 
-_log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 
 
 def state_of(target_state: TargetState) -> TaskState:
@@ -130,7 +129,7 @@ class Statuses:
         try:
             await WriteStatus(record)
         except (ConnectError, OSError) as error:
-            _log.error("a status could not be written", key=record[0].decode(), error=str(error))
+            log.error("status %s could not be written: %s", record[0].decode(), error)
         finally:
             self._writing -= 1
 

@@ -11,9 +11,8 @@ attempt at a time for each connector; what comes meanwhile makes another one fol
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
-
-import structlog
 
 from barnabas.connect.errors import ConnectError, NotLeader
 from barnabas.connect.herder.context import HerderContext
@@ -29,7 +28,7 @@ _FIRST_PAUSE_MS = 250
 _LONGEST_PAUSE_MS = 60_000
 _QUIET_MS = 60_000
 
-_log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 
 
 class _TooManyTasks(Exception):
@@ -120,7 +119,7 @@ class TaskReconfiguration:
             f"The connector {connector} has generated {count} tasks, which is more than tasks.max = {max_tasks} allows."
         )
         if (properties.get("tasks.max.enforce") or "true").strip().lower() == "false":
-            _log.warning("more tasks than tasks.max", connector=connector, tasks=count, tasks_max=max_tasks)
+            log.warning("%s", text)
             return
         raise _TooManyTasks(
             f"{text} Raise tasks.max, change what the connector splits its work by, or, for a while, allow it with "
@@ -130,9 +129,9 @@ class TaskReconfiguration:
     def _tell(self, connector: str, error: Exception, since_ms: float) -> None:
         is_quiet = getattr(error, "http_status", 500) == 403 and since_ms < _QUIET_MS
         if is_quiet:
-            _log.debug("task configs refused, possibly due to an expired session key", connector=connector)
+            log.debug("task configs of %s were refused, possibly due to an expired session key", connector)
         else:
-            _log.error("task configs could not be published; trying again", connector=connector, error=str(error))
+            log.error("task configs of %s could not be published: %s; trying again", connector, error)
 
 
 def _positive_int(text: str | None, otherwise: int) -> int:

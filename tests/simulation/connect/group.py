@@ -1,0 +1,98 @@
+"""Our own group coordinator, behind a network that is slow, loses things and can be cut."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from barnabas.clients.client_config import Address
+from barnabas.connect.group.group_requests import GroupRequest
+from barnabas.coordinator.group.request_context import GroupRequestContext
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.messages.find_coordinator import Coordinator, FindCoordinatorResponse
+from tests.simulation.connect.world import World
+from tests.unit.coordinator.group_driver import GroupDriver
+
+__all__ = ["SimulatedCoordinator"]
+
+_ADDRESS = Address("broker", 9092)
+_VERSIONS = {
+    ApiKey.FIND_COORDINATOR: 6,
+    ApiKey.JOIN_GROUP: 9,
+    ApiKey.SYNC_GROUP: 5,
+    ApiKey.HEARTBEAT: 4,
+    ApiKey.LEAVE_GROUP: 5,
+}
+
+
+class SimulatedCoordinator:
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._driver = GroupDriver()
+        self._driver.now_ms = self._now_ms
+        self._driver.load()
+        self._tick()
+
+    @property
+    def _now_ms(self) -> int:
+        return 1_000_000 + int(self._world.now_ms)
+
+    def _tick(self) -> None:
+        """Its deadlines are never late by more than this."""
+        self._advance()
+        self._world.after(250, self._tick)
+
+    def _advance(self) -> None:
+        driver = self._driver
+        if driver.now_ms < self._now_ms:
+            driver.advance(self._now_ms - driver.now_ms)
+
+    def send(
+        self,
+        worker: str,
+        request: GroupRequest,
+        answered: Callable[[Any], None],
+        failed: Callable[[str], None],
+    ) -> None:
+        """One of ``answered`` and ``failed`` is called, once."""
+        world = self._world
+        is_over = False
+
+        def answer(response: Any) -> None:
+            nonlocal is_over
+            if not is_over and world.reaches(worker, "brokers"):
+                is_over = True
+                answered(response)
+
+        def fail() -> None:
+            nonlocal is_over
+            if not is_over:
+                is_over = True
+                failed("the coordinator does not answer")
+
+        def arrive() -> None:
+            if not world.reaches(worker, "brokers"):
+                world.after(50, fail)
+            elif world.random.random() >= 0.003:
+                self._handle(worker, request, lambda response: world.after(world.delay_ms(), lambda: answer(response)))
+
+        world.after(request.timeout_ms, fail)
+        world.after(world.delay_ms(), arrive)
+
+    def _handle(self, worker: str, request: GroupRequest, answer: Callable[[Any], None]) -> None:
+        self._advance()
+        version = _VERSIONS[request.api_key]
+        message: Any = request.message(version)
+        coordinator, now_ms = self._driver.coordinator, self._driver.now_ms
+        context = GroupRequestContext(version, f"connect-{worker}", "/127.0.0.1")
+        if request.api_key is ApiKey.FIND_COORDINATOR:
+            found = Coordinator(key=message.coordinator_keys[0], host=_ADDRESS.host, port=_ADDRESS.port)
+            answer(FindCoordinatorResponse(coordinators=[found]))
+        elif request.api_key is ApiKey.JOIN_GROUP:
+            coordinator.join_group(context, message, now_ms).on_complete(answer)
+        elif request.api_key is ApiKey.SYNC_GROUP:
+            coordinator.sync_group(message, now_ms).on_complete(answer)
+        elif request.api_key is ApiKey.HEARTBEAT:
+            answer(coordinator.heartbeat(message, now_ms))
+        else:
+            coordinator.leave_group(context, message, now_ms).on_complete(answer)
