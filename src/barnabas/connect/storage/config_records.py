@@ -59,6 +59,9 @@ class ConfigRecordKind(Enum):
     LOGGER_LEVEL = "logger-cluster-"
 
 
+_PREFIXES = tuple((kind.value, kind) for kind in ConfigRecordKind)
+
+
 class ConfigKey(NamedTuple):
     kind: ConfigRecordKind
     name: str
@@ -87,12 +90,10 @@ class InvalidRecord(ValueError):
 
 def config_key(key: str) -> ConfigKey | None:
     """None for a key that no worker of this version writes."""
-    for kind in ConfigRecordKind:
-        if kind is ConfigRecordKind.SESSION_KEY:
-            if key == SESSION_KEY:
-                return ConfigKey(kind, "")
-        elif key.startswith(kind.value):
-            return ConfigKey(kind, key[len(kind.value) :])
+    for prefix, kind in _PREFIXES:
+        if key.startswith(prefix):
+            name = key[len(prefix) :]
+            return None if name and kind is ConfigRecordKind.SESSION_KEY else ConfigKey(kind, name)
     return None
 
 
@@ -160,7 +161,7 @@ def parse_properties(value: JsonValue) -> dict[str, str | None]:
     if not isinstance(properties, dict):
         raise InvalidRecord(f"properties must be an object, not {kind_of(properties)}")
     for name, setting in properties.items():
-        if not isinstance(setting, str | None):
+        if setting.__class__ is not str and not isinstance(setting, str | None):
             if isinstance(setting, dict | list):
                 raise InvalidRecord(f"{name} among properties must be a string, not {kind_of(setting)}")
             properties[name] = dump_json(setting).decode()

@@ -57,7 +57,7 @@ def encode_text(text: str) -> bytes:
 def parse_json(data: bytes) -> JsonValue:
     """Raises MalformedJson, and nothing else."""
     try:
-        value, _ = _DECODER.raw_decode(data.decode("utf-8-sig").lstrip(" \t\r\n"))
+        value, _ = _DECODER.raw_decode(data.decode().lstrip("\ufeff \t\r\n"))
     except (ValueError, RecursionError) as error:
         raise MalformedJson(str(error)) from error
     result: JsonValue = value
