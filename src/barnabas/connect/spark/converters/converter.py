@@ -7,18 +7,22 @@ so that a bad record is one bad row and not a failed task.
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Self
 
-from barnabas.connect.spark.converters.connect_schema import ConnectSchema
+from pyspark.sql import functions as F
+
+from barnabas.connect.spark.converters.connect_schema import ConnectSchema, DataException
+from barnabas.connect.spark.converters.record_batch import Datum
+from barnabas.connect.spark.converters.variants import variant_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-    from barnabas.connect.spark.converters.record_batch import Datum
-
-__all__ = ["Converter", "Decoded", "Encoded"]
+__all__ = ["Converter", "Decoded", "DecodedHeader", "Encoded"]
 
 
 @dataclass(frozen=True)
@@ -40,11 +44,27 @@ class Encoded:
     error: Column
 
 
+@dataclass(frozen=True)
+class DecodedHeader:
+    """Headers of one record may be of different types, so theirs is told row by row."""
+
+    value: Column
+    """VARIANT."""
+    schema: Column
+    """Connect's JSON as a string; null without a schema."""
+    error: Column
+
+
 class Converter(ABC):
     """One object serves the keys, the values or the headers of one task."""
 
     java_class: ClassVar[str]
     """The full name under which Connect knows it; dead letters and error messages show it."""
+
+    @classmethod
+    @abstractmethod
+    def of(cls, settings: Mapping[str, str]) -> Self:
+        """``settings`` are those below the prefix (``value.converter.``), without it. Raises ConfigException."""
 
     def prepare(self, data: Column) -> Column:
         """What is worth computing once per row before anything else: parsed JSON. By default the bytes themselves."""
@@ -64,3 +84,21 @@ class Converter(ABC):
     @abstractmethod
     def from_connect(self, datum: Datum) -> Encoded:
         """Bytes of typed data. Raises DataException if no row of this schema can be written."""
+
+    def header_to_connect(self, data: Column) -> DecodedHeader:
+        """One header of a row, inside a lambda over all of them."""
+        decoded = self.to_connect(self.prepare(data), None)
+        if decoded.schema is None:
+            return DecodedHeader(decoded.column, F.lit(None).cast("string"), decoded.error)
+        schema = json.dumps(decoded.schema.to_json(), separators=(",", ":"))
+        return DecodedHeader(variant_of(decoded.schema, decoded.column), F.lit(schema), decoded.error)
+
+    @abstractmethod
+    def header_from_connect(self, value: Column, schema: Column) -> Encoded:
+        """The bytes of one header, from VARIANT and the JSON of its schema."""
+
+
+def refuse(converter: str, schema: ConnectSchema | None, takes: str) -> DataException:
+    """The error for data that a converter does not take at all."""
+    found = "schemaless data" if schema is None else f"{schema.name or schema.type}"
+    return DataException(f"{converter} writes {takes}, not {found}: choose another converter, or cast the data first")

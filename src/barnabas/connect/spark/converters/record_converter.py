@@ -8,15 +8,48 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING
 
+from pyspark.sql import functions as F
+from pyspark.sql import types as t
+
+from barnabas.connect.spark.converters.connect_schema import ConnectSchema, DataException
+from barnabas.connect.spark.converters.converter import Converter, Decoded, Encoded
+from barnabas.connect.spark.converters.record_batch import (
+    COLUMNS,
+    FAILURE,
+    HEADERS,
+    ORIGINAL,
+    RAW_HEADERS,
+    Datum,
+    RecordBatch,
+    Stage,
+)
+from barnabas.connect.spark.converters.registry import converter_of
+from barnabas.connect.spark.converters.schema_merging import inferred_type, merged_type, moved
+from barnabas.connect.spark.converters.source_frame import source_batch
+from barnabas.connect.spark.converters.spark_types import spark_type
+
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
-    from barnabas.connect.spark.converters.converter import Converter
-    from barnabas.connect.spark.converters.record_batch import RecordBatch
+__all__ = ["RecordConverter", "failure_of"]
 
-__all__ = ["RecordConverter"]
+_PLACE = ("topic", "partition", "offset", "timestamp")
+_DEFAULT_HEADER = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
+
+
+def failure_of(stage: Stage, java_class: str, error: Column, exception_class: Column | None = None) -> Column:
+    """What goes into ``failure``: null where there is no error."""
+    thrown = F.lit("org.apache.kafka.connect.errors.DataException") if exception_class is None else exception_class
+    told = F.struct(
+        F.lit(str(stage)).alias("stage"),
+        F.lit(java_class).alias("executing_class"),
+        thrown.alias("exception_class"),
+        error.alias("message"),
+    )
+    return F.when(error.isNotNull(), told)
 
 
 @dataclass(frozen=True)
@@ -29,26 +62,177 @@ class RecordConverter:
     def of(cls, connector_config: Mapping[str, str], worker_config: Mapping[str, str]) -> RecordConverter:
         """The connector's ``key.converter`` etc. with the settings below its prefix, else the worker's with the
         worker's. Raises ConfigException for an unknown class or a bad setting."""
-        raise NotImplementedError
+
+        def find(setting: str, otherwise: str) -> Converter:
+            config = connector_config if connector_config.get(setting) else worker_config
+            prefix = setting + "."
+            below = {name.removeprefix(prefix): each for name, each in config.items() if name.startswith(prefix)}
+            return converter_of(setting, config.get(setting) or otherwise, below)
+
+        return cls(find("key.converter", ""), find("value.converter", ""), find("header.converter", _DEFAULT_HEADER))
+
+    # ---- Out of Kafka ----
 
     def to_connect(self, raw: DataFrame) -> list[RecordBatch]:
         """For sinks. ``raw`` has what Spark's Kafka source gives with ``includeHeaders``: topic, partition, offset,
         timestamp, key, value, headers; other columns are left out. It should be cached if it is costly to read."""
-        raise NotImplementedError
+        headers = F.col("headers") if "headers" in raw.columns else F.lit(None).cast(RAW_HEADERS)
+        original = F.struct(*(F.col(name) for name in (*_PLACE, "key", "value")), headers.alias("headers"))
+        prepared = raw.select(
+            *_PLACE,
+            self.key.prepare(F.col("key")).alias("key"),
+            self.value.prepare(F.col("value")).alias("value"),
+            headers.alias("headers"),
+            original.cast(ORIGINAL).alias("original"),
+        )
+        key_variety, value_variety = self.key.variety(F.col("key")), self.value.variety(F.col("value"))
+        if key_variety is None and value_variety is None:
+            return [self._batch(prepared, None, None)]
+        told = prepared.withColumns(
+            {
+                "key_variety": F.lit(None).cast("string") if key_variety is None else key_variety,
+                "value_variety": F.lit(None).cast("string") if value_variety is None else value_variety,
+            }
+        )
+        found = told.select("key_variety", "value_variety").distinct().collect()
+        pairs = sorted(((row[0], row[1]) for row in found), key=lambda pair: (pair[0] or "", pair[1] or ""))
+        if len(pairs) < 2:
+            return [self._batch(prepared, *(pairs[0] if pairs else (None, None)))]
+        return [
+            self._batch(
+                told.filter(F.col("key_variety").eqNullSafe(key) & F.col("value_variety").eqNullSafe(value)), key, value
+            )
+            for key, value in pairs
+        ]
+
+    def _batch(self, prepared: DataFrame, key_variety: str | None, value_variety: str | None) -> RecordBatch:
+        key = _decoded(self.key, F.col("key"), key_variety)
+        value = _decoded(self.value, F.col("value"), value_variety)
+        headers, header_error = self._headers(F.col("headers"))
+        failure = F.coalesce(
+            failure_of(Stage.KEY_CONVERTER, self.key.java_class, key.error),
+            failure_of(Stage.VALUE_CONVERTER, self.value.java_class, value.error),
+            failure_of(Stage.HEADER_CONVERTER, self.header.java_class, header_error),
+        )
+        frame = prepared.select(
+            *_PLACE,
+            key.column.cast(spark_type(key.schema)).alias("key"),
+            value.column.cast(spark_type(value.schema)).alias("value"),
+            headers.alias("headers"),
+            failure.cast(FAILURE).alias("failure"),
+            "original",
+        )
+        return RecordBatch(frame, key.schema, value.schema)
+
+    def _headers(self, headers: Column) -> tuple[Column, Column]:
+        def typed(header: Column) -> Column:
+            read = self.header.header_to_connect(header["value"])
+            return F.struct(header["key"].alias("key"), read.value.alias("value"), read.schema.alias("schema"))
+
+        errors = F.transform(headers, lambda header: self.header.header_to_connect(header["value"]).error)
+        return F.transform(headers, typed).cast(HEADERS), _first(errors)
+
+    # ---- Into Kafka ----
 
     def from_source(self, frame: DataFrame) -> RecordBatch:
         """For sources: what ``SourceTask.read`` returned (topic, value, and maybe partition, timestamp, key, headers),
-        with the Connect schemas that belong to its types. VARIANT is schemaless."""
-        raise NotImplementedError
+        with the Connect schemas that belong to its types. VARIANT is schemaless. Raises DataException for columns that
+        a record does not have, or whose type Connect does not have."""
+        return source_batch(frame)
 
     def from_connect(self, batches: Sequence[RecordBatch]) -> DataFrame:
         """For sources, and for sinks that write to topics: topic, partition, offset, timestamp, key and value (binary),
         headers (``RAW_HEADERS``), failure, original. Rows that failed before come through with null key and value."""
-        raise NotImplementedError
+        return reduce(lambda one, other: one.unionByName(other), (self._encoded(batch) for batch in batches))
+
+    def _encoded(self, batch: RecordBatch) -> DataFrame:
+        good = F.col("failure").isNull()
+        key = _encoded(self.key, Datum(batch.key_schema, F.when(good, F.col("key"))))
+        value = _encoded(self.value, Datum(batch.value_schema, F.when(good, F.col("value"))))
+        headers, header_error = self._raw_headers(F.col("headers"))
+        failure = F.coalesce(
+            F.col("failure"),
+            failure_of(Stage.KEY_CONVERTER, self.key.java_class, key.error),
+            failure_of(Stage.VALUE_CONVERTER, self.value.java_class, value.error),
+            failure_of(Stage.HEADER_CONVERTER, self.header.java_class, header_error),
+        )
+        written = batch.frame.select(
+            *_PLACE,
+            key.column.alias("key"),
+            value.column.alias("value"),
+            headers.alias("headers"),
+            failure.cast(FAILURE).alias("failure"),
+            "original",
+        )
+        return written.select(*COLUMNS)
+
+    def _raw_headers(self, headers: Column) -> tuple[Column, Column]:
+        def raw(header: Column) -> Column:
+            content = self.header.header_from_connect(header["value"], header["schema"]).column
+            return F.struct(header["key"].alias("key"), content.alias("value"))
+
+        errors = F.transform(
+            headers, lambda header: self.header.header_from_connect(header["value"], header["schema"]).error
+        )
+        return F.transform(headers, raw).cast(RAW_HEADERS), _first(errors)
+
+    # ---- For plugins ----
 
     @staticmethod
     def to_frame(batches: Sequence[RecordBatch]) -> DataFrame:
         """One DataFrame for ``SinkTask.write``: topic, partition, offset, timestamp, key, value, headers of all good
         rows. Different schemas are merged (a field that a record lacks is null; types that don't fit together become
         VARIANT), and schemaless data gets the type that holds all of it, so that no field is lost."""
-        raise NotImplementedError
+        types = {name: [_actual_type(batch, name) for batch in batches] for name in ("key", "value")}
+        targets = {name: _settled(merged_type(kinds)) for name, kinds in types.items()}
+        frames = [
+            batch.good.select(
+                *_PLACE,
+                *(
+                    moved(F.col(name), _source(batch, name, types[name][at]), targets[name]).alias(name)
+                    for name in types
+                ),
+                "headers",
+            )
+            for at, batch in enumerate(batches)
+        ]
+        return reduce(lambda one, other: one.union(other), frames)
+
+
+def _first(errors: Column) -> Column:
+    return F.get(F.filter(errors, lambda each: each.isNotNull()), F.lit(0))
+
+
+def _decoded(converter: Converter, prepared: Column, variety: str | None) -> Decoded:
+    try:
+        return converter.to_connect(prepared, variety)
+    except DataException as error:
+        return Decoded(None, F.lit(None).cast("variant"), F.lit(str(error)))
+
+
+def _encoded(converter: Converter, datum: Datum) -> Encoded:
+    try:
+        return converter.from_connect(datum)
+    except DataException as error:
+        # A null needs no converter: a tombstone passes any of them.
+        return Encoded(F.lit(None).cast("binary"), F.when(datum.column.isNotNull(), F.lit(str(error))))
+
+
+def _schema(batch: RecordBatch, name: str) -> ConnectSchema | None:
+    return batch.key_schema if name == "key" else batch.value_schema
+
+
+def _actual_type(batch: RecordBatch, name: str) -> t.DataType:
+    schema = _schema(batch, name)
+    return inferred_type(batch.good, F.col(name)) if schema is None else spark_type(schema)
+
+
+def _source(batch: RecordBatch, name: str, actual: t.DataType) -> t.DataType:
+    """Of schemaless data the column is VARIANT, whatever type it was found to fit into."""
+    if _schema(batch, name) is not None:
+        return actual
+    return t.NullType() if isinstance(actual, t.NullType) else t.VariantType()
+
+
+def _settled(kind: t.DataType) -> t.DataType:
+    return t.StringType() if isinstance(kind, t.NullType) else kind

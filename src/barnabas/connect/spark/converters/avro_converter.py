@@ -1,0 +1,104 @@
+"""AvroConverter: plain Avro by a schema that a setting gives, through Spark's own Avro package.
+
+There is no schema registry here. Records in the registry's framing (a zero byte, four bytes of schema id, the data) are
+told from others and refused with a message that says so, because without the registry's answer they can't be read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Self
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as t
+
+from barnabas.common.config_value import ConfigException
+from barnabas.connect.spark.converters.connect_schema import DataException
+from barnabas.connect.spark.converters.converter import Converter, Decoded, Encoded
+from barnabas.connect.spark.converters.json_decoding import no_error
+from barnabas.connect.spark.converters.schema_merging import moved
+from barnabas.connect.spark.converters.spark_types import connect_schema, spark_type
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+    from barnabas.connect.spark.converters.record_batch import Datum
+
+__all__ = ["AvroConverter"]
+
+_SCHEMA = "barnabas.avro.schema"
+_FILE = "barnabas.avro.schema.file"
+_NO_AVRO = "the bytes are no Avro of the schema that is set"
+_FRAMED = (
+    "the bytes begin as a schema registry's framing does (0x00 and a schema id), and this converter asks no registry: "
+    "write plain Avro, or use another converter"
+)
+
+
+@dataclass(frozen=True)
+class AvroConverter(Converter):
+    schema: str
+    """Avro's own JSON."""
+
+    java_class: ClassVar[str] = "barnabas.connect.converters.AvroConverter"
+
+    @classmethod
+    def of(cls, settings: Mapping[str, str]) -> Self:
+        text, file = settings.get(_SCHEMA), settings.get(_FILE)
+        if bool(text) == bool(file):
+            raise ConfigException(
+                _SCHEMA, text, f"set either it, to a schema of Avro in JSON, or {_FILE}, to a file of one"
+            )
+        if file:
+            try:
+                text = Path(file).read_text(encoding="utf-8")
+            except (OSError, UnicodeDecodeError) as error:
+                raise ConfigException(_FILE, file, f"it can't be read: {error}") from None
+        name, value = (_FILE, file) if file else (_SCHEMA, text)
+        try:
+            parsed = json.loads(str(text))
+        except ValueError as error:
+            raise ConfigException(name, value, f"it is no JSON: {error}") from None
+        if not isinstance(parsed, dict | str | list):
+            raise ConfigException(name, value, "a schema of Avro is an object, an array or the name of a type")
+        return cls(json.dumps(parsed))
+
+    @cached_property
+    def type(self) -> t.DataType:
+        """What Spark makes of the schema. Raises DataException."""
+        from pyspark.sql.avro.functions import from_avro
+
+        try:
+            nothing = SparkSession.active().createDataFrame([], "data binary")
+            return nothing.select(from_avro("data", self.schema)).schema[0].dataType
+        except Exception as error:
+            raise DataException(f"{_SCHEMA} can't be used: {_reason(error)}") from None
+
+    def to_connect(self, prepared: Column, variety: str | None) -> Decoded:
+        from pyspark.sql.avro.functions import from_avro
+
+        schema = connect_schema(self.type)
+        read = from_avro(prepared, self.schema, {"mode": "PERMISSIVE"})
+        framed = (F.octet_length(prepared) > 5) & (F.hex(F.substring(prepared, 1, 1)) == "00")
+        told = F.when(framed, F.lit(_FRAMED)).otherwise(F.lit(_NO_AVRO))
+        return Decoded(schema, read, F.when(prepared.isNotNull() & read.isNull(), told))
+
+    def from_connect(self, datum: Datum) -> Encoded:
+        from pyspark.sql.avro.functions import to_avro
+
+        written = moved(datum.column, spark_type(datum.schema), self.type)
+        return Encoded(F.when(datum.column.isNotNull(), to_avro(written, self.schema)), no_error())
+
+    def header_from_connect(self, value: Column, schema: Column) -> Encoded:
+        from pyspark.sql.avro.functions import to_avro
+
+        return Encoded(F.when(value.isNotNull(), to_avro(value.try_cast(self.type), self.schema)), no_error())
+
+
+def _reason(error: Exception) -> str:
+    return str(error).strip().splitlines()[-1][:300] if str(error).strip() else type(error).__name__

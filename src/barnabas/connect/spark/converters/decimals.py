@@ -1,0 +1,54 @@
+"""Connect's Decimal: the unscaled value as big-endian two's complement bytes, in expressions of Spark.
+
+Spark's decimals end at 38 digits, which 16 bytes hold. The two halves of these are 64-bit numbers that ``conv`` reads
+and writes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+    from pyspark.sql.types import DecimalType
+
+__all__ = ["bytes_of_decimal", "decimal_of_bytes"]
+
+_TWO_TO_64 = "18446744073709551616"
+_HALF = 16
+_DIGITS = 32
+
+
+def decimal_of_bytes(content: Column, kind: DecimalType) -> Column:
+    """Null where the number doesn't fit into the type."""
+    digits = F.hex(content)
+    negative = F.substring(digits, 1, 1) >= "8"
+    sign = F.when(negative, F.lit("F")).otherwise(F.lit("0"))
+    padded = F.right(F.concat(F.repeat(sign, F.lit(_DIGITS)), digits), F.lit(_DIGITS))
+    # Longer ones are good only if all that was cut off repeats the sign.
+    cut = F.left(digits, F.greatest(F.length(digits) - _DIGITS, F.lit(0)))
+    repeats = (F.translate(cut, "F", "") == "") & negative | (F.translate(cut, "0", "") == "") & ~negative
+    same_sign = (F.substring(padded, 1, 1) >= "8") == negative
+    high = F.conv(F.left(padded, F.lit(_HALF)), 16, -10).cast("decimal(20,0)")
+    low = F.conv(F.right(padded, F.lit(_HALF)), 16, 10).cast("decimal(20,0)")
+    unscaled = F.try_add(F.try_multiply(high, F.lit(_TWO_TO_64).cast("decimal(20,0)")), low)
+    scaled = F.concat(unscaled.try_cast("decimal(38,0)").cast("string"), F.lit(f"E-{kind.scale}")).try_cast(kind)
+    return F.when((F.length(digits) > 0) & repeats & same_sign, scaled)
+
+
+def bytes_of_decimal(number: Column, kind: DecimalType) -> Column:
+    """The fewest bytes, as Java's BigInteger gives them."""
+    # Whether Spark writes an exponent is a setting of the session's; without it and the point, the digits are the
+    # unscaled value either way.
+    digits = F.regexp_replace(F.regexp_replace(number.cast(kind).cast("string"), "E.*$", ""), "[.]", "")
+    unscaled = digits.cast("decimal(38,0)")
+    modulus = F.lit(_TWO_TO_64).cast("decimal(20,0)")
+    low = F.pmod(unscaled, modulus).cast("decimal(20,0)")
+    low_digits = F.lpad(F.conv(low.cast("string"), 10, 16), _HALF, "0")
+    high = F.call_function("div", unscaled - low, modulus)
+    high_digits = F.lpad(F.hex(high), _HALF, "0")
+    whole = F.concat(high_digits, low_digits)
+    shortest = F.regexp_replace(whole, "^(?:(?:00)+(?=[0-7].)|(?:FF)+(?=[89A-F].))", "")
+    return F.unhex(shortest)
