@@ -25,8 +25,8 @@ SIGNATURES: list[dict[str, str]] = json.loads((VECTORS / "signatures.json").read
 
 
 def recorded(family: str) -> list[dict[str, Any]]:
-    lines = gzip.open(TESTS / "oracles/data/connect/connect-public.jsonl.gz", "rt").readlines()
-    return [entry for entry in map(json.loads, lines) if entry["family"] == family]
+    with gzip.open(TESTS / "oracles/data/connect/connect-public.jsonl.gz", "rt") as lines:
+        return [entry for entry in map(json.loads, lines) if entry["family"] == family]
 
 
 @pytest.mark.parametrize("name", MACS)
