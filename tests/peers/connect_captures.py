@@ -1,0 +1,269 @@
+"""Replays the REST exchanges recorded from two real Kafka Connect 4.3.1 workers, in their order, against other workers.
+
+    python -m tests.peers.connect_captures http://127.0.0.1:8083 http://127.0.0.1:8084 --session-key BASE64
+
+The first URL is the leader's. What is compared: the status, where ``Location`` points to, whether the body is JSON, and
+its shape: the names and types of fields, not their values; of maps that users fill (configurations, loggers) the types
+of their values. What becomes true a moment later (states, tasks) is asked for again until it is, for a while.
+
+A signature of the recorded group is replaced by one of the present session key, so that valid ones stay valid and wrong
+ones wrong. ``connect_capture_differences`` says what differs and why, and which recordings need a special group.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import base64
+import gzip
+import json
+import sys
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import httpx
+
+from barnabas.connect.mac_algorithms import mac
+from tests.peers.connect_capture_differences import DIFFERENCES, SPECIAL_GROUPS
+
+__all__ = ["Capture", "Replayed", "captures", "replay"]
+
+_FILE = Path(__file__).parents[1] / "vectors/connect/rest_captures.jsonl.gz"
+_SIGNATURE = "X-Connect-Authorization"
+# How signatures begin that were valid in the recorded group: of which algorithm, and whether of an empty body.
+_VALID = {"CcNVU03p": ("HmacSHA256", False), "LZ3I1V3P": ("HmacSHA256", True), "6Ov7/XH+": ("HmacSHA512", False)}
+_PATIENCE_S = 20.0
+_PAUSE_S = 0.2
+# Fields that are one of several things in turn.
+_OPTIONAL = ("trace", "version")
+# Maps whose keys are chosen by somebody: of these the values' shapes count.
+_FREE_FIELDS = ("config", "partition", "offset")
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    number: int
+    name: str
+    worker: str
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: str | None
+    status: int
+    location: str | None
+    content_type: str | None
+    is_json: bool
+    allow: frozenset[str]
+    content: Any
+    note: str = ""
+
+    @property
+    def is_free_map(self) -> bool:
+        """Whether the keys of the answer itself are somebody's."""
+        parts = urlsplit(self.path)
+        ends = ("/config", "/topics", "/loggers", "/connectors")
+        return self.method == "GET" and self.status == 200 and parts.path.rstrip("/").endswith(ends)
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """``differences`` in words, none if it is as recorded."""
+
+    capture: Capture
+    differences: tuple[str, ...]
+
+    @property
+    def expected(self) -> str | None:
+        """Why it may differ."""
+        return DIFFERENCES.get(self.capture.name)
+
+
+Send = Callable[[str, str, str, Mapping[str, str], bytes | None], Awaitable[httpx.Response]]
+"""Worker (A or B), method, path, headers and body."""
+
+
+def captures() -> Iterator[Capture]:
+    with gzip.open(_FILE, "rt", encoding="utf-8") as lines:
+        for line in lines:
+            fields = json.loads(line)
+            headers = fields["answer_headers"]
+            yield Capture(
+                number=fields["number"],
+                name=fields["name"],
+                worker=fields["worker"],
+                method=fields["method"],
+                path=fields["path"],
+                headers=fields["headers"],
+                body=fields["body"],
+                status=fields["status"],
+                location=headers.get("Location"),
+                content_type=headers.get("Content-Type"),
+                is_json="json" in fields,
+                allow=frozenset(filter(None, headers.get("Allow", "").split(","))),
+                content=fields.get("json"),
+                note=fields.get("note", ""),
+            )
+
+
+async def replay(
+    send: Send, *, session_key: bytes | None, data: str | None = None, patience_s: float = _PATIENCE_S
+) -> list[Replayed]:
+    """All that need no special group, in order. Without a session key, none of those with a signature."""
+    results = []
+    for capture in captures():
+        if capture.name in SPECIAL_GROUPS or (session_key is None and _SIGNATURE in capture.headers):
+            continue
+        results.append(Replayed(capture, await _replay_one(send, capture, session_key, data, patience_s)))
+    return results
+
+
+async def _replay_one(
+    send: Send, capture: Capture, session_key: bytes | None, data: str | None, patience_s: float
+) -> tuple[str, ...]:
+    headers = _signed_anew(capture, session_key)
+    text = capture.body
+    if text is not None and data is not None and _SIGNATURE not in capture.headers:
+        text = text.replace("/data/", data.rstrip("/") + "/")
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + (patience_s if capture.method == "GET" and capture.name not in DIFFERENCES else 0)
+    while True:
+        answer = await send(
+            capture.worker, capture.method, capture.path, headers, None if text is None else text.encode()
+        )
+        found = tuple(_differences(capture, answer))
+        if not found or loop.time() >= deadline:
+            return found
+        await asyncio.sleep(_PAUSE_S)
+
+
+def _signed_anew(capture: Capture, session_key: bytes | None) -> dict[str, str]:
+    headers = dict(capture.headers)
+    recorded = headers.get(_SIGNATURE, "")
+    known = _VALID.get(recorded[:8])
+    if session_key is not None and known is not None:
+        algorithm, is_empty = known
+        # What was signed is the body without the blank that one recording adds.
+        body = b"" if is_empty else (capture.body or "").rstrip().encode()
+        signature = base64.b64encode(mac(algorithm).sign(session_key, body)).decode()
+        headers[_SIGNATURE] = signature if recorded.endswith("=") else signature.rstrip("=")
+    return headers
+
+
+def _differences(capture: Capture, answer: httpx.Response) -> Iterator[str]:
+    if answer.status_code != capture.status:
+        yield f"status {answer.status_code} instead of {capture.status}: {answer.text[:200]}"
+        return
+    location = answer.headers.get("location")
+    if _path(location) != _path(capture.location):
+        yield f"Location {location} instead of {capture.location}"
+    allow = frozenset(filter(None, answer.headers.get("allow", "").replace(" ", "").split(",")))
+    if capture.allow and allow != capture.allow:
+        yield f"Allow {sorted(allow)} instead of {sorted(capture.allow)}"
+    if _is_json(answer.headers.get("content-type")) != _is_json(capture.content_type):
+        yield f"Content-Type {answer.headers.get('content-type')} instead of {capture.content_type}"
+    content = _json(answer)
+    if capture.method == "HEAD" or not capture.is_json:
+        if content is not None:
+            yield "a body where there is none"
+        return
+    if content is None:
+        yield f"no JSON but: {answer.text[:200]}"
+        return
+    yield from _shape_differences(capture, content)
+
+
+def _shape_differences(capture: Capture, content: Any) -> Iterator[str]:
+    recorded, found = _shape(capture.content, capture.is_free_map), _shape(content, capture.is_free_map)
+    if isinstance(capture.content, dict) and "error_code" in capture.content:
+        if content.get("error_code") != capture.content["error_code"]:
+            yield f"error_code {content.get('error_code')} instead of {capture.content['error_code']}"
+    if not _fits(found, recorded):
+        yield f"shape {found} instead of {recorded}"
+
+
+def _shape(value: Any, is_free: bool = False) -> Any:
+    if isinstance(value, dict):
+        shapes = {key: _shape(each, key in _FREE_FIELDS) for key, each in value.items() if key not in _OPTIONAL}
+        return {"*": sorted({repr(each) for each in shapes.values()})} if is_free else shapes
+    if isinstance(value, list):
+        return sorted({repr(_shape(each)) for each in value})
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, int | float):
+        return "number"
+    return "text or null"
+
+
+def _fits(found: Any, recorded: Any) -> bool:
+    """An empty list or map fits any."""
+    if isinstance(recorded, dict) and isinstance(found, dict):
+        if "*" in recorded or "*" in found:
+            return _fits(found.get("*", []), recorded.get("*", []))
+        return recorded.keys() == found.keys() and all(_fits(found[key], recorded[key]) for key in recorded)
+    if isinstance(recorded, list) and isinstance(found, list):
+        # What is in a list or map may be more or less than one kind: a definition may be null or not.
+        return not recorded or not found or bool(set(recorded) & set(found))
+    return bool(found == recorded)
+
+
+def _path(location: str | None) -> str | None:
+    return None if location is None else unquote(urlsplit(location).path)
+
+
+def _is_json(content_type: str | None) -> bool | None:
+    """None where there is no Content-Type."""
+    return None if content_type is None else content_type.partition(";")[0].strip() == "application/json"
+
+
+def _json(answer: httpx.Response) -> Any:
+    try:
+        return json.loads(answer.content) if answer.content else None
+    except ValueError:
+        return None
+
+
+def report(results: Sequence[Replayed], print_line: Callable[[str], None]) -> int:
+    """How many are not as they should be: that differ without a reason, or have a reason and don't differ."""
+    wrong = 0
+    for each in results:
+        if each.differences and each.expected is None:
+            wrong += 1
+            print_line(f"{each.capture.number:03} {each.capture.name}: {'; '.join(each.differences)}")
+        elif not each.differences and each.expected is not None:
+            wrong += 1
+            print_line(f"{each.capture.number:03} {each.capture.name}: does not differ any more ({each.expected})")
+    print_line(f"{len(results)} replayed, {wrong} not as they should be")
+    return wrong
+
+
+def main() -> int:
+    arguments = argparse.ArgumentParser(description="Replay the REST captures against two workers of one group.")
+    arguments.add_argument("leader", help="URL of worker A, which has to be the leader")
+    arguments.add_argument("follower", help="URL of worker B")
+    arguments.add_argument("--session-key", help="the group's present key in base64, from its config topic")
+    arguments.add_argument("--data", help="the folder that stands for /data in connectors' configurations")
+    arguments.add_argument("--user", help="name:password for workers that ask for one")
+    given = arguments.parse_args()
+    return asyncio.run(_replay_over_http(given))
+
+
+async def _replay_over_http(given: argparse.Namespace) -> int:
+    urls = {"A": given.leader.rstrip("/"), "B": given.follower.rstrip("/")}
+    auth = tuple(given.user.split(":", 1)) if given.user else None
+    key = base64.b64decode(given.session_key) if given.session_key else None
+    async with httpx.AsyncClient(timeout=120, trust_env=False, auth=auth) as client:
+
+        async def send(
+            worker: str, method: str, path: str, headers: Mapping[str, str], body: bytes | None
+        ) -> httpx.Response:
+            return await client.request(method, urls[worker] + path, headers=dict(headers), content=body)
+
+        results = await replay(send, session_key=key, data=given.data)
+    return 1 if report(results, print) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,326 @@
+"""A herder without a group, topics or tasks, for tests of the REST API: what a cluster knows, kept in dictionaries.
+
+Two workers of a ``ScriptedCluster`` share what they know; one leads. Its texts are Kafka's, from the captures.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from barnabas.connect.errors import AlreadyExists, BadRequest, ConnectError, NotFound, NotLeader, RebalanceNeeded
+from barnabas.connect.identifiers import ConnectorTaskId, ConnectorType, TargetState
+from barnabas.connect.rest.entities import (
+    ActiveTopics,
+    ConfigInfo,
+    ConfigInfos,
+    ConfigKeyInfo,
+    ConfigValueInfo,
+    ConnectorInfo,
+    ConnectorOffset,
+    ConnectorOffsets,
+    ConnectorState,
+    ConnectorStatus,
+    PluginInfo,
+    TaskInfo,
+    TaskStatus,
+)
+from barnabas.connect.rest.herder_port import SessionView
+
+__all__ = ["ScriptedCluster", "ScriptedHerder"]
+
+VERSION = "4.3.1"
+_REQUIRED = {"FileStreamSource": ("topic",), "FileStreamSink": (), "MockSource": ()}
+_INVALID = (
+    "Connector configuration is invalid and contains the following {count} error(s):\n{errors}\n"
+    "You can also find the above list of errors at the endpoint "
+    "`/connector-plugins/{{connectorType}}/config/validate`"
+)
+_NOT_STOPPED = (
+    "Connectors must be in the STOPPED state before their offsets can be modified. This can be done for the "
+    "specified connector by issuing a 'PUT' request to the '/connectors/{name}/stop' endpoint"
+)
+
+
+@dataclass
+class _Connector:
+    config: dict[str, str | None]
+    state: TargetState = TargetState.STARTED
+    tasks: int = 0
+    offsets: list[ConnectorOffset] = field(default_factory=list)
+
+    @property
+    def type(self) -> ConnectorType:
+        return ConnectorType.SINK if "Sink" in (self.config["connector.class"] or "") else ConnectorType.SOURCE
+
+
+class ScriptedCluster:
+    def __init__(self, leader_url: str = "http://127.0.0.1:29511/") -> None:
+        self.leader_url: str | None = leader_url
+        self.connectors: dict[str, _Connector] = {}
+        self.session = SessionView(is_verification_in_force=True, key=b"k" * 32)
+        self.task_writes: list[tuple[str, list[dict[str, str | None]]]] = []
+        self.fenced: list[str] = []
+        self.level_followers: list[Callable[[str, str], list[str]]] = []
+
+
+class ScriptedHerder:
+    """A HerderPort. ``rebalancing`` makes everything that needs a stable group fail until it is cleared."""
+
+    def __init__(self, cluster: ScriptedCluster, url: str) -> None:
+        self.cluster = cluster
+        self.url = url
+        self.rebalancing: asyncio.Event | None = None
+        self.stage_text: str | None = None
+        self.ready = True
+        self.stuck = False
+        self.calls: list[str] = []
+
+    @property
+    def kafka_cluster_id(self) -> str:
+        return "pnec3ZwFQ2Kg9JGDZs1DQg"
+
+    def session(self) -> SessionView:
+        return self.cluster.session
+
+    def stage(self) -> str | None:
+        return self.stage_text
+
+    def is_ready(self) -> bool:
+        return self.ready
+
+    async def health(self) -> None:
+        await self._turn()
+
+    async def rebalance_over(self) -> None:
+        if self.rebalancing is not None:
+            await self.rebalancing.wait()
+            self.rebalancing = None
+
+    def connectors(self) -> Sequence[str]:
+        return list(self.cluster.connectors)
+
+    async def connector_info(self, name: str) -> ConnectorInfo:
+        await self._turn()
+        return self._info(name, self._found(name))
+
+    async def connector_config(self, name: str) -> Mapping[str, str | None]:
+        await self._turn()
+        return self._found(name).config
+
+    def connector_info_in_snapshot(self, name: str) -> ConnectorInfo:
+        return self._info(name, self._found(name))
+
+    async def create_connector(
+        self, name: str, config: Mapping[str, str | None], initial_state: TargetState | None
+    ) -> ConnectorInfo:
+        self._validate(config)
+        await self._led()
+        if name in self.cluster.connectors:
+            raise AlreadyExists(f"Connector {name} already exists")
+        connector = self.cluster.connectors[name] = _Connector(dict(config), initial_state or TargetState.STARTED)
+        info = self._info(name, connector)
+        connector.tasks = int(config.get("tasks.max") or 1) if connector.state is TargetState.STARTED else 0
+        return info
+
+    async def put_connector_config(self, name: str, config: Mapping[str, str | None]) -> tuple[ConnectorInfo, bool]:
+        self._validate(config)
+        await self._led()
+        if name not in self.cluster.connectors:
+            return await self.create_connector(name, config, None), True
+        self.cluster.connectors[name].config = dict(config)
+        return self._info(name, self.cluster.connectors[name]), False
+
+    async def patch_connector_config(self, name: str, patch: Mapping[str, str | None]) -> ConnectorInfo:
+        merged = {**self._found(name).config, **patch}
+        config = {key: value for key, value in merged.items() if value is not None}
+        return (await self.put_connector_config(name, config))[0]
+
+    async def delete_connector(self, name: str) -> None:
+        await self._led()
+        self._found(name)
+        del self.cluster.connectors[name]
+
+    async def tasks(self, name: str) -> Sequence[TaskInfo]:
+        await self._turn()
+        connector = self._found(name)
+        return [TaskInfo(ConnectorTaskId(name, number), connector.config) for number in range(connector.tasks)]
+
+    def connector_status(self, name: str) -> ConnectorStatus:
+        connector = self.cluster.connectors.get(name)
+        if connector is None:
+            raise NotFound(f"No status found for connector {name}")
+        state = "RUNNING" if connector.state is TargetState.STARTED else connector.state.value
+        tasks = [TaskStatus(number, state, "127.0.0.1:29511", VERSION) for number in range(connector.tasks)]
+        return ConnectorStatus(name, ConnectorState(state, "127.0.0.1:29511", VERSION), tasks, connector.type)
+
+    def task_status(self, task: ConnectorTaskId) -> TaskStatus:
+        connector = self.cluster.connectors.get(task.connector)
+        if connector is None or not 0 <= task.task < connector.tasks:
+            raise NotFound(f"No status found for task {task}")
+        return self.connector_status(task.connector).tasks[task.task]
+
+    async def restart_connector(self, name: str) -> None:
+        await self._led()
+        if name not in self.cluster.connectors:
+            raise NotFound(f"Unknown connector: {name}")
+
+    async def restart_connector_and_tasks(
+        self, name: str, *, include_tasks: bool, only_failed: bool
+    ) -> ConnectorStatus:
+        await self.restart_connector(name)
+        self.calls.append(f"restart {name} {include_tasks} {only_failed}")
+        return self.connector_status(name)
+
+    async def restart_task(self, task: ConnectorTaskId) -> None:
+        await self._led()
+        if task.connector not in self.cluster.connectors:
+            raise NotFound(f"Unknown connector: {task.connector}")
+        if not 0 <= task.task < self.cluster.connectors[task.connector].tasks:
+            raise NotFound(f"Unknown task: {task}")
+
+    async def pause_connector(self, name: str) -> None:
+        self._target(name, TargetState.PAUSED)
+
+    async def resume_connector(self, name: str) -> None:
+        connector = self._target(name, TargetState.STARTED)
+        connector.tasks = connector.tasks or int(connector.config.get("tasks.max") or 1)
+
+    async def stop_connector(self, name: str) -> None:
+        await self._led()
+        self._target(name, TargetState.STOPPED).tasks = 0
+
+    def active_topics(self, name: str) -> ActiveTopics:
+        return ActiveTopics(name, ["t1"] if name in self.cluster.connectors else [])
+
+    async def reset_active_topics(self, name: str) -> None:
+        await self._turn()
+
+    async def connector_offsets(self, name: str) -> ConnectorOffsets:
+        await self._turn()
+        return ConnectorOffsets(self._found(name).offsets)
+
+    async def alter_connector_offsets(self, name: str, offsets: Sequence[ConnectorOffset]) -> str:
+        connector = await self._stopped(name)
+        for each in offsets:
+            if each.partition is None:
+                raise ConnectError("Partition objects cannot be null")
+        connector.offsets = [each for each in offsets if each.offset is not None]
+        return "The offsets for this connector have been altered successfully"
+
+    async def reset_connector_offsets(self, name: str) -> str:
+        (await self._stopped(name)).offsets = []
+        return "The offsets for this connector have been reset successfully"
+
+    async def put_task_configs(self, name: str, configs: Sequence[Mapping[str, str | None]]) -> None:
+        await self._led()
+        self._found(name)
+        self.cluster.task_writes.append((name, [dict(each) for each in configs]))
+
+    async def fence_zombies(self, name: str) -> None:
+        await self._led()
+        if self._found(name).type is ConnectorType.SINK:
+            raise BadRequest(f"Connector {name} is not a source connector")
+        self.cluster.fenced.append(name)
+
+    def plugins(self, *, connectors_only: bool) -> Sequence[PluginInfo]:
+        found = [PluginInfo("org.apache.kafka.connect.file.FileStreamSinkConnector", "sink", VERSION)]
+        found.append(PluginInfo("org.apache.kafka.connect.file.FileStreamSourceConnector", "source", VERSION))
+        return found if connectors_only else [*found, PluginInfo("org.apache.kafka.connect.transforms.Filter", "t")]
+
+    async def plugin_config(self, name: str, version: str | None) -> Sequence[ConfigKeyInfo]:
+        if not any(known in name for known in ("FileStream", "JsonConverter", "InsertField", "TopicNameMatches")):
+            raise NotFound(f"Unknown plugin {name}.")
+        if version not in (None, VERSION):
+            raise BadRequest(f"Plugin {name} not found that matches the version range [{version}]")
+        return [_key("topic")]
+
+    async def validate_config(self, config: Mapping[str, str | None]) -> ConfigInfos:
+        name = str(config["connector.class"])
+        if name not in _REQUIRED:
+            raise BadRequest(f"Failed to find any class that implements Connector and which name matches {name}")
+        errors = _errors(config)
+        values = [ConfigInfo(None, ConfigValueInfo(key, value, [], [], True)) for key, value in config.items()]
+        values.append(ConfigInfo(_key("topic"), ConfigValueInfo("topic", None, [], errors, True)))
+        return ConfigInfos(name, len(errors), ["Common", "Transforms", "Predicates", "Error Handling"], values)
+
+    async def set_cluster_logger_level(self, namespace: str, level: str) -> None:
+        for follow in self.cluster.level_followers:
+            follow(namespace, level)
+
+    async def _turn(self) -> None:
+        """What goes through the herder's queue."""
+        if self.stuck:
+            await asyncio.Event().wait()
+        if self.rebalancing is not None:
+            raise RebalanceNeeded("Request cannot be completed because a rebalance is expected")
+
+    async def _led(self) -> None:
+        await self._turn()
+        if self.cluster.leader_url != self.url:
+            raise NotLeader("Only the leader can do this.", self.cluster.leader_url)
+
+    def _found(self, name: str) -> _Connector:
+        connector = self.cluster.connectors.get(name)
+        if connector is None:
+            raise NotFound(f"Connector {name} not found")
+        return connector
+
+    def _target(self, name: str, state: TargetState) -> _Connector:
+        if name not in self.cluster.connectors:
+            raise NotFound(f"Unknown connector {name}")
+        connector = self.cluster.connectors[name]
+        connector.state = state
+        return connector
+
+    async def _stopped(self, name: str) -> _Connector:
+        await self._led()
+        connector = self._found(name)
+        if connector.state is not TargetState.STOPPED:
+            raise BadRequest(_NOT_STOPPED.format(name=name))
+        return connector
+
+    def _info(self, name: str, connector: _Connector) -> ConnectorInfo:
+        tasks = [ConnectorTaskId(name, number) for number in range(connector.tasks)]
+        return ConnectorInfo(name, dict(connector.config), tasks, connector.type)
+
+    def _validate(self, config: Mapping[str, str | None]) -> None:
+        if config.get("connector.class") not in _REQUIRED:
+            raise BadRequest(f"Failed to find any class that implements Connector: {config.get('connector.class')}")
+        errors = _errors(config)
+        if errors:
+            raise BadRequest(_INVALID.format(count=len(errors), errors="\n".join(errors)))
+
+
+def _errors(config: Mapping[str, str | None]) -> list[str]:
+    name, tasks = config.get("name"), config.get("tasks.max") or "1"
+    errors = [
+        f'Missing required configuration "{key}" which has no default value.'
+        for key in _REQUIRED[str(config["connector.class"])]
+        if not config.get(key)
+    ]
+    if None in config.values():
+        errors.append("Null value can not be supplied as the configuration value.")
+    if name == "":
+        errors.append("Invalid value  for configuration name: String may not be empty")
+    if name and not name.isprintable():
+        errors.append(f"Invalid value {name} for configuration name: String may not contain control sequences")
+    if not tasks.isdigit():
+        errors.append(f"Invalid value {tasks} for configuration tasks.max: Not a number of type INT")
+    return errors
+
+
+def _key(name: str) -> ConfigKeyInfo:
+    details: dict[str, Any] = {"group": None, "order_in_group": -1, "width": "NONE", "display_name": name}
+    return ConfigKeyInfo(
+        name=name,
+        type="STRING",
+        required=True,
+        default_value=None,
+        importance="HIGH",
+        documentation="",
+        dependents=[],
+        **details,
+    )
