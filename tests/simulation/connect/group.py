@@ -73,8 +73,12 @@ class SimulatedCoordinator:
         def arrive() -> None:
             if not world.reaches(worker, "brokers"):
                 world.after(50, fail)
-            elif world.random.random() >= 0.003:
-                self._handle(worker, request, lambda response: world.after(world.delay_ms(), lambda: answer(response)))
+                return
+            if world.random.random() < 0.01:  # The connection breaks, before or after it was handled.
+                world.after(world.random.uniform(1, 1_500), fail)
+                if world.random.random() < 0.5:
+                    return
+            self._handle(worker, request, lambda response: world.after(world.delay_ms(), lambda: answer(response)))
 
         world.after(request.timeout_ms, fail)
         world.after(world.delay_ms(), arrive)

@@ -66,7 +66,7 @@ class SimulatedWorker:
         self.wall_skew_ms = 0
         self._is_driving = False
         self._wake_at_ms = float("inf")
-        self._pending: set[Answer] = set()
+        self._pending: dict[Answer, None] = {}
         self._status_lanes: dict[bytes, list[tuple[int, bytes | None]]] = {}
         rotation = KeyRotation(
             algorithm="HmacSHA256", size=32, ttl_ms=KEY_TTL_MS, random_bytes=self.world.random.randbytes
@@ -132,7 +132,7 @@ class SimulatedWorker:
         self.configs.is_closed = self.statuses.is_closed = True
         self.cluster.checks.released_all(self.name)
         self.herder.procedures.close_all()
-        pending, self._pending = self._pending, set()
+        pending, self._pending = self._pending, {}
         for answer in pending:
             answer(None, ConnectionError("the worker has died"))
 
@@ -148,11 +148,11 @@ class SimulatedWorker:
 
     def request(self, steps: Callable[[Herder], Coroutine[Any, Any, object]], answer: Answer) -> None:
         """As a user over REST. ``answer`` hears of the end, also of that of the worker."""
-        self._pending.add(answer)
+        self._pending[answer] = None
 
         def done(value: object, error: Exception | None) -> None:
             if answer in self._pending:
-                self._pending.discard(answer)
+                del self._pending[answer]
                 self.world.after(self.world.delay_ms(), lambda: answer(value, error))
 
         self.herder.submit(steps(self.herder), done)
@@ -200,6 +200,7 @@ class SimulatedWorker:
 
     def _status_received(self, key: bytes, value: bytes | None, offset: int) -> None:
         self.herder.replay_status(key, value)
+        self.drive()
 
     def _output(self, output: object) -> None:
         if isinstance(output, GroupRequest):

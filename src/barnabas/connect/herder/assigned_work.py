@@ -23,7 +23,8 @@ class AssignedWork:
     def __init__(self, work: LocalWork, snapshot: Callable[[], ClusterConfig]) -> None:
         self._work = work
         self._snapshot = snapshot
-        self._assigned: set[Unit] = set()
+        self._assigned: dict[Unit, None] = {}
+        """Ordered, so that the same things happen in the same order everywhere."""
         self._held: set[ConnectorTaskId] = set()
         self._restarts: dict[Unit, int] = {}
 
@@ -37,7 +38,7 @@ class AssignedWork:
     def assign(self, units: Iterable[Unit], generation: int, *, is_outdated: bool = False) -> None:
         """A rebalance is over, and this is what this worker has now. If it was decided on an older state of the config
         topic another one follows, and what is held for that one stays held."""
-        self._assigned = set(units)
+        self._assigned = dict.fromkeys(units)
         if not is_outdated:
             self._held.clear()
         self._restarts = {unit: count for unit, count in self._restarts.items() if unit in self._assigned}
@@ -45,7 +46,8 @@ class AssignedWork:
         self.refresh()
 
     def revoke(self, units: Iterable[Unit]) -> None:
-        self._assigned.difference_update(units)
+        for unit in units:
+            self._assigned.pop(unit, None)
         self.refresh()
 
     def hold_tasks(self, connector: str) -> None:

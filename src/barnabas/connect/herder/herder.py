@@ -66,6 +66,7 @@ from barnabas.connect.storage.config_state import (
     TargetStateChanged,
     TaskConfigsCommitted,
 )
+from barnabas.connect.storage.status_state import ConnectorStatusChanged, TaskStatusChanged
 
 __all__ = ["Herder"]
 
@@ -174,7 +175,7 @@ class Herder:
     def _taken_up(self) -> None:
         self._has_been_assigned = True
         self.healing.forget_all_but(self.assigned_work.assigned)
-        self.statuses.assigned()
+        self.statuses.assigned(self.assigned_work.assigned)
 
     # -- the topics
 
@@ -184,7 +185,11 @@ class Herder:
             self._config_changed(event, before, offset + 1)
 
     def replay_status(self, key: str | bytes | None, value: bytes | None) -> None:
-        self.context.statuses.replay(key, value)
+        for event in self.context.statuses.replay(key, value):
+            if isinstance(event, ConnectorStatusChanged):
+                self.statuses.replayed(event.connector, event.status)
+            elif isinstance(event, TaskStatusChanged):
+                self.statuses.replayed(event.task, event.status)
 
     def _config_changed(self, event: ConfigEvent, before: ClusterConfig, offset: int) -> None:
         match event:

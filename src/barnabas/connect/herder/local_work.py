@@ -101,11 +101,9 @@ class LocalWork:
     def want(self, wanted: Mapping[Unit, Wanted]) -> None:
         """Everything that should run here from now on."""
         before, self._wanted = self._wanted, dict(wanted)
-        for unit in self._ended.keys() - wanted.keys():
-            del self._ended[unit]
-        for unit in self._failures.keys() - wanted.keys():
-            del self._failures[unit]
-        for unit in before.keys() | wanted.keys() | self._running.keys():
+        self._ended = {unit: version for unit, version in self._ended.items() if unit in wanted}
+        self._failures = {unit: trace for unit, trace in self._failures.items() if unit in wanted}
+        for unit in dict.fromkeys((*before, *wanted, *self._running)):  # In an order that is always the same.
             self._bring_about(unit)
 
     def is_quiet(self, units: Iterable[Unit] | None = None) -> bool:

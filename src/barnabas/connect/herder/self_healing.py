@@ -70,7 +70,7 @@ class SelfHealing:
             self._procedures.close(attempts.pending)
 
     def forget_all_but(self, units: frozenset[Unit]) -> None:
-        for unit in self._attempts.keys() - units:
+        for unit in [unit for unit in self._attempts if unit not in units]:
             self.forget(unit)
 
     def _give_back_budget(self, attempts: _Attempts) -> None:

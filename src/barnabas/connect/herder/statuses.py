@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
+from dataclasses import replace
 
 from barnabas.connect.errors import ConnectError, NotFound
 from barnabas.connect.herder.context import HerderContext
@@ -46,23 +47,37 @@ class Statuses:
         self._context = context
         self._generation = 0
         """The last one of which this worker was a member."""
+        self._here: dict[Unit, Status] = {}
+        """What was last said of what is here."""
         self._writing = 0
 
     # -- written
 
     def set(self, unit: Unit, state: TaskState, trace: str | None = None, *, has_version: bool = True) -> None:
-        self._write(unit, self._status(unit, state, trace, has_version=has_version))
+        self._here[unit] = self._status(unit, state, trace, has_version=has_version)
+        self._write(unit, self._here[unit])
 
     def let_go(self, unit: Unit) -> None:
         """It has stopped here. Of what is not configured any more the leader removes the status."""
+        self._here.pop(unit, None)
         if not self._is_configured(unit):
             return
         status = self._status(unit, TaskState.UNASSIGNED, None, has_version=True)
         if self._context.statuses.may_write_safely(unit, status):
             self._write(unit, status)
 
-    def assigned(self) -> None:
-        """A rebalance is over."""
+    def replayed(self, unit: Unit, status: Status | None) -> None:
+        """Somebody wrote about something. A worker that has let it go, or the leader who thought that nobody has it,
+        may have done so after the one who has it now; who says it again."""
+        mine = self._here.get(unit)
+        if mine is None or status is None or status.state is not TaskState.UNASSIGNED:
+            return
+        if self._is_configured(unit) and status.generation <= self._generation:
+            self._write(unit, replace(mine, generation=self._generation))
+
+    def assigned(self, units: frozenset[Unit]) -> None:
+        """A rebalance is over, and this is what this worker has."""
+        self._here = {unit: status for unit, status in self._here.items() if unit in units}
         self._generation = self._context.group.generation
         if self._context.group.is_leader:
             self._remove_unconfigured()
