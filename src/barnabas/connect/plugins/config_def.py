@@ -8,7 +8,7 @@ recommender, which knows what values there are and whether the setting matters a
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Protocol
 
@@ -105,10 +105,18 @@ class ConfigKey:
 
     def parse(self, value: object) -> ConfigValue:
         """The checked value of a text. Raises ConfigException."""
-        parsed = parse_value(self.type, value, self.name)
-        if self.validator is not None:
-            self.validator.ensure_valid(self.name, parsed)
+        parsed = self.parse_type(value)
+        self.check(parsed)
         return parsed
+
+    def parse_type(self, value: object) -> ConfigValue:
+        """The typed value, not yet checked. Raises ConfigException."""
+        return parse_value(self.type, value, self.name)
+
+    def check(self, value: ConfigValue) -> None:
+        """Raises ConfigException."""
+        if self.validator is not None:
+            self.validator.ensure_valid(self.name, value)
 
     def text_of(self, value: ConfigValue) -> str | None:
         """A password's text is ``[hidden]``."""
@@ -148,6 +156,28 @@ class ConfigDef:
         joined._keys = {**self._keys, **other._keys}
         return joined
 
+    def embedded(self, prefix: str, group: str, first_order: int) -> list[ConfigKey]:
+        """The settings under a prefix and in a group, for a plugin inside a connector.
+
+        Messages of validators go on naming them without the prefix, as with Kafka. Those that must be given come first.
+        """
+        return [
+            replace(
+                key,
+                name=prefix + key.name,
+                group=f"{group}: {key.group}" if key.group is not None else group,
+                order_in_group=first_order + index,
+                validator=_Unprefixed(key.name, key.validator) if key.validator is not None else None,
+                dependents=tuple(prefix + each for each in key.dependents),
+                recommender=_EmbeddedRecommender(prefix, key.recommender) if key.recommender is not None else None,
+            )
+            for index, key in enumerate(sorted(self, key=self._sort_key))
+        ]
+
+    def _sort_key(self, key: ConfigKey) -> tuple[int, int, bool, int, str]:
+        group = -1 if key.group is None else self.groups.index(key.group)
+        return (group, key.order_in_group, not key.required, list(Importance).index(key.importance), key.name)
+
     @property
     def groups(self) -> list[str]:
         """In the order in which they first appear."""
@@ -167,6 +197,37 @@ class ConfigDef:
             else:
                 values[key.name] = key.default
         return values
+
+
+@dataclass(frozen=True, slots=True)
+class _Unprefixed:
+    """A validator that knows its setting by the name it has in its own definition."""
+
+    name: str
+    validator: Validator
+
+    def ensure_valid(self, name: str, value: object) -> None:
+        self.validator.ensure_valid(self.name, value)
+
+    def __str__(self) -> str:
+        return str(self.validator)
+
+
+@dataclass(frozen=True, slots=True)
+class _EmbeddedRecommender:
+    prefix: str
+    recommender: Recommender
+
+    def valid_values(self, name: str, settings: Mapping[str, ConfigValue]) -> Sequence[ConfigValue]:
+        return self.recommender.valid_values(name.removeprefix(self.prefix), self._own(settings))
+
+    def visible(self, name: str, settings: Mapping[str, ConfigValue]) -> bool:
+        return self.recommender.visible(name.removeprefix(self.prefix), self._own(settings))
+
+    def _own(self, settings: Mapping[str, ConfigValue]) -> dict[str, ConfigValue]:
+        return {
+            name.removeprefix(self.prefix): value for name, value in settings.items() if name.startswith(self.prefix)
+        }
 
 
 def missing(name: str) -> ConfigException:

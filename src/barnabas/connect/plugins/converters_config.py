@@ -1,0 +1,122 @@
+"""The settings of converters: Kafka's, under Kafka's names. What they do is in ``connect.spark.converters``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from barnabas.common.config_validators import CaseInsensitiveString, ValidString
+from barnabas.connect.plugins.config_def import REQUIRED, ConfigDef, ConfigKey, ConfigType, Importance, Width
+
+__all__ = ["CONVERTERS", "CONVERTER_TYPE", "HEADER_CONVERTERS"]
+
+CONVERTER_TYPE = "converter.type"
+"""Filled in by the worker: what the converter is used for."""
+
+_TYPE = ConfigKey(
+    CONVERTER_TYPE,
+    ConfigType.STRING,
+    REQUIRED,
+    "What the converter is used for; the worker sets it.",
+    ValidString(["key", "value", "header"]),
+    Importance.LOW,
+)
+_ONLY_TYPE = ConfigDef([_TYPE])
+
+
+def _key(
+    name: str, type_: ConfigType, default: str | None, group: str, order: int, display_name: str, doc: str
+) -> ConfigKey:
+    return ConfigKey(
+        name,
+        type_,
+        default,
+        doc,
+        importance=Importance.HIGH if group == "Schemas" else Importance.LOW,
+        validator=CaseInsensitiveString(["BASE64", "NUMERIC"]) if name == "decimal.format" else None,
+        group=group,
+        order_in_group=order,
+        width=Width.MEDIUM,
+        display_name=display_name,
+    )
+
+
+_JSON = ConfigDef(
+    [
+        _TYPE,
+        _key(
+            "schemas.enable",
+            ConfigType.BOOLEAN,
+            "true",
+            "Schemas",
+            0,
+            "Enable Schemas",
+            "Whether each key or value has its schema with it, as an object with schema and payload.",
+        ),
+        _key(
+            "schemas.cache.size",
+            ConfigType.INT,
+            "1000",
+            "Schemas",
+            1,
+            "Schema Cache Size",
+            "How many schemas are kept parsed.",
+        ),
+        _key(
+            "schema.content",
+            ConfigType.STRING,
+            None,
+            "Schemas",
+            2,
+            "Schema Content",
+            "The schema of all records, as JSON, instead of one with each of them.",
+        ),
+        _key(
+            "decimal.format",
+            ConfigType.STRING,
+            "BASE64",
+            "Serialization",
+            0,
+            "Decimal Format",
+            "How decimals are written: BASE64 of their bytes, or NUMERIC.",
+        ),
+        _key(
+            "replace.null.with.default",
+            ConfigType.BOOLEAN,
+            "true",
+            "Serialization",
+            1,
+            "Replace null with default",
+            "Whether a field that is null and has a default in its schema counts as that default.",
+        ),
+    ]
+)
+
+_STRING = ConfigDef(
+    [
+        _TYPE,
+        ConfigKey(
+            "converter.encoding",
+            ConfigType.STRING,
+            "UTF-8",
+            "The encoding of strings, by its name in Java.",
+            importance=Importance.HIGH,
+        ),
+    ]
+)
+
+_FOR_ALL: Mapping[str, ConfigDef] = {
+    **{
+        f"org.apache.kafka.connect.converters.{name}Converter": _ONLY_TYPE
+        for name in ("Boolean", "ByteArray", "Double", "Float", "Integer", "Long", "Short")
+    },
+    "org.apache.kafka.connect.json.JsonConverter": _JSON,
+}
+
+CONVERTERS: Mapping[str, ConfigDef] = {**_FOR_ALL, "org.apache.kafka.connect.storage.StringConverter": _STRING}
+"""By full name, in the order of the alphabet."""
+
+HEADER_CONVERTERS: Mapping[str, ConfigDef] = {
+    **_FOR_ALL,
+    "org.apache.kafka.connect.storage.SimpleHeaderConverter": ConfigDef(),
+    "org.apache.kafka.connect.storage.StringConverter": _STRING,
+}

@@ -1,0 +1,145 @@
+"""Find the plugins that are installed: barnabas's own, and what other packages announce by entry points.
+
+The groups are ``barnabas.connectors``, ``barnabas.transforms``, ``barnabas.predicates`` and ``barnabas.converters``. A
+plugin that can't be imported, or is not what its group says, is reported and left out: the worker starts without it.
+Entry points of our own package are no different from others'.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Callable, Iterable
+from functools import partial
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from barnabas import __version__
+from barnabas.connect.plugins.api import Connector, SinkConnector, SourceConnector
+from barnabas.connect.plugins.config_def import ConfigDef
+from barnabas.connect.plugins.converters_config import CONVERTERS, HEADER_CONVERTERS
+from barnabas.connect.plugins.plugin import Plugin, PluginType
+from barnabas.connect.plugins.registry import PluginRegistry
+from barnabas.connect.plugins.transforms_config import PREDICATES, PREDICATES_PACKAGE, TRANSFORMS, TRANSFORMS_PACKAGE
+
+__all__ = ["GROUPS", "OWN_CONNECTORS", "built_in_plugins", "connector_plugin", "discover", "load_connector"]
+
+GROUPS: dict[str, tuple[PluginType, ...]] = {
+    "barnabas.connectors": (PluginType.SINK, PluginType.SOURCE),
+    "barnabas.transforms": (PluginType.TRANSFORMATION,),
+    "barnabas.predicates": (PluginType.PREDICATE,),
+    "barnabas.converters": (PluginType.CONVERTER, PluginType.HEADER_CONVERTER),
+}
+
+# The connectors that come with barnabas. They are listed here and not among the entry points, so that a checkout that
+# was not installed again has them all.
+OWN_CONNECTORS = (
+    "barnabas.connect.plugins.mock_connectors:MockSinkConnector",
+    "barnabas.connect.plugins.mock_connectors:MockSourceConnector",
+    "barnabas.connect.spark.connectors.file_stream:FileStreamSink",
+    "barnabas.connect.spark.connectors.file_stream:FileStreamSource",
+    "barnabas.connect.spark.connectors.generator:Generator",
+    "barnabas.connect.spark.connectors.topic_to_files:TopicToFiles",
+)
+
+_MODULE_AND_CLASS = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
+
+
+class UnusablePlugin(Exception):
+    """What an entry point names is not what its group is for."""
+
+
+def discover(entries: Iterable[EntryPoint] | None = None) -> PluginRegistry:
+    """Imports every connector. ``entries`` are those of all installed packages unless given."""
+    found = list(entries) if entries is not None else [each for group in GROUPS for each in entry_points(group=group)]
+    plugins = built_in_plugins()
+    problems: list[str] = []
+    for name in OWN_CONNECTORS:
+        _collect(name, partial(_own_connector, name), plugins, problems)
+    for entry in found:
+        where = f"the entry point {entry.name} = {entry.value} of {_distribution(entry)}"
+        _collect(where, partial(_plugins_of, entry), plugins, problems)
+    return PluginRegistry(plugins, problems=problems, load_class=load_connector)
+
+
+def _collect(where: str, make: Callable[[], list[Plugin]], plugins: list[Plugin], problems: list[str]) -> None:
+    """Add what is made and not there yet, or the reason why nothing is."""
+    try:
+        made = make()
+    except Exception as error:  # A plugin's module may raise anything, and must not stop the worker.
+        problems.append(f"{where} can't be used: {type(error).__name__}: {error}")
+        return
+    known = {(each.type, each.name) for each in plugins}
+    plugins += [each for each in made if (each.type, each.name) not in known]
+
+
+def built_in_plugins() -> list[Plugin]:
+    """Kafka's transforms, predicates and converters, by Kafka's names."""
+    rows: list[tuple[PluginType, str, ConfigDef]] = [
+        *((PluginType.TRANSFORMATION, f"{TRANSFORMS_PACKAGE}.{name}", each) for name, each in TRANSFORMS.items()),
+        *((PluginType.PREDICATE, f"{PREDICATES_PACKAGE}.{name}", each) for name, each in PREDICATES.items()),
+        *((PluginType.CONVERTER, name, each) for name, each in CONVERTERS.items()),
+        *((PluginType.HEADER_CONVERTER, name, each) for name, each in HEADER_CONVERTERS.items()),
+    ]
+    return [Plugin(type_, name, __version__, config_def) for type_, name, config_def in rows]
+
+
+def connector_plugin(connector: Any, location: str) -> Plugin:
+    """Raises UnusablePlugin for what is no connector, or half of one."""
+    if not isinstance(connector, type) or not issubclass(connector, Connector):
+        raise UnusablePlugin(f"{connector!r} is no class derived from SourceConnector or SinkConnector")
+    if issubclass(connector, SourceConnector):
+        type_ = PluginType.SOURCE
+    elif issubclass(connector, SinkConnector):
+        type_ = PluginType.SINK
+    else:
+        raise UnusablePlugin(f"{connector.__name__} is derived from neither SourceConnector nor SinkConnector")
+    if getattr(connector, "task_class", None) is None:
+        raise UnusablePlugin(f"{connector.__name__} has no task_class")
+    if not isinstance(connector.config_def, ConfigDef):
+        raise UnusablePlugin(f"the config_def of {connector.__name__} is no ConfigDef")
+    name = f"{connector.__module__}.{connector.__qualname__}"
+    return Plugin(type_, name, connector.version, connector.config_def, connector, tuple(connector.aliases), location)
+
+
+def load_connector(name: str) -> Plugin | None:
+    """A connector by ``module:Class``; None for what is there and no connector, or not there at all."""
+    if not _MODULE_AND_CLASS.fullmatch(name):
+        return None
+    try:
+        plugin = connector_plugin(_load(name), "module:Class")
+    except Exception:  # The module is somebody else's; whoever named it is told that there is no such connector.
+        return None
+    return Plugin(
+        plugin.type, plugin.name, plugin.version, plugin.config_def, plugin.target, (name, *plugin.aliases), name
+    )
+
+
+def _own_connector(name: str) -> list[Plugin]:
+    return [connector_plugin(_load(name), "barnabas")]
+
+
+def _load(name: str) -> Any:
+    module, _, path = name.partition(":")
+    found: Any = importlib.import_module(module)
+    for attribute in path.split("."):
+        found = getattr(found, attribute)
+    return found
+
+
+def _plugins_of(entry: EntryPoint) -> list[Plugin]:
+    loaded = entry.load()
+    location = _distribution(entry)
+    if entry.group == "barnabas.connectors":
+        return [connector_plugin(loaded, location)]
+    config_def = getattr(loaded, "config_def", None)
+    if not isinstance(loaded, type) or not isinstance(config_def, ConfigDef):
+        raise UnusablePlugin(f"{loaded!r} is no class with a config_def")
+    name = f"{loaded.__module__}.{loaded.__qualname__}"
+    version = getattr(loaded, "version", None)
+    aliases = tuple(getattr(loaded, "aliases", ()))
+    return [Plugin(type_, name, version, config_def, loaded, aliases, location) for type_ in GROUPS[entry.group]]
+
+
+def _distribution(entry: EntryPoint) -> str:
+    return entry.dist.name if entry.dist is not None else "an unknown distribution"
