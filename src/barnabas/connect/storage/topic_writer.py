@@ -27,7 +27,7 @@ from barnabas.common.uuid import Uuid
 from barnabas.connect.errors import ConnectError
 from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from barnabas.protocol.record_batch import NO_SEQUENCE
+from barnabas.protocol.record_batch import NO_SEQUENCE, increment_sequence
 from barnabas.protocol.record_batch_builder import RecordBatchBuilder
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ class _Lane:
     def __init__(self, writer: TopicWriter, partition: int) -> None:
         self.queue: deque[_Entry] = deque()
         self.trouble = ""
-        """Why the batch that is under way did not come through yet."""
+        """Why nothing has come through since the last success."""
         self._writer = writer
         self._partition = partition
         self._producer: ProducerId | None = None
@@ -221,8 +221,6 @@ class _Lane:
                     continue
                 self._producer = None  # Whether the cluster has the batch is not known, nor what its next sequence is.
                 self._give_up(entries, self._failure(error))
-            finally:
-                self.trouble = ""
             while self.queue and self.queue[0].write.done.done():
                 self.queue.popleft()  # The rest of a call that has failed.
 
@@ -265,7 +263,8 @@ class _Lane:
                 self._is_stale = True
                 await asyncio.sleep(pause_s)
                 pause_s = min(pause_s * 2, pause_max_s)
-        self._sequence = (self._sequence + len(entries)) & 0x7FFFFFFF
+        self.trouble = ""
+        self._sequence = increment_sequence(self._sequence, len(entries))
         for step, entry in enumerate(entries):
             entry.write.wrote(entry.place, base_offset + step if base_offset >= 0 else -1)
 
