@@ -1,4 +1,4 @@
-"""The settings of converters: Kafka's, under Kafka's names. What they do is in ``connect.spark.converters``."""
+"""The settings of converters: Kafka's, under Kafka's names, and ours. ``connect.spark.converters`` does the work."""
 
 from __future__ import annotations
 
@@ -104,6 +104,51 @@ _STRING = ConfigDef(
     ]
 )
 
+_AVRO = ConfigDef(
+    [
+        _TYPE,
+        ConfigKey(
+            "barnabas.avro.schema",
+            ConfigType.STRING,
+            None,
+            "The schema of all records, as Avro's own JSON. Either this or the file is needed.",
+            importance=Importance.HIGH,
+        ),
+        ConfigKey(
+            "barnabas.avro.schema.file",
+            ConfigType.STRING,
+            None,
+            "A file with this schema, on every worker.",
+            importance=Importance.HIGH,
+        ),
+    ]
+)
+
+_PROTOBUF = ConfigDef(
+    [
+        _TYPE,
+        ConfigKey(
+            "barnabas.protobuf.descriptor.file",
+            ConfigType.STRING,
+            REQUIRED,
+            "A file that protoc --include_imports --descriptor_set_out has written, on every worker.",
+            importance=Importance.HIGH,
+        ),
+        ConfigKey(
+            "barnabas.protobuf.message",
+            ConfigType.STRING,
+            REQUIRED,
+            "The full name of the message, such as shop.v1.Order.",
+            importance=Importance.HIGH,
+        ),
+    ]
+)
+
+_OWN: Mapping[str, ConfigDef] = {
+    "barnabas.connect.converters.AvroConverter": _AVRO,
+    "barnabas.connect.converters.ProtobufConverter": _PROTOBUF,
+}
+
 _FOR_ALL: Mapping[str, ConfigDef] = {
     **{
         f"org.apache.kafka.connect.converters.{name}Converter": _ONLY_TYPE
@@ -112,11 +157,12 @@ _FOR_ALL: Mapping[str, ConfigDef] = {
     "org.apache.kafka.connect.json.JsonConverter": _JSON,
 }
 
-CONVERTERS: Mapping[str, ConfigDef] = {**_FOR_ALL, "org.apache.kafka.connect.storage.StringConverter": _STRING}
-"""By full name, in the order of the alphabet."""
+CONVERTERS: Mapping[str, ConfigDef] = {**_FOR_ALL, "org.apache.kafka.connect.storage.StringConverter": _STRING, **_OWN}
+"""By full name."""
 
 HEADER_CONVERTERS: Mapping[str, ConfigDef] = {
     **_FOR_ALL,
     "org.apache.kafka.connect.storage.SimpleHeaderConverter": ConfigDef(),
     "org.apache.kafka.connect.storage.StringConverter": _STRING,
+    **_OWN,
 }

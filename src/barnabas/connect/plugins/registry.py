@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from barnabas.connect.errors import BadRequest, NotFound
 from barnabas.connect.identifiers import ConnectorType
+from barnabas.connect.plugins.api import Connector
 from barnabas.connect.plugins.plugin import CONNECTORS, Plugin, PluginType
 from barnabas.connect.plugins.versions import ANY_VERSION, InvalidVersionRange, VersionRange, parse_version_range
 from barnabas.connect.rest.entities import PluginInfo
@@ -84,6 +85,24 @@ class PluginRegistry:
         """The one that ``connector.class`` and ``connector.plugin.version`` ask for. Raises as ``connector``."""
         return self.connector((config.get("connector.class") or "").strip(), config.get("connector.plugin.version"))
 
+    def connector_class(self, config: Mapping[str, str | None]) -> type[Connector]:
+        """Raises as ``connector``."""
+        found: type[Connector] = self.connector_of(config).target
+        return found
+
+    def with_full_names(self, config: Mapping[str, str]) -> dict[str, str]:
+        """The settings of a connector with its converters, transforms and predicates by their full names, which is
+        what runs tasks knows them by. A name that is unknown, or not unique, stays as it is."""
+        full = dict(config)
+        for name, text in config.items():
+            types = _types_of(name)
+            if types:
+                try:
+                    full[name] = self.find(text.strip(), *types).name
+                except BadRequest:
+                    continue
+        return full
+
     def connector_type(self, config: Mapping[str, str | None]) -> ConnectorType:
         """UNKNOWN for a class that this worker does not have."""
         try:
@@ -144,6 +163,18 @@ class PluginRegistry:
         if not types or len(types) > 1:
             return "Connector"
         return types[0].noun
+
+
+def _types_of(setting: str) -> tuple[PluginType, ...]:
+    """Which plugins a setting of a connector may name; none for most."""
+    if setting in ("key.converter", "value.converter"):
+        return (PluginType.CONVERTER,)
+    if setting == "header.converter":
+        return (PluginType.HEADER_CONVERTER,)
+    parts = setting.split(".")
+    if len(parts) == 3 and parts[2] == "type":
+        return {"transforms": (PluginType.TRANSFORMATION,), "predicates": (PluginType.PREDICATE,)}.get(parts[0], ())
+    return ()
 
 
 def _range(version: str | None) -> VersionRange:

@@ -1,0 +1,62 @@
+"""References to secrets in the settings of connectors (KIP-297): resolved to run, never written.
+
+The config topic has ``${provider:path:key}``. Connectors and tasks are given what a provider says. What a connector
+makes of its settings for its tasks has the secrets in it, so they are turned back before task configs are published;
+who starts a task resolves them again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from barnabas.common.config_providers import ConfigProviders, UnresolvedReference, has_reference
+from barnabas.connect.errors import ConnectError
+
+__all__ = ["resolve_references", "restore_references"]
+
+
+def resolve_references(config: Mapping[str, str], providers: ConfigProviders) -> dict[str, str]:
+    """May read files. Raises ConnectError, which names the setting and not its value."""
+    resolved: dict[str, str] = {}
+    for name, text in config.items():
+        try:
+            resolved[name] = providers.resolve(text) if has_reference(text) else text
+        except UnresolvedReference as error:
+            raise ConnectError(f"Could not resolve {name}: {error}") from error
+    return resolved
+
+
+def restore_references(
+    connector_config: Mapping[str, str | None], task_configs: Sequence[Mapping[str, str]], providers: ConfigProviders
+) -> list[dict[str, str]]:
+    """Task configs as they may be published. ``connector_config`` is as it was written.
+
+    A setting that the connector passed on under its name gets its reference back, as with Kafka. One that has the
+    secret under another name, or has become part of a longer text, does, too, where the secret can be told: then each
+    occurrence of the value of a reference is replaced.
+    """
+    written = {name: text for name, text in connector_config.items() if text is not None and has_reference(text)}
+    secrets: dict[str, str] = {}
+    for text in written.values():
+        try:
+            value = providers.resolve(text)
+        except UnresolvedReference:
+            continue
+        if len(value) >= _SECRET_LENGTH_MIN and value != text:
+            secrets[value] = text
+    # The longest first, so that a secret inside another one does not break it.
+    ordered = sorted(secrets, key=len, reverse=True)
+    return [
+        {name: written[name] if name in written else _hidden(text, ordered, secrets) for name, text in config.items()}
+        for config in task_configs
+    ]
+
+
+_SECRET_LENGTH_MIN = 6
+"""A shorter value ("1", "true") would be found in texts that have nothing to do with it."""
+
+
+def _hidden(text: str, ordered: Sequence[str], secrets: Mapping[str, str]) -> str:
+    for value in ordered:
+        text = text.replace(value, secrets[value])
+    return text

@@ -1,0 +1,253 @@
+"""A test kit for authors of connectors: what a worker does with one, without a worker.
+
+``errors`` and ``task_configs`` need no Spark. ``read`` and ``write`` run one task on a session that the test brings,
+the way a task runs: from settings as a user writes them. Converters, transforms and Kafka are not part of it.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from barnabas.connect.plugins.api import (
+    Config,
+    Connector,
+    ConnectorContext,
+    OffsetMap,
+    OffsetRange,
+    SinkBatch,
+    SinkTask,
+    SourceOffset,
+    SourceTask,
+    Task,
+    TaskContext,
+    TopicPartition,
+)
+from barnabas.connect.plugins.config_def import ConfigValue
+from barnabas.connect.plugins.discovery import built_in_plugins, connector_plugin
+from barnabas.connect.plugins.registry import PluginRegistry
+from barnabas.connect.plugins.validation import ConnectorValidation, ValidationDefaults
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, Row, SparkSession
+
+__all__ = ["ConnectorKit", "NoRecords", "SinkRecord", "SourceRun"]
+
+_SINK_SCHEMA = (
+    "topic string, partition int, offset bigint, timestamp timestamp, key {key}, value {value}, "
+    "headers array<struct<key: string, value: string>>"
+)
+
+
+class NoRecords(AssertionError):
+    """The source did not give as many records as were waited for."""
+
+
+@dataclass(frozen=True, slots=True)
+class SinkRecord:
+    """A record as a sink gets it. ``value`` fits ``value_type`` of ``ConnectorKit.write``."""
+
+    value: Any
+    key: Any = None
+    topic: str = "topic"
+    partition: int = 0
+    offset: int = 0
+    timestamp: Any = None
+    headers: Sequence[tuple[str, str]] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRun:
+    """What a source gave, and the positions that would be in the offset topic now."""
+
+    records: list[Row]
+    offsets: list[SourceOffset]
+
+
+@dataclass(slots=True)
+class _ConnectorContext:
+    name: str
+    config: Config
+    settings: Mapping[str, ConfigValue]
+    topics: Mapping[str, int]
+    client_config: Config = field(default_factory=dict)
+    reconfigurations: int = 0
+    error: Exception | None = None
+
+    def partition_counts(self, topics: Sequence[str] | None = None) -> Mapping[str, int]:
+        return {name: count for name, count in self.topics.items() if topics is None or name in topics}
+
+    def request_task_reconfiguration(self) -> None:
+        self.reconfigurations += 1
+
+    def raise_error(self, error: Exception) -> None:
+        self.error = error
+
+
+@dataclass(slots=True)
+class _TaskContext:
+    connector: str
+    task: int
+    config: Config
+    settings: Mapping[str, ConfigValue]
+    offsets: Sequence[SourceOffset] = ()
+
+    def source_offset(self, partition: OffsetMap) -> OffsetMap | None:
+        found = [each.offset for each in self.offsets if dict(each.partition) == dict(partition)]
+        return found[-1] if found else None
+
+
+class ConnectorKit:
+    """One connector with its settings. ``name`` and ``connector.class`` are filled in; a sink's ``topics``, too."""
+
+    def __init__(
+        self, connector: type[Connector], config: Mapping[str, str], *, topics: Mapping[str, int] | None = None
+    ) -> None:
+        """``topics`` are those of the cluster, with their partitions."""
+        self._class = connector
+        self._plugin = connector_plugin(connector, "test")
+        self.config: dict[str, str] = {"name": "test", "connector.class": self._plugin.name, **config}
+        if self._plugin.type.text == "sink" and not {"topics", "topics.regex"} & set(config):
+            self.config["topics"] = ",".join(topics or ["topic"])
+        self._topics = dict(topics or {})
+
+    @property
+    def errors(self) -> dict[str, list[str]]:
+        """What a user is told who wants to create it, by setting; empty when all is well."""
+        registry = PluginRegistry([*built_in_plugins(), self._plugin])
+        converters = {"key": "StringConverter", "value": "StringConverter", "header": "SimpleHeaderConverter"}
+        infos = ConnectorValidation(registry, ValidationDefaults("test-workers", converters)).validate(self.config)
+        return {each.value.name: each.value.errors for each in infos.configs if each.value.errors}
+
+    @property
+    def settings(self) -> dict[str, ConfigValue]:
+        return self._class.config_def.parse(self.config)
+
+    def task_configs(self, max_tasks: int = 1) -> list[Config]:
+        """Starts the connector, asks it how it splits its work, and stops it."""
+        context: ConnectorContext = _ConnectorContext("test", self.config, self.settings, self._topics)
+        connector = self._class(context)
+        connector.start()
+        try:
+            configs = list(connector.task_configs(max_tasks))
+        finally:
+            connector.stop()
+        if len(configs) > max_tasks:
+            raise AssertionError(f"the connector made {len(configs)} tasks, where {max_tasks} are allowed")
+        wrong = [
+            (name, value) for each in configs for name, value in each.items() if not (
+                isinstance(name, str) and isinstance(value, str)
+            )
+        ]  # fmt: skip
+        if wrong:
+            raise AssertionError(f"settings of tasks are strings, not {wrong[0]!r}")
+        return configs
+
+    def task(self, number: int = 0, *, max_tasks: int = 1, offsets: Sequence[SourceOffset] = ()) -> Task:
+        """One of its tasks, not started."""
+        config = self.task_configs(max_tasks)[number]
+        context: TaskContext = _TaskContext("test", number, config, self._class.config_def.parse(config), offsets)
+        return self._class.task_class(context)
+
+    def read(
+        self,
+        spark: SparkSession,
+        *,
+        records: int | None = None,
+        offsets: Sequence[SourceOffset] = (),
+        timeout_s: float = 60,
+    ) -> SourceRun:
+        """Run a source's first task from ``offsets`` until it has given so many records (None: all that there is now).
+
+        Raises NoRecords when the time is over before, and what the query failed with.
+        """
+        task = self.task(offsets=offsets)
+        if not isinstance(task, SourceTask):
+            raise TypeError(f"{self._class.__name__} is no source")
+        found: list[Row] = []
+        enough = threading.Event()
+
+        def collect(df: DataFrame, batch_id: int) -> None:
+            found.extend(df.collect())
+            if records is not None and len(found) >= records:
+                enough.set()
+
+        task.start(spark)
+        try:
+            writer = task.read(spark).writeStream.foreachBatch(collect)
+            query = (writer.trigger(availableNow=True) if records is None else writer).start()
+            try:
+                self._wait(query, enough, records, found, timeout_s)
+                return SourceRun(found, list(self._positions(task, query)))
+            finally:
+                query.stop()
+        finally:
+            task.stop()
+
+    @staticmethod
+    def _wait(query: Any, enough: threading.Event, records: int | None, found: list[Row], timeout_s: float) -> None:
+        deadline = time.monotonic() + timeout_s
+        while query.isActive and not enough.is_set() and time.monotonic() < deadline:
+            enough.wait(0.05)
+        if not query.isActive and query.exception() is not None:
+            raise query.exception()
+        while records is not None and enough.is_set() and not query.recentProgress and time.monotonic() < deadline:
+            time.sleep(0.05)
+        if (records is None and query.isActive) or (records is not None and not enough.is_set()):
+            raise NoRecords(f"after {timeout_s} s there are {len(found)} records, not {records or 'all'}")
+
+    @staticmethod
+    def _positions(task: SourceTask, query: Any) -> Sequence[SourceOffset]:
+        progress = [each for each in query.recentProgress if each["numInputRows"]] or query.recentProgress
+        if not progress:
+            return []
+        ends = [_parsed(each["endOffset"]) for each in progress[-1]["sources"]]
+        return task.offsets_of(ends) or []
+
+    def write(
+        self,
+        spark: SparkSession,
+        records: Sequence[SinkRecord],
+        *,
+        batch_id: int = 0,
+        key_type: str = "string",
+        value_type: str = "string",
+    ) -> SinkTask:
+        """Start a sink's first task, have it write one batch, and stop it. The types are Spark's, as in DDL."""
+        task = self.task()
+        if not isinstance(task, SinkTask):
+            raise TypeError(f"{self._class.__name__} is no sink")
+        rows = [
+            (each.topic, each.partition, each.offset, each.timestamp, each.key, each.value, list(each.headers))
+            for each in records
+        ]
+        frame = spark.createDataFrame(rows, _SINK_SCHEMA.format(key=key_type, value=value_type))
+        task.start(spark)
+        try:
+            task.write(frame, SinkBatch(batch_id, _ranges(records)))
+        finally:
+            task.stop()
+        return task
+
+
+def _ranges(records: Sequence[SinkRecord]) -> dict[TopicPartition, OffsetRange]:
+    ranges: dict[TopicPartition, OffsetRange] = {}
+    for each in records:
+        partition = TopicPartition(each.topic, each.partition)
+        known = ranges.get(partition, OffsetRange(each.offset, each.offset + 1))
+        ranges[partition] = OffsetRange(min(known.start, each.offset), max(known.end, each.offset + 1))
+    return ranges
+
+
+def _parsed(offset: Any) -> Any:
+    """Spark's progress has an offset as JSON in JSON, or as text that is none."""
+    if not isinstance(offset, str):
+        return offset
+    try:
+        return json.loads(offset)
+    except ValueError:
+        return offset
