@@ -180,7 +180,7 @@ class QuorumController:
         self.state.revert()
         self.cluster.deactivate()
         self.delegation_tokens.deactivate()
-        self.replication.periodic_elections.deactivate()
+        self.replication.deactivate()
         waiting, self._waiting = self._waiting, {}
         for fail in waiting.values():
             fail(self._not_controller())
@@ -245,8 +245,10 @@ class QuorumController:
         """The log put the first record of ``appends`` at ``base_offset``, the others behind it without gaps.
 
         Control records may have come between our decisions and the log (a voter was added): then what was
-        decided since moves by as much.
+        decided since moves by as much. Who is deposed by this very append has dropped all of it already.
         """
+        if not self.is_active:
+            return
         expected = self._next_write_offset - self._untaken
         count = sum(len(append.records) for append in appends)
         self._untaken -= count
@@ -271,6 +273,8 @@ class QuorumController:
         """Fence brokers whose session ran out, remove expired tokens, elect leaders, and keep the log moving."""
         if not self.is_active:
             return
+        for leave in self.replication.departures.due():
+            self.submit(leave, _ignore)
         for broker_id in self.cluster.heartbeats.stale_brokers(now_ms):
             self.submit(partial(self.replication.fence_stale_broker, broker_id), _ignore)
         if self.delegation_tokens.is_sweep_due(now_ms):
@@ -285,6 +289,8 @@ class QuorumController:
         """When ``tick`` has something to do; None while there is nothing to wait for."""
         if not self.is_active:
             return None
+        if self.replication.departures:
+            return self.now_ms()
         idle = self.config.metadata_max_idle_interval_ms
         due = [self._last_write_ms + idle] if idle > 0 else []
         timers = (

@@ -120,6 +120,20 @@ def test_many_requests_share_one_append(harness: ControllerHarness) -> None:
     assert all(answer.value.topics[0].error_code == 0 for answer in answers)
 
 
+def test_who_is_deposed_by_its_own_append_counts_right_when_it_leads_again(harness: ControllerHarness) -> None:
+    """Seed 392 of the simulator: its decisions had other offsets than the log."""
+    harness.start_broker(1)
+    request = CreateTopicsRequest(topics=[topic("orders")])
+    create_topics.handle(harness.controller, context(), request, harness.authorizer)
+    appends = harness.controller.take_appends()
+    harness.controller.deactivate()
+    harness.controller.handle_appended(appends, harness.end_offset)
+    harness.epoch = 2
+    harness.controller.activate(2, harness.end_offset)
+    assert harness.create(topic("orders")).topics[0].error_code == 0
+    assert harness.controller.next_write_offset == harness.end_offset
+
+
 def test_an_unexpected_error_is_answered_and_keeps_the_controller_active(harness: ControllerHarness) -> None:
     def decide() -> None:
         raise ZeroDivisionError
