@@ -45,9 +45,12 @@ class PartitionElection:
         self._configs = configs
         self._rules: _Rules | None = None
 
-    def broker_leaves(self, broker_id: int) -> list[ApiMessageAndVersion]:
-        """It is fenced or shuts down cleanly: take it out of every ISR and move its leaderships."""
-        return self._update(self._partitions_with_in_isr(broker_id), to_remove=broker_id)
+    def broker_leaves(
+        self, broker_id: int, partitions: Iterable[PartitionOf] | None = None
+    ) -> list[ApiMessageAndVersion]:
+        """It is fenced or shuts down cleanly: take it out of every ISR (of these) and move its leaderships."""
+        found = self._partitions_with_in_isr(broker_id) if partitions is None else partitions
+        return self._update(found, to_remove=broker_id)
 
     def broker_is_unregistered(self, broker_id: int) -> list[ApiMessageAndVersion]:
         """As if it left. It stays an eligible leader, unless there are none any more in this cluster."""

@@ -9,10 +9,12 @@ a broker may hold more partitions than a batch has room for, and every prefix of
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from barnabas.common.errors import ApiError, ApiException, ErrorCode
 from barnabas.common.uuid import Uuid
+from barnabas.controller.broker_departures import BrokerDepartures
 from barnabas.controller.broker_heartbeat_manager import BrokerControlState
 from barnabas.controller.cluster_control_manager import ClusterControlManager
 from barnabas.controller.configuration_control_manager import ConfigurationControlManager
@@ -63,12 +65,20 @@ class ReplicationControlManager:
         self._config = config
         self._cluster = cluster
         self.election = PartitionElection(state, cluster, configs)
+        self.departures = BrokerDepartures(state, self.election)
+        self._has_left: set[int] = set()
+        """Brokers that shut down, and have been taken out of all that they led since their last heartbeat."""
         self.alteration = PartitionAlteration(state, cluster, self.election)
         self.periodic_elections = PeriodicElections(state, config, cluster, configs, self.election)
         self.leader_election = LeaderElection(state, cluster, self.election)
         self.reassignment = PartitionReassignment(state, cluster, configs, self.election)
         self._creation = TopicCreation(state, config, cluster, configs, new_uuid=new_uuid, random_int=random_int)
         self._growth = PartitionCreation(state, cluster, random_int=random_int)
+
+    def deactivate(self) -> None:
+        self.periodic_elections.deactivate()
+        self.departures.deactivate()
+        self._has_left.clear()
 
     # Topics
 
@@ -135,12 +145,15 @@ class ReplicationControlManager:
         registered_at = self._state.registration_offsets.get(broker.id)
         is_caught_up = registered_at is not None and request.current_metadata_offset >= registered_at
         heartbeats = self._cluster.heartbeats
+        if broker.id in self._has_left:
+            self._has_left.discard(broker.id)
+            heartbeats.begin_controlled_shutdown(broker.id, next_write_offset - 1)
         current, following = heartbeats.next_state(
             broker,
             want_fence=request.want_fence,
             want_shut_down=request.want_shut_down,
             is_caught_up=is_caught_up,
-            has_leaderships=lambda: self.election.has_leaderships(broker.id),
+            has_leaderships=lambda: self.departures.is_under_way(broker.id) or self.election.has_leaderships(broker.id),
         )
         records = self._records_of_transition(broker, current, following)
         if following == BrokerControlState.SHUTDOWN_NOW:
@@ -170,7 +183,22 @@ class ReplicationControlManager:
         broker = self._state.image.cluster.brokers.get(broker_id)
         if broker is None or broker.fenced:
             return ControllerResult((), None)
-        return ControllerResult(self._fence(broker), None, is_atomic=False)
+        return self.departures.begin(broker, partial(self._fenced_after, broker_id))
+
+    def _fenced_after(self, broker_id: int, records: list[ApiMessageAndVersion]) -> ControllerResult[None]:
+        broker = self._state.image.cluster.brokers[broker_id]
+        if not broker.fenced:
+            records.append(_change(broker, fenced=1))
+        return ControllerResult(records, None, is_atomic=False)
+
+    def _moves_of_shutdown(self, broker: BrokerRegistration) -> Sequence[ApiMessageAndVersion]:
+        """What it leads moves, and it leaves every ISR: at once, or in turns of which this is the first."""
+
+        def moved(records: list[ApiMessageAndVersion]) -> ControllerResult[None]:
+            self._has_left.add(broker.id)
+            return ControllerResult(records, None, is_atomic=False)
+
+        return self.departures.begin(broker, moved).records
 
     def _fits_a_batch(self, records: Sequence[ApiMessageAndVersion]) -> bool:
         """A broker that leaves more partitions behind than a batch holds must be able to come back all the same."""
@@ -180,14 +208,20 @@ class ReplicationControlManager:
         self, broker: BrokerRegistration, current: BrokerControlState, following: BrokerControlState
     ) -> list[ApiMessageAndVersion]:
         if current == following:
+            # A controller before this one may have moved a part of it only.
+            is_left_over = current == BrokerControlState.CONTROLLED_SHUTDOWN
+            if (
+                is_left_over
+                and not self.departures.is_under_way(broker.id)
+                and self.election.has_leaderships(broker.id)
+            ):
+                return list(self._moves_of_shutdown(broker))
             return []
         if following.is_fenced:
             return [] if current == BrokerControlState.FENCED else self._fence(broker)
         if following == BrokerControlState.UNFENCED:
             return [_change(broker, fenced=-1), *self.election.broker_arrives(broker.id)]
-        records = [_change(broker, in_controlled_shutdown=1)]
-        records.extend(self.election.broker_leaves(broker.id))
-        return records
+        return [_change(broker, in_controlled_shutdown=1), *self._moves_of_shutdown(broker)]
 
     def _fence(self, broker: BrokerRegistration) -> list[ApiMessageAndVersion]:
         return [*self.election.broker_leaves(broker.id), _change(broker, fenced=1)]

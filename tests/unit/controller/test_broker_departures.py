@@ -1,0 +1,167 @@
+"""Brokers that leave many partitions: decided in turns, and in the end the same as at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from barnabas.controller import broker_departures
+from barnabas.controller.apis import alter_partition
+from barnabas.metadata.bootstrap import bootstrap_records
+from barnabas.metadata.image.partition_registration import PartitionRegistration
+from barnabas.metadata.metadata_version import LATEST_PRODUCTION
+from barnabas.protocol.messages.alter_partition import (
+    AlterPartitionRequest,
+    AlterPartitionRequestPartitionData,
+    AlterPartitionRequestTopicData,
+    BrokerState,
+)
+from tests.unit.controller.controller_harness import ControllerHarness, topic
+
+SESSION_MS = 9_000
+PARTITIONS = 10
+
+
+@pytest.fixture(autouse=True)
+def _few_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(broker_departures, "PARTITIONS_A_TURN", 4)
+
+
+@pytest.fixture
+def harness() -> ControllerHarness:
+    made = ControllerHarness(broker_session_timeout_ms=SESSION_MS).activate()
+    for broker_id in (1, 2, 3):
+        made.start_broker(broker_id)
+    made.create(topic("orders", PARTITIONS, 3))
+    return made
+
+
+def in_turns(harness: ControllerHarness) -> list[list[Any]]:
+    """The records of each tick until there is nothing to do."""
+    turns = []
+    while (due_ms := harness.controller.next_tick_ms()) is not None and due_ms <= harness.clock.ms:
+        harness.controller.tick(harness.clock.ms)
+        before = len(harness.log)
+        harness.settle()
+        turns.append([record for batch in harness.log[before:] for record in batch.records])
+    return turns
+
+
+def fall_silent(harness: ControllerHarness, *brokers: int) -> None:
+    """The sessions of these end, those of the others don't."""
+    harness.clock.ms += SESSION_MS - 1
+    for broker_id in {1, 2, 3}.difference(brokers):
+        harness.heartbeat(broker_id)
+    harness.clock.ms += 1
+
+
+def partitions(harness: ControllerHarness, name: str = "orders") -> list[PartitionRegistration]:
+    found = harness.controller.committed_image.topics.get(name)
+    assert found is not None
+    return [found.partitions[index] for index in sorted(found.partitions)]
+
+
+def propose(harness: ControllerHarness, index: int, *isr: int) -> int:
+    """The leader's proposal, and what the controller says of it."""
+    found = harness.controller.state.image.topics.get("orders")
+    assert found is not None
+    partition, brokers = found.partitions[index], harness.controller.state.image.cluster.brokers
+    data = AlterPartitionRequestPartitionData(
+        partition_index=index,
+        leader_epoch=partition.leader_epoch,
+        partition_epoch=partition.partition_epoch,
+        new_isr_with_epochs=[BrokerState(broker_id=each, broker_epoch=brokers[each].epoch) for each in isr],
+    )
+    request = AlterPartitionRequest(
+        broker_id=partition.leader,
+        broker_epoch=brokers[partition.leader].epoch,
+        topics=[AlterPartitionRequestTopicData(topic_id=found.id, partitions=[data])],
+    )
+    answer = harness.call(alter_partition.handle, request, 3)
+    return int(answer.topics[0].partitions[0].error_code)
+
+
+def test_a_broker_whose_session_ends_leaves_in_turns_and_is_fenced_with_the_last(harness: ControllerHarness) -> None:
+    fall_silent(harness, 1)
+    turns = in_turns(harness)
+    assert [len(turn) for turn in turns] == [4, 4, 3]
+    assert turns[-1][-1].fenced == 1
+    assert all(sorted(each.isr) == [2, 3] for each in partitions(harness))
+    assert all(each.leader in (2, 3) for each in partitions(harness))
+
+
+def test_in_turns_it_is_decided_as_at_once(harness: ControllerHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+    fall_silent(harness, 1)
+    in_parts = [record for turn in in_turns(harness) for record in turn]
+    monkeypatch.setattr(broker_departures, "PARTITIONS_A_TURN", 2_000)
+    at_once = ControllerHarness(broker_session_timeout_ms=SESSION_MS).activate()
+    for broker_id in (1, 2, 3):
+        at_once.start_broker(broker_id)
+    at_once.create(topic("orders", PARTITIONS, 3))
+    fall_silent(at_once, 1)
+    assert in_turns(at_once) == [in_parts]
+
+
+def test_what_is_decided_between_two_turns_is_seen_by_the_next(harness: ControllerHarness) -> None:
+    fall_silent(harness, 1)
+    harness.controller.tick(harness.clock.ms)
+    harness.settle()
+    assert 1 not in partitions(harness)[0].isr
+    assert propose(harness, 0, 1, 2, 3) == 0, "it is not fenced yet"
+    assert 1 in partitions(harness)[0].isr
+    harness.create(topic("bills", 3, 3))
+    in_turns(harness)
+    assert not [each for name in ("orders", "bills") for each in partitions(harness, name) if 1 in each.isr]
+    assert harness.controller.committed_image.cluster.brokers[1].fenced
+
+
+def test_another_process_of_the_broker_has_nothing_to_do_with_it(harness: ControllerHarness) -> None:
+    fall_silent(harness, 1)
+    harness.controller.tick(harness.clock.ms)
+    harness.settle()
+    harness.start_broker(1, incarnation_id=harness._new_uuid())
+    assert propose(harness, 0, 1, 2, 3) == 0
+    in_turns(harness)
+    assert not harness.controller.committed_image.cluster.brokers[1].fenced
+    assert 1 in partitions(harness)[0].isr
+
+
+def test_a_broker_that_shuts_down_waits_for_its_last_turn(harness: ControllerHarness) -> None:
+    assert not harness.heartbeat(1, want_shut_down=True).should_shut_down
+    assert sum(1 in each.isr for each in partitions(harness)) == PARTITIONS - 4
+    assert not harness.heartbeat(1, want_shut_down=True).should_shut_down
+    turns = in_turns(harness)
+    assert [len(turn) for turn in turns] == [4, 2]
+    assert not [each for each in partitions(harness) if 1 in each.isr]
+    assert not harness.heartbeat(1, want_shut_down=True).should_shut_down, "the others don't know yet"
+    harness.heartbeat(2)
+    harness.heartbeat(3)
+    assert harness.heartbeat(1, want_shut_down=True).should_shut_down
+
+
+def test_a_new_controller_goes_on_with_a_broker_that_shuts_down(harness: ControllerHarness) -> None:
+    harness.heartbeat(1, want_shut_down=True)
+    successor = ControllerHarness(log=harness.log, broker_session_timeout_ms=SESSION_MS)
+    successor.epoch = 2
+    successor.activate()
+    successor.heartbeat(1, want_shut_down=True)
+    in_turns(successor)
+    for broker_id in (2, 3):
+        successor.heartbeat(broker_id)
+    successor.heartbeat(1, want_shut_down=True)
+    for broker_id in (2, 3):
+        successor.heartbeat(broker_id)
+    assert successor.heartbeat(1, want_shut_down=True).should_shut_down
+    assert not [each for each in partitions(successor) if 1 in each.isr]
+
+
+def test_who_is_alone_in_sync_without_elr_is_decided_once() -> None:
+    bootstrap = bootstrap_records(LATEST_PRODUCTION, {"eligible.leader.replicas.version": 0})
+    harness = ControllerHarness(broker_session_timeout_ms=SESSION_MS, bootstrap=bootstrap).activate()
+    harness.start_broker(1)
+    harness.create(topic("orders", PARTITIONS))
+    harness.clock.ms += SESSION_MS
+    turns = in_turns(harness)
+    assert [len(turn) for turn in turns] == [4, 4, 3]
+    assert all(each.leader == -1 for each in partitions(harness))
