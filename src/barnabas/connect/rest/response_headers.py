@@ -37,7 +37,11 @@ def parse_header_rules(text: str) -> tuple[HeaderRule, ...]:
     """Raises UnusableHeaderRule."""
     if not text.strip():
         return ()
-    return tuple(_rule(each.strip()) for each in next(csv.reader([text], skipinitialspace=True)))
+    try:
+        rules = next(csv.reader([text], skipinitialspace=True, strict=True))
+    except csv.Error as error:
+        raise UnusableHeaderRule(f"response.http.headers.config can't be read: {error}") from None
+    return tuple(_rule(each.strip()) for each in rules)
 
 
 def _rule(text: str) -> HeaderRule:
