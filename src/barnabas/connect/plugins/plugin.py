@@ -20,7 +20,7 @@ class PluginType(Enum):
     TRANSFORMATION = ("transformation", "Transformation", "Transformation")
     PREDICATE = ("predicate", "Predicate", "Predicate")
     CONVERTER = ("converter", "Converter", "Converter")
-    HEADER_CONVERTER = ("header_converter", "HeaderConverter", "HeaderConverter")
+    HEADER_CONVERTER = ("header_converter", "HeaderConverter", "Converter")
 
     def __init__(self, text: str, noun: str, suffix: str) -> None:
         self.text = text

@@ -148,7 +148,7 @@ class PluginRegistry:
             available = ", ".join(str(each) for each in candidates)
             raise UnknownPlugin(
                 f"Failed to find any class that implements {self._noun(types)} and which name matches {name}, "
-                f"available {self._noun(types).lower()}s are: {available}"
+                f"available {types[0].suffix.lower() if types else 'plugin'}s are: {available}"
             )
         return found
 

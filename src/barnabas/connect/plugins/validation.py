@@ -181,7 +181,8 @@ class _Run:
         count = sum(len(each.value.errors) for each in infos)
         beside = list(self._client_infos(plugin)) + list(self._converter_infos(states))
         count += sum(bool(each.value.errors) for each in beside)
-        return ConfigInfos(shown_class, count, keys.groups, infos + beside)
+        own_groups = [each.definition.group for each in beside if each.definition is not None and each.definition.group]
+        return ConfigInfos(shown_class, count, list(dict.fromkeys(keys.groups + own_groups)), infos + beside)
 
     # --- the definition ---
 

@@ -1,0 +1,87 @@
+"""Connectors of Kafka's captures, with their settings and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+
+from barnabas import __version__
+from barnabas.connect.plugins.api import (
+    Config,
+    ConfigDef,
+    ConfigKey,
+    ConfigType,
+    ConfigValue,
+    Importance,
+    SinkConnector,
+    SinkTask,
+    SourceConnector,
+    SourceTask,
+)
+from barnabas.connect.plugins.client_overrides import ClientOverrides
+from barnabas.connect.plugins.discovery import built_in_plugins, connector_plugin
+from barnabas.connect.plugins.mock_connectors import MockSinkConnector, MockSourceConnector
+from barnabas.connect.plugins.registry import PluginRegistry
+from barnabas.connect.plugins.validation import ConnectorValidation, ValidationDefaults
+
+KAFKA_VERSION = "4.3.1"
+_FILE = ConfigKey("file", default=None, importance=Importance.HIGH)
+
+
+class FileStreamSourceConnector(SourceConnector):
+    version = __version__
+    task_class = SourceTask
+    aliases = ("org.apache.kafka.connect.file.FileStreamSourceConnector",)
+    config_def = ConfigDef(
+        [
+            _FILE,
+            ConfigKey("topic", importance=Importance.HIGH),
+            ConfigKey("batch.size", ConfigType.INT, "2000", importance=Importance.LOW),
+        ]
+    )
+
+
+class FileStreamSinkConnector(SinkConnector):
+    version = __version__
+    task_class = SinkTask
+    aliases = ("org.apache.kafka.connect.file.FileStreamSinkConnector",)
+    config_def = ConfigDef([_FILE])
+
+
+class PickyConnector(SourceConnector):
+    """Has a secret, and an opinion on it."""
+
+    version = "2.1"
+    task_class = SourceTask
+    config_def = ConfigDef(
+        [
+            ConfigKey("password", ConfigType.PASSWORD),
+            ConfigKey("url", default="db"),
+            ConfigKey("hidden", default="x", internal=True),
+        ]
+    )
+
+    @classmethod
+    def validate(cls, config: Config, settings: Mapping[str, ConfigValue]) -> Mapping[str, Sequence[str]]:
+        if config.get("url") == "explode":
+            raise RuntimeError("no database")
+        if config.get("url", "").startswith("bad"):
+            return {"url": [f"can't connect to {config['url']}"], "elsewhere": ["is odd"]}
+        return {}
+
+
+@cache
+def registry() -> PluginRegistry:
+    connectors = (
+        FileStreamSourceConnector,
+        FileStreamSinkConnector,
+        MockSourceConnector,
+        MockSinkConnector,
+        PickyConnector,
+    )
+    return PluginRegistry([*built_in_plugins(), *(connector_plugin(each, "tests") for each in connectors)])
+
+
+def validation(policy: str = "All", allowlist: tuple[str, ...] = ()) -> ConnectorValidation:
+    converters = {"key": "JsonConverter", "value": "JsonConverter", "header": "SimpleHeaderConverter"}
+    return ConnectorValidation(registry(), ValidationDefaults("cc", converters, ClientOverrides(policy, allowlist)))

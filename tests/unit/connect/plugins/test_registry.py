@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+import sys
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+
+from barnabas.connect.errors import BadRequest, NotFound
+from barnabas.connect.plugins.api import ConfigDef, Connector, SourceConnector, SourceTask
+from barnabas.connect.plugins.discovery import built_in_plugins, connector_plugin, discover, load_connector
+from barnabas.connect.plugins.plugin import CONNECTORS, PluginType
+from barnabas.connect.plugins.registry import PluginRegistry, UnknownPlugin, VersionNotFound
+from tests.unit.connect.plugins.example_connectors import FileStreamSinkConnector, PickyConnector, registry
+
+
+class Shout:
+    """A transform of somebody else's."""
+
+    version = "0.3"
+    config_def = ConfigDef()
+
+
+class NoTask(SourceConnector):
+    pass
+
+
+class Neither(Connector):
+    task_class = SourceTask
+
+
+class OlderPicky(PickyConnector):
+    version = "1.9"
+
+
+def entry(value: str, group: str = "barnabas.connectors") -> EntryPoint:
+    return EntryPoint("x", value, group)
+
+
+class TestDiscovery:
+    def test_finds_what_comes_with_barnabas(self) -> None:
+        found = discover([])
+        assert found.problems == ()
+        assert {each.type for each in found} == set(PluginType)
+        names = ("MockSource", "MockSink", "FileStreamSource", "FileStreamSink")
+        assert [found.connector(name).type in CONNECTORS for name in names] == [True] * 4
+
+    def test_needs_no_spark_for_it(self) -> None:
+        import subprocess
+
+        code = (
+            "import sys; from barnabas.connect.plugins.discovery import discover; "
+            "import barnabas.connect.plugins.testing; discover([]); sys.exit('pyspark' in sys.modules or 'pandas' in sys.modules)"
+        )
+        assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+    def test_finds_what_entry_points_name(self) -> None:
+        found = discover([entry(f"{__name__}:OlderPicky"), entry(f"{__name__}:Shout", "barnabas.transforms")])
+        assert found.connector("OlderPicky").target is OlderPicky
+        assert found.find("Shout", PluginType.TRANSFORMATION).version == "0.3"
+
+    @pytest.mark.parametrize(
+        ("value", "group", "reason"),
+        [
+            ("no.such.module:X", "barnabas.connectors", "ModuleNotFoundError"),
+            (f"{__name__}:Absent", "barnabas.connectors", "AttributeError"),
+            (f"{__name__}:Shout", "barnabas.connectors", "no class derived from SourceConnector or SinkConnector"),
+            (f"{__name__}:NoTask", "barnabas.connectors", "has no task_class"),
+            (f"{__name__}:Neither", "barnabas.connectors", "derived from neither"),
+            (f"{__name__}:entry", "barnabas.transforms", "no class with a config_def"),
+        ],
+    )
+    def test_what_can_not_be_used_is_reported_and_left_out(self, value: str, group: str, reason: str) -> None:
+        found = discover([entry(value, group), entry(f"{__name__}:OlderPicky")])
+        [problem] = found.problems
+        assert value in problem
+        assert reason in problem
+        assert found.connector("OlderPicky")
+
+    def test_a_class_of_any_module_goes_by_module_and_class(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (tmp_path / "just_written.py").write_text(
+            "from barnabas.connect.plugins.api import SourceConnector, SourceTask\n"
+            "class Mine(SourceConnector):\n    task_class = SourceTask\n"
+        )
+        monkeypatch.syspath_prepend(str(tmp_path))
+        plugin = discover([]).connector("just_written:Mine")
+        assert plugin.name == "just_written.Mine"
+        assert plugin.version is None
+
+    @pytest.mark.parametrize("name", ["os:path", "os:system", "no.such:Thing", "os", ":X", "a b:C", "../x:Y"])
+    def test_nothing_else_is_loaded_by_name(self, name: str) -> None:
+        assert load_connector(name) is None
+        with pytest.raises(UnknownPlugin):
+            discover([]).connector(name)
+
+
+class TestNames:
+    def test_what_two_plugins_are_called_is_nobodys(self) -> None:
+        class OtherPicky(PickyConnector):
+            pass
+
+        OtherPicky.__name__ = OtherPicky.__qualname__ = "PickyConnector"
+        OtherPicky.__module__ = "elsewhere"
+        both = PluginRegistry([connector_plugin(each, "") for each in (PickyConnector, OtherPicky)])
+        with pytest.raises(UnknownPlugin, match="More than one Connector matches Picky"):
+            both.connector("Picky")
+        assert both.connector("elsewhere.PickyConnector").target is OtherPicky
+
+    def test_a_nested_class_is_listed_by_its_full_name_only(self) -> None:
+        with pytest.raises(NotFound, match=r"Unknown plugin MaskField\$Key\."):
+            registry().for_listing("MaskField$Key", None)
+        assert registry().for_listing("org.apache.kafka.connect.transforms.MaskField$Key", None)
+
+    def test_what_runs_tasks_is_given_full_names(self) -> None:
+        config = {
+            "key.converter": "Json",
+            "header.converter": "SimpleHeaderConverter",
+            "transforms.a.type": "Filter",
+            "transforms.a.b.type": "Filter",
+            "predicates.p.type": "NoSuch",
+            "file": "Json",
+        }
+        assert registry().with_full_names(config) == {
+            **config,
+            "key.converter": "org.apache.kafka.connect.json.JsonConverter",
+            "header.converter": "org.apache.kafka.connect.storage.SimpleHeaderConverter",
+            "transforms.a.type": "org.apache.kafka.connect.transforms.Filter",
+        }
+
+    def test_the_listing_goes_by_kind_and_name(self) -> None:
+        kinds = [each.type for each in registry().listing(connectors_only=False)]
+        order = [each.text for each in PluginType]
+        assert kinds == sorted(kinds, key=order.index)
+        assert {each.type for each in registry().listing()} == {"sink", "source"}
+
+
+class TestVersions:
+    def plugins(self) -> PluginRegistry:
+        class Picky(PickyConnector):
+            pass
+
+        older, newer = (connector_plugin(each, "") for each in (PickyConnector, Picky))
+        from dataclasses import replace
+
+        return PluginRegistry([replace(newer, name=older.name, version="10.0"), older, *built_in_plugins()])
+
+    def test_the_newest_that_matches_is_taken(self) -> None:
+        assert self.plugins().connector("Picky").version == "10.0"
+        assert self.plugins().connector("Picky", "[1.0,10.0)").version == "2.1"
+        assert self.plugins().versions("Picky", *CONNECTORS) == ["2.1", "10.0"]
+
+    def test_one_that_is_not_there_is_named_with_those_that_are(self) -> None:
+        with pytest.raises(VersionNotFound, match=r"version range \[3\.0,3\.0\], available versions: \[2\.1, 10\.0\]"):
+            self.plugins().connector("Picky", "3.0")
+        with pytest.raises(BadRequest, match="no range of versions"):
+            self.plugins().for_listing("Picky", "[1")
+
+    def test_the_type_of_a_connector_follows_its_class(self) -> None:
+        assert connector_plugin(FileStreamSinkConnector, "").type is PluginType.SINK
