@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from barnabas.common.topic_partition import TopicPartition
@@ -117,15 +117,16 @@ class SinkProgram:
 
     def _where_to_begin(self, group: GroupPositions) -> Positions:
         known = group.committed(self._partitions)
+        noted: Positions = {}
         if self._task.exactly_once:
             noted = dict(self._task.positions(self._partitions) or {})
             behind = {each: position for each, position in noted.items() if known.get(each) != position}
             if behind:
                 group.commit(behind)  # The crash was between the target and the group.
             known |= noted
-        positions, warnings = first_positions(
-            self._partitions, known, group.bounds(self._partitions), self._consumer["auto.offset.reset"]
-        )
+        bounds = group.bounds(self._partitions)
+        _refuse_lost(noted, bounds)
+        positions, warnings = first_positions(self._partitions, known, bounds, self._consumer["auto.offset.reset"])
         for warning in warnings:
             log.warning("task %s: %s", self._spec.task, warning)
         return positions
@@ -226,6 +227,17 @@ def _partitions(spec: TaskSpec) -> list[TopicPartition]:
         return parse_partitions(text)
     except ValueError as error:
         raise TerminalError(str(error)) from None
+
+
+def _refuse_lost(noted: Positions, bounds: Mapping[TopicPartition, tuple[int, int]]) -> None:
+    """What the target has is beyond the end of a partition: that is another topic of the same name."""
+    for partition, position in noted.items():
+        if position > bounds[partition][1]:
+            raise TerminalError(
+                f"{partition} ends at offset {bounds[partition][1]}, but the target of the connector has all before "
+                f"{position} already: the topic was made anew. Reset the offsets of the connector to read it from its "
+                "beginning."
+            )
 
 
 def _are_all_good(observations: Sequence[Observation], batch: SinkBatch) -> bool:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from barnabas.common.config_value import ConfigType, parse_value
@@ -22,6 +22,7 @@ from barnabas.connect.spark.checkpoints import Checkpoint, fresh_checkpoint, ope
 from barnabas.connect.spark.dead_letters import log_source_failures
 from barnabas.connect.spark.error_policy import ErrorPolicy
 from barnabas.connect.spark.kafka_settings import admin_settings, producer_settings, spark_producer_options
+from barnabas.connect.spark.polled_source import PolledSourceTask, Poller
 from barnabas.connect.spark.query_handle import QueryHandle, start_query
 from barnabas.connect.spark.record_path import RecordPath, raising
 from barnabas.connect.spark.settings import QuerySettings
@@ -83,6 +84,7 @@ class SourceProgram:
         self._topic_rules = TopicRules.of(spec.connector_config, is_enabled=bool(enabled))
         self._known_topics: set[str] = set()
         self._is_started = False
+        self._poller: Poller | None = None
 
     # ---- QueryProgram
 
@@ -90,8 +92,23 @@ class SourceProgram:
         if not self._is_started:
             self._is_started = True
             self._task.start(spark)
+        if isinstance(self._task, PolledSourceTask):
+            self._end_polling()
+            self._poller = poller = Poller(self._task, spark, gate, self._settings.trigger_interval_ms / 1000)
+
+            def process_polled(frame: DataFrame, number: int, handle: QueryHandle) -> None:
+                polled = poller.take()
+                _check(polled.records, is_streaming=False)
+                self._write(polled.records)
+                gate.ensure_unfenced()
+                self._write_offsets([(each.partition, each.offset) for each in polled.offsets])
+                poller.done()
+
+            query = self._query(poller.ticks, process_polled, gate)
+            poller.begin()
+            return query
         records = self._task.read(spark)
-        _check(records)
+        _check(records, is_streaming=True)
 
         def process(frame: DataFrame, number: int, handle: QueryHandle) -> None:
             self._write(frame)
@@ -101,6 +118,16 @@ class SourceProgram:
                 raise RuntimeError(f"the checkpoint in {self._spec.folder} does not know batch {number}")
             self._write_offsets(self._offsets(ends))
 
+        return self._query(records, process, gate)
+
+    def close(self) -> None:
+        self._end_polling()
+        if self._is_started:
+            self._task.stop()
+
+    def _query(
+        self, records: DataFrame, process: Callable[[DataFrame, int, QueryHandle], None], gate: BatchGate
+    ) -> StreamingQuery:
         return start_query(
             records,
             process,
@@ -111,15 +138,17 @@ class SourceProgram:
             trigger_interval_ms=self._settings.trigger_interval_ms,
         )
 
-    def close(self) -> None:
-        if self._is_started:
-            self._task.stop()
+    def _end_polling(self) -> None:
+        if self._poller is not None:
+            self._poller.join()
+            self._poller = None
 
     # ---- positions
 
     def _checkpoint(self) -> Checkpoint:
         folder, now_ms = self._spec.folder / "checkpoint", time.time_ns() // 1_000_000
-        if type(self._task).offsets_of is not SourceTask.offsets_of:
+        tells_positions = type(self._task).offsets_of is not SourceTask.offsets_of
+        if tells_positions or isinstance(self._task, PolledSourceTask):
             return fresh_checkpoint(folder, now_ms=now_ms)
         ends = stored_ends(self._read_offset)
         return open_checkpoint(folder, ends, lambda found: found, now_ms=now_ms, spark_ends=ends)
@@ -164,9 +193,9 @@ class SourceProgram:
             self._known_topics |= names
 
 
-def _check(records: DataFrame) -> None:
+def _check(records: DataFrame, *, is_streaming: bool) -> None:
     """Raises TerminalError for what no converter could use."""
-    if not records.isStreaming:
+    if is_streaming and not records.isStreaming:
         raise TerminalError(
             "SourceTask.read returned a DataFrame that is read once; a task needs one from spark.readStream."
         )

@@ -1,0 +1,162 @@
+"""Kafka's two example connectors, with its names, settings and offsets: lines of a file to a topic, and back.
+
+``FileStreamSource`` keeps ``{"filename": f} -> {"position": n}`` as Kafka's does, so either kind of worker goes on
+where the other was; n counts bytes (Kafka's counts characters, which is the same for ASCII). Unlike Kafka's, it needs a
+file: a worker's standard input is nobody's. ``FileStreamSink`` appends a line for each record, at least once.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from barnabas.connect.plugins.api import (
+    REQUIRED,
+    ConfigDef,
+    ConfigKey,
+    ConfigType,
+    Importance,
+    NonEmptyString,
+    OffsetMap,
+    Range,
+    SinkBatch,
+    SinkConnector,
+    SinkTask,
+    SourceConnector,
+    SourceOffset,
+    TerminalError,
+)
+from barnabas.connect.spark.connectors.file_lines import end_of_lines, line_table, lines_between
+from barnabas.connect.spark.polled_source import Polled, PolledSourceTask
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["FileStreamSink", "FileStreamSource"]
+
+_FILE = "file"
+_TOPIC = "topic"
+_BATCH_SIZE = "batch.size"
+
+
+class FileStreamSourceTask(PolledSourceTask):
+    def start(self, spark: SparkSession) -> None:
+        position = _position(self.context.source_offset(self._partition) or {"position": 0})
+        if isinstance(position, str):
+            raise TerminalError(f"the offset of {_shown(self._partition)} can't be used: {position}")
+        self._next = position
+
+    def poll(self, spark: SparkSession) -> Polled | None:
+        from pyspark.sql import functions as F
+
+        path = Path(str(self.settings[_FILE]))
+        start, end = self._next, end_of_lines(path, self._next)
+        if start == end:
+            return None
+        lines = [line for some in lines_between(path, start, end) for line in some]
+        self._next = end
+        frame = spark.createDataFrame(line_table(lines)).coalesce(1)  # One writer, so that lines keep their order.
+        records = frame.select(F.lit(str(self.settings[_TOPIC])).alias("topic"), "value")
+        return Polled(records, [SourceOffset(self._partition, {"position": end})])
+
+    @property
+    def _partition(self) -> OffsetMap:
+        return {"filename": str(self.settings[_FILE])}
+
+
+class FileStreamSource(SourceConnector):
+    """Lines of a file, as they are appended, to a topic."""
+
+    version = "1.0.0"
+    aliases: ClassVar[tuple[str, ...]] = ("org.apache.kafka.connect.file.FileStreamSourceConnector",)
+    config_def = ConfigDef(
+        [
+            ConfigKey(
+                _FILE, documentation="The file to read. It may come later, and grow.", validator=NonEmptyString()
+            ),
+            ConfigKey(
+                _TOPIC,
+                documentation="The topic to write its lines to.",
+                validator=NonEmptyString(),
+                importance=Importance.HIGH,
+            ),
+            ConfigKey(
+                _BATCH_SIZE,
+                ConfigType.INT,
+                "2000",
+                "Taken for the sake of Kafka's settings. A batch has all lines that are there, up to 32 MiB.",
+                Range(1),
+                Importance.LOW,
+            ),
+        ]
+    )
+    task_class = FileStreamSourceTask
+
+    @classmethod
+    def validate(cls, config: Mapping[str, str], settings: Mapping[str, Any]) -> Mapping[str, Sequence[str]]:
+        path = settings.get(_FILE)
+        if path and Path(str(path)).is_dir():
+            return {_FILE: [f"{path} is a folder, not a file."]}
+        return {}
+
+    @classmethod
+    def alter_offsets(cls, config: Mapping[str, str], offsets: Sequence[tuple[OffsetMap, OffsetMap | None]]) -> bool:
+        for partition, offset in offsets:
+            if set(partition) != {"filename"}:
+                raise ValueError(f'a partition of this connector is like {{"filename":"..."}}, not {_shown(partition)}')
+            position = 0 if offset is None else _position(offset)
+            if isinstance(position, str):
+                raise ValueError(position)
+        return True
+
+
+class FileStreamSinkTask(SinkTask):
+    """One line for each record, in the order of each partition."""
+
+    def start(self, spark: SparkSession) -> None:
+        path = Path(str(self.settings[_FILE]))
+        try:
+            path.touch()
+        except OSError as error:
+            raise TerminalError(f"{path} can't be written: {error.strerror}") from error
+
+    def write(self, df: DataFrame, batch: SinkBatch) -> None:
+        from pyspark.sql import functions as F
+        from pyspark.sql.types import ArrayType, MapType, StructType, VariantType
+
+        kind = df.schema["value"].dataType
+        is_nested = isinstance(kind, StructType | MapType | ArrayType | VariantType)
+        text = F.to_json("value") if is_nested else F.col("value").cast("string")
+        lines = df.select(F.coalesce(text, F.lit("null")).alias("line"))
+        with Path(str(self.settings[_FILE])).open("a", encoding="utf-8") as file:
+            for row in lines.toLocalIterator(prefetchPartitions=True):
+                file.write(row.line + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+
+class FileStreamSink(SinkConnector):
+    """Records of topics, appended to a file as lines."""
+
+    version = "1.0.0"
+    aliases: ClassVar[tuple[str, ...]] = ("org.apache.kafka.connect.file.FileStreamSinkConnector",)
+    config_def = ConfigDef(
+        [ConfigKey(_FILE, ConfigType.STRING, REQUIRED, "The file to append to.", NonEmptyString(), Importance.HIGH)]
+    )
+    task_class = FileStreamSinkTask
+
+
+def _position(offset: OffsetMap) -> int | str:
+    """The number of bytes, or what is wrong with it."""
+    position = offset.get("position")
+    if set(offset) != {"position"} or isinstance(position, bool) or not isinstance(position, int) or position < 0:
+        return f'an offset of this connector is like {{"position":0}}, in bytes, not {_shown(offset)}'
+    return position
+
+
+def _shown(some: OffsetMap) -> str:
+    import json
+
+    return json.dumps(dict(some), separators=(",", ":"))

@@ -1,0 +1,122 @@
+"""The connectors that come along, through the runtime, on a node of ours."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from barnabas.connect.identifiers import TargetState
+from barnabas.connect.plugins.runtime import TaskPaused, TaskRunning, TaskStopped
+from barnabas.connect.spark.connectors.file_stream import FileStreamSink, FileStreamSource
+from barnabas.connect.spark.connectors.generator import Generator
+from barnabas.connect.spark.connectors.topic_to_files import TopicToFiles
+from tests.peers.barnabas_node import BarnabasNode, running_barnabas
+from tests.spark.connect_stage import running_stage
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BarnabasNode]:
+    with running_barnabas(tmp_path_factory.mktemp("connect-node")) as started:
+        yield started
+    assert "Traceback" not in started.printed()
+
+
+def test_lines_of_a_file_go_to_a_topic_and_a_restart_goes_on(
+    spark: SparkSession, node: BarnabasNode, tmp_path: Path
+) -> None:
+    source = tmp_path / "lines.txt"
+    source.write_bytes("one\ntwo\r\nd\u00fcr\n".encode() + b"half")
+    config = {"file": str(source), "topic": "lines"}
+
+    async def scenario() -> None:
+        async with running_stage(spark, node, tmp_path, FileStreamSource) as stage:
+            stage.create("lines")
+            task = await stage.start("lines", config)
+            await stage.until(lambda: len(stage.read("lines")) == 3)
+            await stage.until(lambda: bool(stage.offsets.values))
+            assert stage.offsets.source_offset("lines", {"filename": str(source)}) == {"position": 14}
+            await stage.stop(task)
+            assert stage.events == [TaskRunning(task), TaskStopped(task)]
+            stage.events.clear()
+            with source.open("a") as file:
+                file.write(" done\nlast\n")
+            await stage.start("lines", config)
+            await stage.until(lambda: len(stage.read("lines")) == 5)
+            values = [row.value.decode() for row in stage.read("lines")]
+            assert values == ["one", "two", "d\u00fcr", "half done", "last"]
+
+    asyncio.run(scenario())
+
+
+def test_a_paused_task_keeps_its_place(spark: SparkSession, node: BarnabasNode, tmp_path: Path) -> None:
+    target = tmp_path / "out.txt"
+
+    async def scenario() -> None:
+        async with running_stage(spark, node, tmp_path, FileStreamSink) as stage:
+            partitions = stage.create("pausing")
+            task = await stage.start("sink", {"file": str(target)}, partitions=partitions, state=TargetState.PAUSED)
+            await stage.until(lambda: stage.events == [TaskPaused(task)])
+            stage.produce("pausing", ["a", "b"])
+            await stage.runtime.resume_task(task)
+            await stage.until(lambda: target.exists() and target.read_text() == "a\nb\n")
+            await stage.runtime.pause_task(task)
+            await stage.until(lambda: stage.events[-1] == TaskPaused(task))
+            stage.produce("pausing", ["c"])
+            await stage.runtime.resume_task(task)
+            await stage.until(lambda: target.read_text() == "a\nb\nc\n")
+            await stage.until(lambda: stage.committed("connect-sink") == {partitions[0]: 3})
+
+    asyncio.run(scenario())
+
+
+def test_topics_become_files_and_the_group_shows_how_far(
+    spark: SparkSession, node: BarnabasNode, tmp_path: Path
+) -> None:
+    folder = tmp_path / "data"
+
+    async def scenario() -> None:
+        async with running_stage(spark, node, tmp_path, TopicToFiles) as stage:
+            partitions = stage.create("to-files", 2)
+            stage.produce("to-files", [f"v{number}" for number in range(50)])
+            config = {
+                "directory": str(folder),
+                "partition.by": "topic,date",
+                "record.columns": "partition,offset",
+                "barnabas.batch.records.max": "20",
+            }
+            task = await stage.start("files", config, partitions=partitions)
+            await stage.until(lambda: sum(stage.committed("connect-files").values()) == 50)
+            await stage.stop(task)
+            rows = spark.read.parquet(str(folder)).collect()
+            assert sorted(row.value for row in rows) == sorted(f"v{number}" for number in range(50))
+            assert {row.topic for row in rows} == {"to-files"}
+            assert len({(row._partition, row._offset) for row in rows}) == 50
+            assert len(list(folder.glob("topic=to-files/date=*/files-0-*.snappy.parquet"))) >= 3
+
+    asyncio.run(scenario())
+
+
+def test_generated_records_go_on_after_a_restart(spark: SparkSession, node: BarnabasNode, tmp_path: Path) -> None:
+    config = {"topic": "generated", "records.per.second": "1000", "records.max": "300", "text.size": "5"}
+
+    async def scenario() -> None:
+        async with running_stage(spark, node, tmp_path, Generator) as stage:
+            stage.create("generated", 2)
+            task = await stage.start("generated", config)
+            await stage.until(lambda: bool(stage.offsets.values))
+            await stage.stop(task)
+            await stage.start("generated", config)
+            await stage.until(lambda: {"next": 300} in stage.offsets.values.values())
+            keys = [int(row.key) for row in stage.read("generated")]
+            assert sorted(keys) == list(range(300))
+
+    asyncio.run(scenario())
