@@ -40,6 +40,7 @@ COMMANDS = {
     "apply": ("barnabas.cli.apply", "make a cluster what a file of desired state says"),
     "export": ("barnabas.cli.export", "write a cluster down as a file of desired state"),
     "shell": ("barnabas.cli.shell", "look at the metadata in a snapshot or a log directory"),
+    "worker": ("barnabas.cli.worker", "run a Kafka Connect worker, whose tasks are Spark queries"),
     "bench": ("barnabas.cli.bench", "measure a cluster: produce, consume, latency, admin requests, connections"),
     "completion": ("barnabas.cli.completion", "print a script for completion in bash, zsh or fish"),
 }

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import logging
 import sys
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from barnabas.common.printable import printable
 
-if TYPE_CHECKING:
-    from barnabas.server.node_config import NodeConfig
-
-__all__ = ["configure_logging"]
+__all__ = ["LoggingSettings", "configure_logging"]
 
 _LEVELS = {"WARN": "WARNING"}
 
@@ -45,7 +42,14 @@ class _Json(logging.Formatter):
         return json.dumps(entry).replace("\x7f", "\\u007f")
 
 
-def configure_logging(config: NodeConfig) -> None:
+class LoggingSettings(Protocol):
+    """Of a node, or of a worker of Connect."""
+
+    barnabas_log_format: str
+    barnabas_log_level: str
+
+
+def configure_logging(config: LoggingSettings) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Json() if config.barnabas_log_format == "json" else _OneLine())
     root = logging.getLogger()

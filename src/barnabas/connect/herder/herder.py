@@ -38,6 +38,7 @@ from barnabas.connect.group.notices import (
 from barnabas.connect.herder.assigned_work import AssignedWork
 from barnabas.connect.herder.connector_requests import ConnectorRequests
 from barnabas.connect.herder.context import HerderContext, PluginCatalog
+from barnabas.connect.herder.counters import RebalanceTimes, StartUps
 from barnabas.connect.herder.effects import SetLoggerLevel
 from barnabas.connect.herder.internal_requests import InternalRequests
 from barnabas.connect.herder.local_work import LocalWork, Unit
@@ -97,6 +98,9 @@ class Herder:
         )
         self.failure: str | None = None
         """Why this worker can't be a member of its group, and never will be."""
+        self.rebalance_times = RebalanceTimes()
+        self.connector_starts = StartUps()
+        self.task_starts = StartUps()
         self._has_been_assigned = False
         self._is_stopping = False
 
@@ -152,6 +156,7 @@ class Herder:
         """What the membership tells. ``owners`` and ``member_urls`` go with Assigned, and are empty for a follower."""
         match notice:
             case Joining():
+                self.rebalance_times.began(self.procedures.now.monotonic_ms)
                 self.rebalance.joining()
             case Assigned() if not self._is_stopping:
                 self.rebalance.assigned(notice, owners, member_urls)
@@ -174,6 +179,7 @@ class Herder:
 
     def _taken_up(self) -> None:
         self._has_been_assigned = True
+        self.rebalance_times.ended(self.procedures.now.monotonic_ms)
         self.healing.forget_all_but(self.assigned_work.assigned)
         self.statuses.assigned(self.assigned_work.assigned)
 
@@ -223,12 +229,14 @@ class Herder:
         task = event.task
         match event:
             case TaskRunning() if self.work.is_running(task):
+                self.task_starts.succeeded += 1
                 self.healing.running(task)
                 self.statuses.set(task, TaskState.RUNNING)
                 self.statuses.uses_topics(task, self._sink_topics(task))
             case TaskPaused() if self.work.is_running(task):
                 self.statuses.set(task, TaskState.PAUSED)
             case TaskFailed(_, trace, retriable) if self.work.ended(task):
+                self.task_starts.failed += not self.statuses.is_said_to_run(task)
                 self._failed(task, trace, retriable=retriable)
             case _:
                 pass  # Of something that was let go meanwhile.
@@ -239,6 +247,7 @@ class Herder:
             self._failed(connector, trace, retriable=retriable)
 
     def connector_started(self, connector: str, state: TargetState) -> None:
+        self.connector_starts.succeeded += 1
         self.healing.running(connector)
         self.connector_state_set(connector, state)
 
@@ -248,6 +257,7 @@ class Herder:
             self.reconfiguration.request(connector)
 
     def connector_failed(self, connector: str, trace: str, *, retriable: bool) -> None:
+        self.connector_starts.failed += 1
         self._failed(connector, trace, retriable=retriable)
 
     def unit_stopped(self, unit: Unit) -> None:

@@ -97,6 +97,11 @@ class Statuses:
         for topic in self._context.statuses.topics(name):
             await WriteStatus(topic_status_removal(topic, name))
 
+    def is_said_to_run(self, unit: Unit) -> bool:
+        """Whether the last word from here was that it runs."""
+        status = self._here.get(unit)
+        return status is not None and status.state is TaskState.RUNNING
+
     def is_all_written(self) -> bool:
         return not self._writing
 

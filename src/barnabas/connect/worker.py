@@ -1,0 +1,379 @@
+"""A worker: its parts, put together, started and stopped.
+
+Start: the REST API listens (and answers 404), the topics are read to their ends, the API opens, the group is joined.
+Stop: tasks and connectors stop and say so, the group is left so that others take over at once, the API closes last.
+Deciding is the herder's; see ``herder.herder``. What blocks (plugins, Spark) runs on threads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import signal
+from importlib.metadata import PackageNotFoundError, version
+from time import monotonic_ns, time_ns
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from barnabas import __version__
+from barnabas.clients.admin.client import AdminClient
+from barnabas.clients.admin.errors import AdminError
+from barnabas.clients.client_config import client_config
+from barnabas.clients.errors import ClientError
+from barnabas.clients.network_client import NetworkClient
+from barnabas.common.errors import Terminal
+from barnabas.connect.group.group_client import GroupClient
+from barnabas.connect.group.notices import Notice
+from barnabas.connect.group.protocol import ProtocolVersion
+from barnabas.connect.group.settings import GroupSettings
+from barnabas.connect.herder.effects import ConfigMap
+from barnabas.connect.herder.herder import Herder
+from barnabas.connect.herder.procedures import Now
+from barnabas.connect.herder.settings import HerderSettings, RestartBudget
+from barnabas.connect.mac_algorithms import key_size
+from barnabas.connect.metrics import WorkerMetrics
+from barnabas.connect.plugins.client_overrides import ClientOverrides
+from barnabas.connect.plugins.discovery import discover
+from barnabas.connect.plugins.registry import PluginRegistry
+from barnabas.connect.plugins.runtime import TaskEvent, TaskRuntime
+from barnabas.connect.plugins.validation import ConnectorValidation, ValidationDefaults
+from barnabas.connect.rest.application import Mount
+from barnabas.connect.rest.entities import ConfigInfos
+from barnabas.connect.rest.rest_server import RestServer
+from barnabas.connect.rest.rest_settings import RestSettings
+from barnabas.connect.session_key import KeyRotation
+from barnabas.connect.storage.topic_log import LogRecord
+from barnabas.connect.worker_config import WorkerConfig
+from barnabas.connect.worker_connectors import RunningConnectors, TopicPartitions
+from barnabas.connect.worker_effects import WorkerEffects
+from barnabas.connect.worker_loop import HerderLoop
+from barnabas.connect.worker_offsets import ConnectorPositions
+from barnabas.connect.worker_port import WorkerPort
+from barnabas.connect.worker_topics import WorkerTopics
+
+__all__ = ["Worker", "WorkerFailed", "run_worker"]
+
+log = logging.getLogger(__name__)
+
+_POLL_S = 1.0
+_START_TIMEOUT_S = 60.0
+_STOP_SLACK_S = 10.0
+
+
+class WorkerFailed(Terminal, Exception):
+    """The worker can't start, or can't go on. The text says what to change."""
+
+
+class SystemClock:
+    def now_ms(self) -> int:
+        return time_ns() // 1_000_000
+
+    def monotonic_ms(self) -> int:
+        return monotonic_ns() // 1_000_000
+
+
+class Worker:
+    """``await start()``, then ``await ended()``, which returns when ``stop`` was called or raises WorkerFailed."""
+
+    def __init__(self, config: WorkerConfig) -> None:
+        """Raises UnusableRestSetting. To be made on the event loop."""
+        self.config = config
+        self._clock = SystemClock()
+        self._settings = {**config.texts}
+        self.rest = RestServer(RestSettings.read(self._settings), clock=self._clock, random_bytes=secrets.token_bytes)
+        self._client_config = client_config(config.client_properties, source="the worker's settings")
+        self._admin = AdminClient(config=self._client_config)
+        self._network = NetworkClient(self._client_config)
+        self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._poller: asyncio.Task[None] | None = None
+        self._topics: WorkerTopics | None = None
+        self._connectors: RunningConnectors | None = None
+        self._tasks: TaskRuntime | None = None
+        self._loop: HerderLoop | None = None
+        self._group: GroupClient | None = None
+        self._herder: Herder | None = None
+
+    # -- start
+
+    async def start(self) -> None:
+        """Raises WorkerFailed, ConnectError, ClientError, AdminError, UnusableRestSetting, OSError."""
+        await self.rest.start()
+        registry, cluster_id = await asyncio.gather(asyncio.to_thread(self._discover), self._cluster_id())
+        herder = self._herder = self._make_herder(registry)
+        topics = self._topics = WorkerTopics(
+            self._settings,
+            received_config=self._config_received,
+            received_status=self._status_received,
+        )
+        validation = self._make_validation(registry)
+        port = WorkerPort(herder, registry, validation, kafka_cluster_id=cluster_id)
+        client = self.rest.client(port.session)
+        group = self._group = GroupClient(
+            self._network, self._group_settings(), snapshot=lambda: herder.config, on_notice=self._noticed
+        )
+        self._connectors = RunningConnectors(
+            registry, self.config.providers, TopicPartitions(self._admin), self, self.config.admin_properties
+        )
+        self._tasks = await self._make_runtime(registry, topics)
+
+        async def validate(config: ConfigMap) -> ConfigInfos:
+            return await port.validate_config(config)
+
+        effects = WorkerEffects(
+            topics=topics,
+            group=group,
+            connectors=self._connectors,
+            tasks=self._tasks,
+            positions=ConnectorPositions(self._admin, topics.offsets, registry, self.config.providers),
+            client=client,
+            loggers=self.rest.loggers,
+            admin=self._admin,
+            providers=self.config.providers,
+            validate=validate,
+            on_task_event=self._task_event,
+            registry=registry,
+        )
+        self._loop = port.loop = HerderLoop(herder, self._clock, effects.make, self._fail)
+        await topics.start()
+        herder.topics_read()
+        self.rest.open(port, client, version=__version__, commit=_commit())
+        self._mount_metrics(herder)
+        group.start()
+        self._poller = asyncio.create_task(self._poll(), name="poll of the group")
+        self._loop.wake()
+        log.info("worker of group %s is listening on %s", self.config.group_id, self.rest.advertised_url)
+
+    def _discover(self) -> PluginRegistry:
+        registry = discover()
+        for problem in registry.problems:
+            log.warning("%s", problem)
+        return registry
+
+    async def _cluster_id(self) -> str:
+        """Of the backing cluster: without it there is no worker, so it is waited for."""
+        deadline_ms = self._clock.monotonic_ms() + _START_TIMEOUT_S * 1000
+        while True:
+            try:
+                return (await self._admin.describe_cluster(timeout_s=_START_TIMEOUT_S)).cluster_id or ""
+            except (ClientError, AdminError, TimeoutError) as error:
+                if isinstance(error, Terminal) or self._clock.monotonic_ms() >= deadline_ms:
+                    servers = self._settings["bootstrap.servers"]
+                    raise WorkerFailed(f"no broker of bootstrap.servers={servers} can be asked: {error}") from error
+                await asyncio.sleep(0.5)
+
+    def _make_herder(self, registry: PluginRegistry) -> Herder:
+        config = self.config
+        rotation = KeyRotation(
+            algorithm=config.inter_worker_key_generation_algorithm,
+            size=key_size(config.inter_worker_key_generation_algorithm, config.inter_worker_key_size),
+            ttl_ms=config.inter_worker_key_ttl_ms,
+            random_bytes=secrets.token_bytes,
+        )
+        settings = HerderSettings(
+            worker_id=self.rest.worker_id,
+            url=self.rest.advertised_url,
+            group_id=config.group_id,
+            protocol=self._protocol,
+            sync_timeout_ms=config.worker_sync_timeout_ms,
+            is_topic_tracking_enabled=config.topic_tracking_enable,
+            restart_budget=RestartBudget(
+                max_attempts=config.barnabas_connect_task_restart_max_attempts,
+                backoff_ms=config.barnabas_connect_task_restart_backoff_ms,
+                backoff_max_ms=config.barnabas_connect_task_restart_backoff_max_ms,
+                reset_ms=config.barnabas_connect_task_restart_reset_ms,
+            ),
+        )
+        if self._protocol < ProtocolVersion.SESSIONED:
+            log.warning(
+                "connect.protocol is %s: requests between workers will not be verified, so whoever reaches this worker "
+                "can change the tasks of its connectors. Set connect.protocol=sessioned on every worker",
+                config.connect_protocol,
+            )
+        return Herder(settings, registry, rotation, Now(self._clock.monotonic_ms(), self._clock.now_ms()))
+
+    @property
+    def _protocol(self) -> ProtocolVersion:
+        return ProtocolVersion.of_config_value(self.config.connect_protocol)
+
+    def _group_settings(self) -> GroupSettings:
+        config = self.config
+        return GroupSettings(
+            group_id=config.group_id,
+            url=self.rest.advertised_url,
+            protocol=self._protocol,
+            session_timeout_ms=config.session_timeout_ms,
+            rebalance_timeout_ms=config.rebalance_timeout_ms,
+            heartbeat_interval_ms=config.heartbeat_interval_ms,
+            worker_sync_timeout_ms=config.worker_sync_timeout_ms,
+            worker_unsync_backoff_ms=config.worker_unsync_backoff_ms,
+            scheduled_rebalance_max_delay_ms=config.scheduled_rebalance_max_delay_ms,
+            task_shutdown_graceful_timeout_ms=config.task_shutdown_graceful_timeout_ms,
+            retry_backoff_ms=config.retry_backoff_ms,
+            retry_backoff_max_ms=config.retry_backoff_max_ms,
+        )
+
+    def _make_validation(self, registry: PluginRegistry) -> ConnectorValidation:
+        config = self.config
+        defaults = ValidationDefaults(
+            config.group_id,
+            {"key": config.key_converter, "value": config.value_converter, "header": config.header_converter},
+            ClientOverrides(
+                config.connector_client_config_override_policy,
+                tuple(config.connector_client_config_override_allowlist),
+            ),
+            is_topic_creation_enabled=config.topic_creation_enable,
+        )
+        return ConnectorValidation(registry, defaults, config.providers)
+
+    async def _make_runtime(self, registry: PluginRegistry, topics: WorkerTopics) -> TaskRuntime:
+        """Its modules take a while to import."""
+        from importlib import import_module
+
+        module = await asyncio.to_thread(import_module, "barnabas.connect.spark.spark_runtime")
+        runtime: TaskRuntime = module.SparkTaskRuntime(
+            registry.with_full_names(self.config.texts),
+            topics.offsets,
+            registry.connector_class,
+            worker_id=self.rest.worker_id,
+        )
+        return runtime
+
+    def _mount_metrics(self, herder: Herder) -> None:
+        metrics = WorkerMetrics(herder)
+
+        async def page(scope: dict, receive: object, send: object) -> None:  # type: ignore[type-arg]
+            Request(scope)
+            body, content_type = metrics.exposition()
+            await Response(body, media_type=content_type)(scope, receive, send)  # type: ignore[arg-type]
+
+        self.rest.mount(Mount("/metrics", page))  # type: ignore[arg-type]
+
+    # -- what comes in
+
+    def _config_received(self, record: LogRecord) -> None:
+        if self._herder is not None:
+            self._herder.replay_config(record.key, record.value, record.offset)
+            self._wake()
+
+    def _status_received(self, record: LogRecord) -> None:
+        if self._herder is not None:
+            self._herder.replay_status(record.key, record.value)
+            self._wake()
+
+    def _noticed(self, notice: Notice) -> None:
+        if self._herder is not None and self._group is not None:
+            membership = self._group.membership
+            self._herder.notice(notice, membership.owners, membership.member_urls)
+            if self._herder.failure is not None:
+                self._fail(WorkerFailed(self._herder.failure))
+            self._wake()
+
+    def _task_event(self, event: TaskEvent) -> None:
+        if self._herder is not None:
+            self._herder.task_event(event)
+            self._wake()
+
+    def connector_error(self, connector: str, trace: str, *, retriable: bool) -> None:
+        if self._herder is not None:
+            self._herder.connector_error(connector, trace, retriable=retriable)
+            self._wake()
+
+    def reconfiguration_requested(self, connector: str) -> None:
+        if self._herder is not None:
+            self._herder.reconfiguration.request(connector)
+            self._wake()
+
+    def _wake(self) -> None:
+        if self._loop is not None:
+            self._loop.wake()
+
+    async def _poll(self) -> None:
+        """Show the membership that this worker is alive: its loop runs."""
+        while True:
+            if self._group is not None and self._herder is not None:
+                self._group.poll(self._herder.context.stages.current() or "")
+            await asyncio.sleep(_POLL_S)
+
+    # -- end
+
+    def _fail(self, error: Exception) -> None:
+        if not self._ended.done():
+            self._ended.set_exception(error)
+
+    def request_stop(self) -> None:
+        """Have ``ended`` return."""
+        if not self._ended.done():
+            self._ended.set_result(None)
+
+    async def ended(self) -> None:
+        """Raises what the worker can't go on with."""
+        await self._ended
+
+    async def stop(self) -> None:
+        """Let go of everything, in order. After a failed start, too."""
+        graceful_s = self.config.task_shutdown_graceful_timeout_ms / 1000 + _STOP_SLACK_S
+        if self._loop is not None and self._herder is not None:
+            try:
+                async with asyncio.timeout(graceful_s):
+                    await self._loop.ask(self._herder.shut_down())
+            except TimeoutError:
+                log.warning("not everything has stopped in %g s; the worker ends all the same", graceful_s)
+        if self._poller is not None:
+            self._poller.cancel()
+            await asyncio.gather(self._poller, return_exceptions=True)
+        if self._group is not None:
+            try:
+                async with asyncio.timeout(_STOP_SLACK_S):
+                    await self._group.leave("the worker stops")
+            except TimeoutError:
+                log.warning("the group could not be told that this worker leaves")
+            await self._group.close()
+        await self.rest.stop()
+        if self._loop is not None:
+            await self._loop.close()
+        if self._connectors is not None:
+            await self._connectors.close()
+        if self._tasks is not None:
+            await self._tasks.close()
+        if self._topics is not None:
+            await self._topics.close()
+        await self._admin.close()
+        await self._network.close()
+
+
+async def run_worker(config: WorkerConfig) -> None:
+    """Run until SIGTERM or SIGINT. Raises what ``Worker.start`` and ``Worker.ended`` raise."""
+    loop = asyncio.get_running_loop()
+    worker = Worker(config)
+    running = asyncio.create_task(_start_and_wait(worker))
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, _stop, worker, running)
+    try:
+        await running
+    except asyncio.CancelledError:
+        if not worker._ended.done():
+            raise
+    finally:
+        log.info("the worker stops")
+        await worker.stop()
+
+
+async def _start_and_wait(worker: Worker) -> None:
+    await worker.start()
+    await worker.ended()
+
+
+def _stop(worker: Worker, running: asyncio.Task[None]) -> None:
+    """In the middle of the start there is nothing that would end by itself."""
+    worker.request_stop()
+    if worker._loop is None:
+        running.cancel()
+
+
+def _commit() -> str:
+    try:
+        return version("barnabas")
+    except PackageNotFoundError:
+        return __version__
