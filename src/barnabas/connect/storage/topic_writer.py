@@ -133,6 +133,8 @@ class TopicWriter:
         """
         if not records:
             return []
+        if not self._partition_count:
+            raise WriteFailed(f"topic {self.topic} can't be written before it was read to its end once")
         loop = asyncio.get_running_loop()
         write = _Write(len(records))
         timestamp_ms = int(self._epoch_time() * 1000)
