@@ -20,6 +20,7 @@ from barnabas.cli.exit_status import TABLE
 from barnabas.cli.main import COMMANDS
 from barnabas.cli.node import HELP
 from barnabas.cli.shell_arguments import HELP as SHELL_HELP
+from barnabas.connect.worker_config_reference import connector_reference_page, worker_reference_page
 from barnabas.network.api_handler import HandlerTable
 from barnabas.protocol.api_keys import API_TABLE
 from barnabas.server.node_collector import METRICS
@@ -153,7 +154,9 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "apis.md": apis_page,
     "cli.md": cli_page,
     "configs.md": reference_page,
+    "connector-configs.md": connector_reference_page,
     "metrics.md": metrics_page,
+    "worker-configs.md": worker_reference_page,
 }
 
 
