@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from barnabas.clients.client_config import Address
 from barnabas.common.error_code import ErrorCode
+from barnabas.connect.group import group_requests
 from barnabas.connect.group.membership import Phase
 from barnabas.connect.group.notices import (
     Assigned,
@@ -21,7 +23,9 @@ from barnabas.connect.group.notices import (
     Trouble,
 )
 from barnabas.connect.group.protocol import ProtocolVersion
-from barnabas.protocol.api_keys import ApiKey
+from barnabas.connect.group.settings import GroupSettings
+from barnabas.protocol.api_keys import API_TABLE, ApiKey
+from barnabas.protocol.messages.find_coordinator import Coordinator, FindCoordinatorResponse
 from tests.unit.connect.group.memory_group import MemoryGroup, Worker
 
 EAGER, COMPATIBLE = ProtocolVersion.EAGER, ProtocolVersion.COMPATIBLE
@@ -345,3 +349,46 @@ def test_an_answer_about_an_earlier_generation_is_passed_over(group: MemoryGroup
     count = len(first.of_type(Joining))
     group.run(10_000)
     assert len(first.of_type(Joining)) == count
+
+
+def test_who_may_not_look_for_the_coordinator_is_told_what_to_allow(group: MemoryGroup) -> None:
+    worker = group.add("first")
+    membership = worker.membership
+    found = Coordinator(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    membership.answered(1, FindCoordinatorResponse(coordinators=[found]), group.now_ms)
+    assert membership.phase is Phase.FAILED
+
+
+def test_a_node_that_can_not_be_used_ends_a_membership_that_has_not_begun(group: MemoryGroup) -> None:
+    worker = group.add("first")
+    worker.membership.failed(1, "this client's password is wrong", group.now_ms, is_terminal=True)
+    assert worker.membership.phase is Phase.FAILED
+
+
+def test_a_member_that_can_not_log_in_any_more_goes_on_trying(group: MemoryGroup) -> None:
+    worker = group.add("first")
+    group.settle()
+    worker.is_cut_off = True
+    group.run_until(lambda: worker.membership._beat is not None, 3_000)
+    beat = worker.membership._beat
+    assert beat is not None
+    worker.membership.failed(beat.request_id, "this client's password is wrong", group.now_ms, is_terminal=True)
+    assert worker.membership.phase is Phase.STABLE
+
+
+@pytest.mark.parametrize("version", range(10))
+def test_requests_can_be_made_in_every_version_that_a_broker_may_offer(version: int) -> None:
+    settings, node = GroupSettings("group", "http://a/"), Address("localhost", 9092)
+    requests = [
+        group_requests.find_coordinator(1, settings),
+        group_requests.join_group(1, settings, node, member_id="m", protocols=[("default", b"")], reason="why"),
+        group_requests.sync_group(
+            1, settings, node, member_id="m", generation=1, protocol_name="default", assignments=[("m", b"")]
+        ),
+        group_requests.heartbeat(1, settings, node, member_id="m", generation=1),
+        group_requests.leave_group(1, settings, node, member_id="m", reason="why"),
+    ]
+    for request in requests:
+        info = API_TABLE[request.api_key]
+        if info.lowest <= version <= info.highest:
+            assert request.message(version).encode(version)

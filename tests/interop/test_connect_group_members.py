@@ -1,0 +1,85 @@
+"""Members of ours in one group on our own node, over sockets: they share work, leave fast, and survive the broker."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+
+import pytest
+
+from barnabas.clients.client_config import client_config
+from barnabas.clients.network_client import NetworkClient
+from barnabas.connect.group.group_client import GroupClient
+from barnabas.connect.group.notices import Lost, Trouble
+from barnabas.connect.group.settings import GroupSettings
+from barnabas.connect.storage.config_state import ConfigState
+from tests.interop.connect_member import ConnectMember
+from tests.peers import free_ports
+from tests.peers.barnabas_node import BarnabasNode, running_barnabas
+
+pytestmark = pytest.mark.interop
+
+CONFIG = {"connector.class": "somewhere.Else"}
+CLEAN_LEAVE_MAX_S = 3.0
+
+
+def member(bootstrap: str, group: str, name: str) -> ConnectMember:
+    return ConnectMember(bootstrap, f"http://{name}:8083/", group=group)
+
+
+async def shared_by_two(one: ConnectMember, two: ConnectMember) -> None:
+    await one.until(lambda: one.leader_url is not None, "a member")
+    await one.configure("orders", CONFIG, *([CONFIG] * 3))
+    await one.configure("flights", CONFIG, *([CONFIG] * 3))
+    await one.until(lambda: len(one.running | two.running) == 8, "running everything")
+    await one.until(lambda: len(one.running) == len(two.running) == 4, "sharing it")
+    assert not one.running & two.running
+
+
+def test_the_work_of_a_member_that_leaves_has_moved_within_three_seconds(barnabas_node: BarnabasNode) -> None:
+    async def scenario() -> float:
+        async with (
+            member(barnabas_node.bootstrap, "leaving", "one") as one,
+            member(barnabas_node.bootstrap, "leaving", "two") as two,
+        ):
+            await shared_by_two(one, two)
+            began = time.monotonic()
+            await one.leave()  # Whoever leads: the other one knows what to do.
+            await two.until(lambda: len(two.running) == 8, "running everything")
+            return time.monotonic() - began
+
+    assert asyncio.run(scenario()) < CLEAN_LEAVE_MAX_S
+
+
+@pytest.mark.long
+def test_members_outlive_a_restart_of_the_broker(tmp_path: Path) -> None:
+    async def scenario(node: BarnabasNode) -> None:
+        async with member(node.bootstrap, "restarts", "one") as one, member(node.bootstrap, "restarts", "two") as two:
+            await shared_by_two(one, two)
+            await asyncio.to_thread(node.stop)
+            await one.until(lambda: not one.running and not two.running, "stopped without a coordinator")
+            assert [notice for notice in one.notices if isinstance(notice, Lost)]
+            await asyncio.to_thread(node.start)
+            await one.until(lambda: len(one.running) == len(two.running) == 4, "sharing it again")
+            assert not one.running & two.running
+
+    with running_barnabas(tmp_path) as node:
+        asyncio.run(scenario(node))
+
+
+def test_while_there_is_no_broker_the_member_says_so_once_and_goes_on() -> None:
+    async def scenario() -> None:
+        bootstrap = f"127.0.0.1:{free_ports(1)[0]}"
+        notices: list[object] = []
+        async with NetworkClient(client_config({"bootstrap.servers": bootstrap}, source="test")) as network:
+            settings = GroupSettings("nowhere", "http://one:8083/")
+            client = GroupClient(network, settings, snapshot=ConfigState().snapshot, on_notice=notices.append)
+            client.start()
+            await asyncio.sleep(0.5)
+            await client.leave("the test is over")
+            await client.close()
+        (trouble,) = [notice for notice in notices if isinstance(notice, Trouble)]
+        assert "nothing listens at" in trouble.message
+
+    asyncio.run(scenario())
