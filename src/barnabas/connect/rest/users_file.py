@@ -6,13 +6,16 @@ passed over. A file that can't be used in full is refused in full: nobody loses 
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from barnabas.connect.rest.password_hash import PasswordHash, UnusableHash
+from barnabas.connect.rest.password_hash import PasswordHash, UnusableHash, hash_password
 from barnabas.connect.rest.roles import Role
 
-__all__ = ["StoredUser", "UnusableUsersFile", "parse_users", "read_users"]
+__all__ = ["StoredUser", "UnusableUsersFile", "main", "parse_users", "read_users"]
+
+_SALT_BYTES = 16
 
 
 class UnusableUsersFile(ValueError):
@@ -64,3 +67,23 @@ def _user(number: int, line: str) -> StoredUser:
         return StoredUser(name, role, PasswordHash.parse(hashed))
     except UnusableHash as error:
         raise UnusableUsersFile(f"line {number}: the hash of {name} {error}") from None
+
+
+def main(arguments: list[str]) -> int:
+    """``python -m barnabas.connect.rest.users_file NAME ROLE``: ask for a password and print the user's line."""
+    from getpass import getpass
+    from secrets import token_bytes
+
+    if len(arguments) != 2 or ":" in arguments[0] or not arguments[0] or Role.named(arguments[1]) is None:
+        sys.stderr.write("usage: python -m barnabas.connect.rest.users_file NAME read|operate|admin\n")
+        return 2
+    password = getpass("Password: ")
+    if not password:
+        sys.stderr.write("an empty password is none\n")
+        return 1
+    sys.stdout.write(f"{arguments[0]}:{arguments[1]}:{hash_password(password, token_bytes(_SALT_BYTES))}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

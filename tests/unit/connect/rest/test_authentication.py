@@ -27,6 +27,7 @@ from barnabas.connect.rest.password_hash import PasswordHash, UnusableHash
 from barnabas.connect.rest.rest_settings import RestSettings, UnusableRestSetting
 from barnabas.connect.rest.roles import Role, RoleTable, User
 from barnabas.connect.rest.users_file import UnusableUsersFile, parse_users, read_users
+from barnabas.connect.rest.users_file import main as make_line
 from barnabas.security.sasl.jwt_validator import JwtRules
 from barnabas.security.ssl_principal_mapper import SslPrincipalMapper
 from tests.peers.certificates import Authority
@@ -156,6 +157,18 @@ def test_a_users_file_with_a_mistake_is_refused_and_shows_no_hash(text: str) -> 
     with pytest.raises(UnusableUsersFile) as caught:
         parse_users(text)
     assert "secret" not in str(caught.value)
+
+
+def test_a_line_of_the_users_file_is_made_from_a_password(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("getpass.getpass", lambda prompt: "wonderland")
+    assert make_line(["alice", "operate"]) == 0
+    (alice,) = parse_users(capsys.readouterr().out).values()
+    assert (alice.name, alice.role) == ("alice", Role.OPERATE)
+    assert alice.password.matches("wonderland")
+    for wrong in ([], ["alice"], ["a:b", "read"], ["alice", "owner"]):
+        assert make_line(wrong) == 2
 
 
 def test_a_users_file_that_is_not_there_is_named(tmp_path: Path) -> None:
