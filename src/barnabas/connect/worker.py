@@ -83,9 +83,8 @@ class Worker:
         self._clock = SystemClock()
         self._settings = {**config.texts}
         self.rest = RestServer(RestSettings.read(self._settings), clock=self._clock, random_bytes=secrets.token_bytes)
-        self._client_config = client_config(config.client_properties, source="the worker's settings")
-        self._admin = AdminClient(config=self._client_config)
-        self._network = NetworkClient(self._client_config)
+        self._admin = AdminClient(config=client_config(config.client_properties, source="the worker's settings"))
+        self._network: NetworkClient | None = None
         self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._poller: asyncio.Task[None] | None = None
         self._topics: WorkerTopics | None = None
@@ -111,7 +110,7 @@ class Worker:
         port = WorkerPort(herder, registry, validation, kafka_cluster_id=cluster_id)
         client = self.rest.client(port.session)
         group = self._group = GroupClient(
-            self._network, self._group_settings(), snapshot=lambda: herder.config, on_notice=self._noticed
+            self._group_network(), self._group_settings(), snapshot=lambda: herder.config, on_notice=self._noticed
         )
         self._connectors = RunningConnectors(
             registry, self.config.providers, TopicPartitions(self._admin), self, self.config.admin_properties
@@ -191,11 +190,22 @@ class Worker:
                 "can change the tasks of its connectors. Set connect.protocol=sessioned on every worker",
                 config.connect_protocol,
             )
-        return Herder(settings, registry, rotation, Now(self._clock.monotonic_ms(), self._clock.now_ms()))
+        return Herder(settings, registry, rotation, self._now())
+
+    def _now(self) -> Now:
+        return Now(self._clock.monotonic_ms(), self._clock.now_ms())
 
     @property
     def _protocol(self) -> ProtocolVersion:
         return ProtocolVersion.of_config_value(self.config.connect_protocol)
+
+    def _group_network(self) -> NetworkClient:
+        """Members of the group are told apart by the worker's address, as Kafka's are."""
+        properties = self.config.client_properties
+        name = properties.get("client.id") or f"connect-{self.rest.worker_id}"
+        settings = client_config({**properties, "client.id": name}, source="the worker's settings")
+        self._network = NetworkClient(settings)
+        return self._network
 
     def _group_settings(self) -> GroupSettings:
         config = self.config
@@ -265,14 +275,14 @@ class Worker:
     def _noticed(self, notice: Notice) -> None:
         if self._herder is not None and self._group is not None:
             membership = self._group.membership
-            self._herder.notice(notice, membership.owners, membership.member_urls)
+            self._herder.notice(notice, membership.owners, membership.member_urls, self._now())
             if self._herder.failure is not None:
                 self._fail(WorkerFailed(self._herder.failure))
             self._wake()
 
     def _task_event(self, event: TaskEvent) -> None:
         if self._herder is not None:
-            self._herder.task_event(event)
+            self._herder.task_event(event, self._now())
             self._wake()
 
     def connector_error(self, connector: str, trace: str, *, retriable: bool) -> None:
@@ -340,7 +350,8 @@ class Worker:
         if self._topics is not None:
             await self._topics.close()
         await self._admin.close()
-        await self._network.close()
+        if self._network is not None:
+            await self._network.close()
 
 
 async def run_worker(config: WorkerConfig) -> None:

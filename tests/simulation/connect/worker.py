@@ -218,7 +218,7 @@ class SimulatedWorker:
 
             self.cluster.coordinator.send(self.name, output, answered, failed)
         elif not isinstance(output, DropConnections):
-            self.herder.notice(output, self.membership.owners, self.membership.member_urls)  # type: ignore[arg-type]
+            self.herder.notice(output, self.membership.owners, self.membership.member_urls, self._now())  # type: ignore[arg-type]
 
     # -- effects
 
@@ -308,7 +308,7 @@ class SimulatedWorker:
                 return  # It was stopped meanwhile.
             if isinstance(event, TaskFailed):
                 self.cluster.checks.released(task, self.name)
-            self.herder.task_event(event)
+            self.herder.task_event(event, self._now())
             self.drive()
 
         self._later(delay_ms, happen)

@@ -152,8 +152,9 @@ class Herder:
 
     # -- the group
 
-    def notice(self, notice: Notice, owners: Mapping[Unit, str], member_urls: Iterable[str]) -> None:
+    def notice(self, notice: Notice, owners: Mapping[Unit, str], member_urls: Iterable[str], now: Now) -> None:
         """What the membership tells. ``owners`` and ``member_urls`` go with Assigned, and are empty for a follower."""
+        self.procedures.now = now
         match notice:
             case Joining():
                 self.rebalance_times.began(self.procedures.now.monotonic_ms)
@@ -225,7 +226,8 @@ class Herder:
 
     # -- what runs here
 
-    def task_event(self, event: TaskEvent) -> None:
+    def task_event(self, event: TaskEvent, now: Now) -> None:
+        self.procedures.now = now
         task = event.task
         match event:
             case TaskRunning() if self.work.is_running(task):
