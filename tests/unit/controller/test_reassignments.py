@@ -16,7 +16,7 @@ from barnabas.protocol.messages.unregister_broker import UnregisterBrokerRequest
 from tests.peers.admin_requests import SET, TOPIC
 from tests.peers.admin_requests import alter as alter_configs
 from tests.peers.mutation_requests import PREFERRED, UNCLEAN, elect, ongoing, reassign
-from tests.unit.controller.controller_harness import ControllerHarness
+from tests.unit.controller.controller_harness import ControllerHarness, directory_of, topic
 from tests.unit.controller.test_partition_alteration import alter, harness, partition
 
 __all__ = ["harness"]
@@ -59,6 +59,14 @@ def test_a_replica_that_comes_is_added_until_it_is_in_sync(harness: ControllerHa
         (),
     )
     assert len(after.directories) == 2
+
+
+def test_a_broker_whose_directories_are_all_cordoned_may_be_named(harness: ControllerHarness) -> None:
+    """As Kafka's controller allows it: cordoning binds what the controller places."""
+    harness.heartbeat(3, cordoned_log_dirs=[directory_of(3)])
+    assert harness.create(topic("bills", 1, 3)).topics[0].error_code == ErrorCode.INVALID_REPLICATION_FACTOR
+    assert start(harness, [3, 1]) == (OK, None)
+    assert under_way(harness) == [(0, [3, 1, 2], [3], [2])]
 
 
 def test_where_it_is_already_changes_nothing(harness: ControllerHarness) -> None:
