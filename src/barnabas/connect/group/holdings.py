@@ -25,10 +25,6 @@ class Holdings:
     def is_stopping(self) -> bool:
         return bool(self._stops)
 
-    @property
-    def is_empty(self) -> bool:
-        return self.allocation is None or not self.allocation.has_work
-
     def take(self, assignment: Assignment, *, is_cooperative: bool) -> bool:
         """The assignment of a round is there. Whether something was taken away, and is being stopped now."""
         before = self.allocation or Assignment()

@@ -224,7 +224,7 @@ class Membership:
         due_ms = min(self._rejoin_at_ms, self._catch_up.read_at_ms, self._leave_by_ms)
         if self.phase is not Phase.LEAVING:
             due_ms = min(due_ms, self._liveness.worker_hangs_at_ms)
-        if not self._holdings.is_empty:
+        if self.allocation is not None:
             due_ms = min(due_ms, self._liveness.lost_at_ms)
         if self._beats and self._beat is None:
             due_ms = min(due_ms, self._liveness.next_beat_ms)
@@ -514,7 +514,7 @@ class Membership:
         self._retry_later(now_ms)
 
     def _check_life(self, now_ms: float) -> None:
-        if not self._holdings.is_empty and now_ms >= self._liveness.lost_at_ms:
+        if self.allocation is not None and now_ms >= self._liveness.lost_at_ms:
             self._lose(self._liveness.why_lost(now_ms))
             if self._coordinator is not None:
                 self._forget_coordinator(now_ms)

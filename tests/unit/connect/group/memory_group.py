@@ -16,7 +16,6 @@ from barnabas.common.error_code import ErrorCode
 from barnabas.connect.group.group_requests import GroupRequest, Lane
 from barnabas.connect.group.membership import DropConnections, Membership, Phase
 from barnabas.connect.group.notices import Assigned, Lost, Notice, ReadConfigs, StopWork
-from barnabas.connect.group.protocol import ProtocolVersion
 from barnabas.connect.group.settings import GroupSettings
 from barnabas.connect.identifiers import ConnectorTaskId
 from barnabas.coordinator.deferred import Deferred
@@ -57,10 +56,6 @@ class Worker:
     def of_type(self, kind: type[Any]) -> list[Any]:
         return [notice for notice in self.notices if isinstance(notice, kind)]
 
-    def sees(self, configs: Configs) -> None:
-        if self.reads_configs:
-            self.configs = configs
-
 
 class MemoryGroup:
     def __init__(self) -> None:
@@ -92,10 +87,15 @@ class MemoryGroup:
         """Write a new state to the config topic; everybody reads it and asks for a rebalance."""
         self.configs = Configs(self.configs.offset + 2, dict(task_counts))
         for worker in self._alive():
-            worker.sees(self.configs)
             if worker.reads_configs:
-                worker.membership.request_rejoin("the configs have changed", self.now_ms)
-                self._drain(worker)
+                self.catch_up(worker)
+
+    def catch_up(self, worker: Worker) -> None:
+        """It sees what is new in the config topic."""
+        worker.reads_configs = True
+        worker.configs = self.configs
+        worker.membership.request_rejoin("the configs have changed", self.now_ms)
+        self._drain(worker)
 
     def kill(self, worker: Worker) -> None:
         worker.is_alive = False
@@ -265,7 +265,3 @@ class MemoryGroup:
         else:
             deferred = coordinator.leave_group(context, message, self.now_ms)
         deferred.on_complete(answer)
-
-
-def protocols(*names: str) -> list[ProtocolVersion]:
-    return [ProtocolVersion.of_config_value(name) for name in names]

@@ -86,8 +86,7 @@ def test_a_worker_that_has_read_less_than_the_leader_reads_on_before_it_starts_a
     first, second = two(group)
     second.configs = type(second.configs)(second.configs.offset - 2, {})
     group.configs = type(group.configs)(group.configs.offset, {"orders": 3, "flights": 3, "planes": 2})
-    first.sees(group.configs)
-    first.membership.request_rejoin("more", group.now_ms)
+    group.catch_up(first)
     group.settle()
     assert second.of_type(ReadConfigs)
 
@@ -96,8 +95,7 @@ def test_a_leader_that_has_read_less_than_somebody_reads_on_and_then_leads(group
     first, second = two(group)
     newer = type(group.configs)(group.configs.offset + 2, {"orders": 3, "flights": 3, "planes": 2})
     group.configs = newer
-    second.sees(newer)
-    second.membership.request_rejoin("more", group.now_ms)
+    group.catch_up(second)
     group.settle()
     assert first.of_type(ReadConfigs)
     assert any("has read the config topic up to" in trouble.message for trouble in first.of_type(Trouble))
@@ -119,7 +117,7 @@ def test_a_follower_that_can_not_read_waits_longer_each_time_and_then_gives_its_
     assert pauses == sorted(pauses)
     assert pauses[0] < 4_500 < pauses[-1]
     group.run_until(lambda: not second.running, 60_000)
-    second.reads_configs = True
+    group.catch_up(second)
     group.settle()
     assert not group.owner_problems
     assert first.running

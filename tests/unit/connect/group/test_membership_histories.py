@@ -38,7 +38,7 @@ def play(group: MemoryGroup, event: str, which: int, options: dict[str, object])
         elif event in ("hang", "wake"):
             worker.polls = event == "wake"
         elif event == "deaf":
-            worker.reads_configs = not worker.reads_configs
+            worker.reads_configs = False
 
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow], deadline=None)
@@ -68,7 +68,8 @@ def test_no_work_ever_has_two_owners_and_in_the_end_all_has_one(
     for worker in group.workers:
         worker.is_cut_off = False
         worker.polls = True
-        worker.reads_configs = True
+        if worker.is_alive:
+            group.catch_up(worker)
     if not any(worker.is_alive and worker.membership.phase is not Phase.OUT for worker in group.workers):
         group.add("last", **options)  # type: ignore[arg-type]
     group.run(60_000)
