@@ -190,6 +190,8 @@ class _Lane:
         self._partition = partition
         self._producer: ProducerId | None = None
         self._sequence = 0
+        self._topic = writer.topic
+        self._under_way: list[_Entry] = []
         self._bytes_max = _BATCH_BYTES_MAX
         self._is_stale = False
         self._throttled_until = 0.0
@@ -204,16 +206,17 @@ class _Lane:
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
-        self._give_up(list(self.queue), WriteFailed(f"the writer of topic {self._writer.topic} was closed"))
+        self._give_up([*self._under_way, *self.queue], WriteFailed(f"the writer of topic {self._topic} was closed"))
 
     def _fault(self, error: Exception) -> None:
-        log.error("writing to topic %s failed by a fault", self._writer.topic, exc_info=error)
-        entries = list(self.queue)
+        log.error("writing to topic %s failed by a fault", self._topic, exc_info=error)
+        self._producer = None
+        self._give_up([*self._under_way, *self.queue], error)
         self.queue.clear()
-        self._give_up(entries, error)
 
     async def _run(self) -> None:
         while entries := self._next_entries():
+            self._under_way = entries
             try:
                 await self._deliver(entries)
             except (AdminError, ClientError, TimeoutError) as error:
@@ -282,7 +285,7 @@ class _Lane:
 
     async def _send(self, batch: bytes) -> int:
         """The offset of its first record. Raises AdminError, ClientError."""
-        topic = self._writer.topic
+        topic = self._topic
         if (throttled_s := self._throttled_until - self._loop.time()) > 0:
             await asyncio.sleep(throttled_s)
         metadata = await self._writer.metadata(is_stale=self._is_stale)
@@ -324,7 +327,7 @@ class _Lane:
             log.info(
                 "topic %s is written without a producer id, which this worker may not have (IDEMPOTENT_WRITE on the "
                 "cluster): a record that is sent again may be there twice",
-                self._writer.topic,
+                self._topic,
             )
             self._producer = NO_PRODUCER
         elif response.error_code:
@@ -344,4 +347,4 @@ class _Lane:
             hint = " -> raise max.message.bytes of the topic, or make the configuration smaller"
         elif isinstance(error, AdminError) and error.code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
             hint = " -> the worker's principal needs WRITE on it"
-        return WriteFailed(f"topic {self._writer.topic} can't be written: {why}{hint}")
+        return WriteFailed(f"topic {self._topic} can't be written: {why}{hint}")

@@ -219,3 +219,36 @@ def test_a_call_that_is_given_up_by_its_caller_is_left_out() -> None:
 
     writing(cluster, use)
     assert cluster.values(0) == [b"0", b"2"]
+
+
+def test_what_is_under_way_or_waits_fails_when_the_writer_is_closed() -> None:
+    cluster = Cluster()
+    cluster.faults.extend(["NOT_ENOUGH_REPLICAS"] * 100_000)
+
+    async def use(writer: TopicWriter) -> None:
+        under_way = asyncio.ensure_future(writer.write(keyed(1), timeout_s=20))
+        await asyncio.sleep(0)
+        waiting = asyncio.ensure_future(writer.write(keyed(1), timeout_s=20))
+        await asyncio.sleep(0)
+        await writer.close()
+        for each in (under_way, waiting):
+            with pytest.raises(WriteFailed, match="closed"):
+                await each
+
+    writing(cluster, use)
+
+
+def test_a_fault_fails_the_calls_it_hit_and_no_later_ones(caplog: pytest.LogCaptureFixture) -> None:
+    cluster = Cluster()
+
+    async def use(writer: TopicWriter) -> None:
+        source, writer._source = writer._source, None  # type: ignore[assignment]
+        cluster.faults.append("NOT_LEADER_OR_FOLLOWER")  # It looks for the leader, and can't.
+        with pytest.raises(AttributeError):
+            await writer.write(keyed(2), timeout_s=5)
+        writer._source = source
+        await writer.write(keyed(1, start=2), timeout_s=5)
+
+    writing(cluster, use)
+    assert "failed by a fault" in caplog.text
+    assert cluster.values(0) == [b"2"]
