@@ -71,7 +71,4 @@ class Liveness:
         return self._polled_ms + self._poll_gap_max_ms
 
     def why_lost(self, now_ms: float) -> str:
-        if self._unreachable_since_ms is not None:
-            since_ms = self._unreachable_since_ms
-            return f"the group's coordinator could not be reached for {(now_ms - since_ms) / 1000:.1f} s"
-        return f"the group's coordinator has not answered anything for {(now_ms - self._heard_ms) / 1000:.1f} s"
+        return f"the group's coordinator has not been heard of for {(now_ms - self._heard_ms) / 1000:.1f} s"
