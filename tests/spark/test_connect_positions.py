@@ -1,0 +1,198 @@
+"""What is lost and what comes twice when a task dies between any two of its steps, and what becomes of bad records."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from barnabas.connect.plugins.api import SinkBatch, SinkConnector, SinkTask
+from barnabas.connect.plugins.runtime import TaskFailed
+from barnabas.connect.spark.connectors.file_commits import FileCommits
+from barnabas.connect.spark.connectors.topic_to_files import TopicToFiles
+from barnabas.connect.spark.group_positions import GroupPositions
+from tests.peers.barnabas_node import BarnabasNode, running_barnabas
+from tests.spark.connect_stage import running_stage
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+
+
+class Crash(Exception):
+    """What is not caught by anybody: as far as the data go, the process has ended."""
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BarnabasNode]:
+    with running_barnabas(tmp_path_factory.mktemp("positions-node")) as started:
+        yield started
+    assert "Traceback" not in started.printed()
+
+
+class KeepingTask(SinkTask):
+    """Keeps what it was given; not exactly once."""
+
+    batches: list[tuple[SinkBatch, list[tuple[int, str]]]] = []
+
+    def write(self, df: DataFrame, batch: SinkBatch) -> None:
+        rows = df.select("offset", "value").orderBy("offset").collect()
+        self.batches.append((batch, [(row.offset, row.value) for row in rows]))
+
+
+class Keeping(SinkConnector):
+    version = "1.0"
+    task_class = KeepingTask
+
+
+@pytest.fixture
+def batches() -> list[tuple[SinkBatch, list[tuple[int, str]]]]:
+    KeepingTask.batches = []
+    return KeepingTask.batches
+
+
+def once(target: type, method: str, *, before: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next call crashes, before it has done anything or after it has done all."""
+    real: Callable[..., Any] = getattr(target, method)
+    left = [True]
+
+    def call(*args: Any, **options: Any) -> Any:
+        if left and before:
+            left.clear()
+            raise Crash
+        result = real(*args, **options)
+        if left:
+            left.clear()
+            raise Crash
+        return result
+
+    monkeypatch.setattr(target, method, call)
+
+
+CRASHES = [
+    (GroupPositions, "commit", True),
+    (FileCommits, "commit", True),
+    (GroupPositions, "commit", False),
+    (FileCommits, "commit", False),
+]
+
+
+def test_files_have_every_record_once_whatever_step_a_task_dies_after(
+    spark: SparkSession, node: BarnabasNode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "data"
+
+    async def scenario() -> None:
+        async with running_stage(spark, node, tmp_path, TopicToFiles) as stage:
+            partitions = stage.create("once")
+            expected: list[str] = []
+            for number, (target, method, before) in enumerate(CRASHES):
+                expected += (values := [f"{number}-{each}" for each in range(5)])
+                stage.produce("once", values)
+                with monkeypatch.context() as patched:
+                    once(target, method, before=before, monkeypatch=patched)
+                    await stage.start("once", {"directory": str(folder)}, partitions=partitions)
+                    await stage.failure()
+                if number % 2:
+                    shutil.rmtree(
+                        tmp_path / "worker", ignore_errors=True
+                    )  # The task goes on where there is no checkpoint.
+                stage.events.clear()
+            task = await stage.start("once", {"directory": str(folder)}, partitions=partitions)
+            await stage.until(lambda: stage.committed("connect-once") == {partitions[0]: len(expected)})
+            await stage.stop(task)
+            assert sorted(row.value for row in spark.read.parquet(str(folder)).collect()) == sorted(expected)
+
+    asyncio.run(scenario())
+
+
+def test_a_batch_that_was_not_committed_comes_again_as_it_was(
+    spark: SparkSession,
+    node: BarnabasNode,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    batches: list[tuple[SinkBatch, list[tuple[int, str]]]],
+) -> None:
+    async def scenario() -> None:
+        async with running_stage(spark, node, tmp_path, Keeping) as stage:
+            partitions = stage.create("again")
+            stage.produce("again", ["a", "b"])
+            with monkeypatch.context() as patched:
+                once(GroupPositions, "commit", before=True, monkeypatch=patched)
+                await stage.start("again", {}, partitions=partitions)
+                await stage.failure()
+            stage.produce("again", ["c"])  # More is there now, but the batch is the one that was planned.
+            stage.events.clear()
+            task = await stage.start("again", {}, partitions=partitions)
+            await stage.until(lambda: stage.committed("connect-again") == {partitions[0]: 3})
+            await stage.stop(task)
+
+    asyncio.run(scenario())
+    first, repeated, last = batches
+    assert first == repeated
+    assert first[1] == [(0, "a"), (1, "b")]
+    assert last[1] == [(2, "c")]
+    assert last[0].id > first[0].id
+
+
+def test_without_tolerance_a_bad_record_fails_the_task_and_is_named(
+    spark: SparkSession, node: BarnabasNode, tmp_path: Path, batches: list[Any]
+) -> None:
+    async def scenario() -> TaskFailed:
+        async with running_stage(spark, node, tmp_path, Keeping) as stage:
+            partitions = stage.create("poisoned")
+            stage.produce("poisoned", ["good", "bad one"])
+            await stage.start("poisoned", {}, partitions=partitions)
+            failed = await stage.failure()
+            assert stage.committed("connect-poisoned") == {}
+            return failed
+
+    failed = asyncio.run(scenario())
+    assert failed.trace.splitlines()[0] == (
+        "Tolerance exceeded in error handler: VALUE_CONVERTER of the record at poisoned-0, offset 1 failed in "
+        "TextPath: org.apache.kafka.connect.errors.DataException: can't take bad one"
+    )
+    assert failed.retriable
+
+
+def test_tolerated_bad_records_become_dead_letters(
+    spark: SparkSession,
+    node: BarnabasNode,
+    tmp_path: Path,
+    batches: list[tuple[SinkBatch, list[tuple[int, str]]]],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    config = {
+        "errors.tolerance": "all",
+        "errors.log.enable": "true",
+        "errors.deadletterqueue.topic.name": "dead",
+        "errors.deadletterqueue.topic.replication.factor": "1",
+        "errors.deadletterqueue.context.headers.enable": "true",
+    }
+
+    async def scenario() -> list[Any]:
+        async with running_stage(spark, node, tmp_path, Keeping) as stage:
+            partitions = stage.create("mixed")
+            stage.produce("mixed", ["good", "bad one", "fine"])
+            task = await stage.start("mixed", config, partitions=partitions)
+            await stage.until(lambda: stage.committed("connect-mixed") == {partitions[0]: 3})
+            await stage.stop(task)
+            return stage.read("dead")
+
+    (letter,) = asyncio.run(scenario())
+    assert [rows for _, rows in batches] == [[(0, "good"), (2, "fine")]]
+    assert bytes(letter.value) == b"bad one"
+    headers = {header.key.removeprefix("__connect.errors."): bytes(header.value).decode() for header in letter.headers}
+    assert (headers["topic"], headers["partition"]) == ("mixed", "0")
+    assert headers["offset"] == "1"
+    assert headers["connector.name"] == "mixed"
+    assert headers["task.id"] == "0"
+    assert headers["stage"] == "VALUE_CONVERTER"
+    assert headers["class.name"] == "TextPath"
+    assert headers["exception.message"] == "can't take bad one"
+    assert "topic='mixed', partition=0, offset=1" in caplog.text

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from barnabas.connect.spark.connectors import file_lines
+from barnabas.connect.spark.connectors.file_lines import FileHasShrunk, end_of_lines, lines_between
+
+
+def read(path: Path, start: int = 0) -> tuple[list[bytes], int]:
+    end = end_of_lines(path, start)
+    return [line for some in lines_between(path, start, end) for line in some], end
+
+
+def test_what_has_no_end_yet_is_left_for_later(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    path.write_bytes(b"one\ntwo\r\nhalf")
+    assert read(path) == ([b"one", b"two"], 9)
+    assert read(path, 9) == ([], 9)
+    path.write_bytes(b"one\ntwo\r\nhalf done\n")
+    assert read(path, 9) == ([b"half done"], 19)
+
+
+def test_a_return_at_the_end_may_be_half_of_the_end_of_a_line(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    path.write_bytes(b"one\rtwo\r")
+    assert read(path) == ([b"one"], 4)
+    path.write_bytes(b"one\rtwo\r\n")
+    assert read(path, 4) == ([b"two"], 9)
+
+
+def test_a_file_that_is_not_there_has_no_lines(tmp_path: Path) -> None:
+    assert end_of_lines(tmp_path / "f", 3) == 3
+
+
+def test_a_file_that_was_cut_is_told_from_one_that_grows(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    path.write_bytes(b"one\n")
+    with pytest.raises(FileHasShrunk, match="has 4 bytes, and 9 of it were read already"):
+        end_of_lines(path, 9)
+
+
+@given(
+    text=st.text("ab\n\r\x0b\u2028", max_size=60).map(str.encode),
+    chunk=st.integers(1, 7),
+    batch=st.integers(1, 20),
+)
+def test_reading_in_pieces_gives_the_same_lines(
+    tmp_path_factory: pytest.TempPathFactory, text: bytes, chunk: int, batch: int
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "pieces"
+    path.write_bytes(text + b"\n")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(file_lines, "_CHUNK", chunk)
+        patched.setattr(file_lines, "_BATCH_BYTES_MAX", batch)
+        lines: list[bytes] = []
+        position = 0
+        while position < len(text) + 1:
+            some, end = read(path, position)
+            assert end > position
+            lines += some
+            position = end
+    assert lines == (text + b"\n").splitlines()

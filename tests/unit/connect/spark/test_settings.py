@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from barnabas.connect.plugins.config_def import ConfigException
+from barnabas.connect.spark.settings import QuerySettings, SparkSettings
+
+MASTER = "barnabas.connect.spark.master"
+
+
+@pytest.mark.parametrize(
+    "master", ["local", "local[*]", "local[4]", "spark://host:7077", "spark://a:1,b:2", "sc://host:15002/;use_ssl=true"]
+)
+def test_every_kind_of_session_can_be_named(master: str) -> None:
+    settings = SparkSettings.of({MASTER: master}, worker_id="h:8083")
+    assert settings.master == master
+    assert settings.is_connect == master.startswith("sc://")
+    assert settings.is_cluster == master.startswith("spark://")
+
+
+@pytest.mark.parametrize("master", ["", "local[0]", "yarn", "spark://host", "http://x:1"])
+def test_what_is_none_is_told_what_there_is(master: str) -> None:
+    with pytest.raises(ConfigException, match=r"Write local\[\*\], local\[N\], spark://host:port or sc://host:port"):
+        SparkSettings.of({MASTER: master}, worker_id="h:8083")
+
+
+def test_settings_of_spark_go_through() -> None:
+    prefix = "barnabas.connect.spark.conf."
+    settings = SparkSettings.of({f"{prefix}spark.driver.memory": "4g"}, worker_id="h:8083")
+    assert settings.conf == {"spark.driver.memory": "4g"}
+    with pytest.raises(ConfigException, match=r"must begin with spark\."):
+        SparkSettings.of({f"{prefix}driver.memory": "4g"}, worker_id="h:8083")
+
+
+def test_two_workers_of_a_machine_have_folders_of_their_own() -> None:
+    first, second = (SparkSettings.of({}, worker_id=f"127.0.0.1:{port}").directory for port in (8083, 8084))
+    assert first != second
+    assert SparkSettings.of({"barnabas.connect.spark.directory": "/x"}, worker_id="a").directory == Path("/x")
+
+
+def test_a_connector_decides_for_itself_how_its_query_runs() -> None:
+    worker = {"barnabas.trigger.interval.ms": "100", "barnabas.batch.records.max": "7"}
+    assert QuerySettings.of({}, {}) == QuerySettings(500, 500_000)
+    assert QuerySettings.of({}, worker) == QuerySettings(100, 7)
+    assert QuerySettings.of({"barnabas.trigger.interval.ms": "9"}, worker) == QuerySettings(9, 7)
+    with pytest.raises(ConfigException, match=r"barnabas\.batch\.records\.max"):
+        QuerySettings.of({"barnabas.batch.records.max": "0"}, {})
