@@ -66,6 +66,7 @@ def _run(config: WorkerConfig) -> int:
     from barnabas.server.logging_setup import configure_logging
 
     configure_logging(config)
+    logging.getLogger("httpx").setLevel(logging.WARNING)  # Our own lines tell of requests.
     for warning in config.warnings:
         logging.getLogger(__name__).warning("%s", warning)
     try:

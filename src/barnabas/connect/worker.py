@@ -11,8 +11,10 @@ import asyncio
 import logging
 import secrets
 import signal
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from time import monotonic_ns, time_ns
+from typing import Protocol
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -37,7 +39,7 @@ from barnabas.connect.metrics import WorkerMetrics
 from barnabas.connect.plugins.client_overrides import ClientOverrides
 from barnabas.connect.plugins.discovery import discover
 from barnabas.connect.plugins.registry import PluginRegistry
-from barnabas.connect.plugins.runtime import TaskEvent, TaskRuntime
+from barnabas.connect.plugins.runtime import OffsetStore, TaskEvent, TaskRuntime
 from barnabas.connect.plugins.validation import ConnectorValidation, ValidationDefaults
 from barnabas.connect.rest.application import Mount
 from barnabas.connect.rest.entities import ConfigInfos
@@ -53,7 +55,7 @@ from barnabas.connect.worker_offsets import ConnectorPositions
 from barnabas.connect.worker_port import WorkerPort
 from barnabas.connect.worker_topics import WorkerTopics
 
-__all__ = ["Worker", "WorkerFailed", "run_worker"]
+__all__ = ["MakeRuntime", "Worker", "WorkerFailed", "run_worker"]
 
 log = logging.getLogger(__name__)
 
@@ -64,6 +66,25 @@ _STOP_SLACK_S = 10.0
 
 class WorkerFailed(Terminal, Exception):
     """The worker can't start, or can't go on. The text says what to change."""
+
+
+class MakeRuntime(Protocol):
+    """Makes what runs the tasks, on the event loop."""
+
+    async def __call__(
+        self, *, config: WorkerConfig, offsets: OffsetStore, registry: PluginRegistry, worker_id: str
+    ) -> TaskRuntime: ...
+
+
+async def _spark_runtime(
+    *, config: WorkerConfig, offsets: OffsetStore, registry: PluginRegistry, worker_id: str
+) -> TaskRuntime:
+    """Its modules take a while to import."""
+    module = await asyncio.to_thread(import_module, "barnabas.connect.spark.spark_runtime")
+    runtime: TaskRuntime = module.SparkTaskRuntime(
+        registry.with_full_names(config.texts), offsets, registry.connector_class, worker_id=worker_id
+    )
+    return runtime
 
 
 class SystemClock:
@@ -77,9 +98,10 @@ class SystemClock:
 class Worker:
     """``await start()``, then ``await ended()``, which returns when ``stop`` was called or raises WorkerFailed."""
 
-    def __init__(self, config: WorkerConfig) -> None:
-        """Raises UnusableRestSetting. To be made on the event loop."""
+    def __init__(self, config: WorkerConfig, make_runtime: MakeRuntime | None = None) -> None:
+        """Raises UnusableRestSetting. Made on the event loop. ``make_runtime`` is for another one than Spark's."""
         self.config = config
+        self._runtime_maker: MakeRuntime = make_runtime or _spark_runtime
         self._clock = SystemClock()
         self._settings = {**config.texts}
         self.rest = RestServer(RestSettings.read(self._settings), clock=self._clock, random_bytes=secrets.token_bytes)
@@ -115,7 +137,9 @@ class Worker:
         self._connectors = RunningConnectors(
             registry, self.config.providers, TopicPartitions(self._admin), self, self.config.admin_properties
         )
-        self._tasks = await self._make_runtime(registry, topics)
+        self._tasks = await self._runtime_maker(
+            config=self.config, offsets=topics.offsets, registry=registry, worker_id=self.rest.worker_id
+        )
 
         async def validate(config: ConfigMap) -> ConfigInfos:
             return await port.validate_config(config)
@@ -236,19 +260,6 @@ class Worker:
             is_topic_creation_enabled=config.topic_creation_enable,
         )
         return ConnectorValidation(registry, defaults, config.providers)
-
-    async def _make_runtime(self, registry: PluginRegistry, topics: WorkerTopics) -> TaskRuntime:
-        """Its modules take a while to import."""
-        from importlib import import_module
-
-        module = await asyncio.to_thread(import_module, "barnabas.connect.spark.spark_runtime")
-        runtime: TaskRuntime = module.SparkTaskRuntime(
-            registry.with_full_names(self.config.texts),
-            topics.offsets,
-            registry.connector_class,
-            worker_id=self.rest.worker_id,
-        )
-        return runtime
 
     def _mount_metrics(self, herder: Herder) -> None:
         metrics = WorkerMetrics(herder)

@@ -262,6 +262,9 @@ class Herder:
         self.connector_starts.failed += 1
         self._failed(connector, trace, retriable=retriable)
 
+    def unit_starting(self, unit: Unit) -> None:
+        self.statuses.take(unit)
+
     def unit_stopped(self, unit: Unit) -> None:
         self.statuses.let_go(unit)
 

@@ -52,6 +52,8 @@ class _Running:
 class WorkListener(Protocol):
     """Hears what becomes of the work, in order."""
 
+    def unit_starting(self, unit: Unit) -> None: ...
+
     def connector_started(self, connector: str, state: TargetState) -> None: ...
 
     def connector_state_set(self, connector: str, state: TargetState) -> None: ...
@@ -175,6 +177,7 @@ class LocalWork:
         self._ended.pop(unit, None)
         self._failures.pop(unit, None)
         self._running[unit] = _Running(wanted.version, wanted.target_state)
+        self._listener.unit_starting(unit)
         if isinstance(unit, ConnectorTaskId):
             await StartTask(
                 unit, wanted.connector_config, wanted.task_config or {}, wanted.target_state, self.generation

@@ -57,6 +57,13 @@ class Statuses:
         self._here[unit] = self._status(unit, state, trace, has_version=has_version)
         self._write(unit, self._here[unit])
 
+    def take(self, unit: Unit) -> None:
+        """It is about to start here: what another worker said of it is over. (Starting may take long.)"""
+        context = self._context
+        known = context.statuses.connector(unit) if isinstance(unit, str) else context.statuses.task(unit)
+        if known is not None and known.worker_id != context.settings.worker_id:
+            self.set(unit, TaskState.UNASSIGNED)
+
     def let_go(self, unit: Unit) -> None:
         """It has stopped here. Of what is not configured any more the leader removes the status."""
         self._here.pop(unit, None)
@@ -71,6 +78,8 @@ class Statuses:
         may have done so after the one who has it now; who says it again."""
         mine = self._here.get(unit)
         if mine is None or status is None or status.state is not TaskState.UNASSIGNED:
+            return
+        if mine.state is TaskState.UNASSIGNED:
             return
         if self._is_configured(unit) and status.generation <= self._generation:
             self._write(unit, replace(mine, generation=self._generation))

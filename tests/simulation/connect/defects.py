@@ -1,0 +1,108 @@
+"""Mistakes that the simulation must find: each takes a rule away for as long as it is in force."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest import mock
+
+from barnabas.connect.herder.assigned_work import AssignedWork
+from barnabas.connect.herder.context import HerderContext
+from barnabas.connect.herder.effects import ReportWorkStopped, WriteConfigs
+from barnabas.connect.herder.local_work import LocalWork
+from barnabas.connect.herder.rebalance import Rebalance
+from barnabas.connect.herder.self_healing import SelfHealing
+from barnabas.connect.herder.statuses import Statuses
+from barnabas.connect.herder.task_reconfiguration import TaskReconfiguration
+from barnabas.connect.session_key import KeyRotation
+
+__all__ = ["DEFECTS", "Defect"]
+
+Defect = Callable[[], Any]
+
+
+async def _report_at_once(self: Rebalance, notice: Any) -> None:
+    self._stops_under_way -= 1
+    await ReportWorkStopped(notice.stop_id)
+    self._update()
+
+
+async def _acknowledge_unread(self: HerderContext, *records: Any) -> None:
+    self.procedures.start(_write_quietly(records))
+
+
+async def _write_quietly(records: Any) -> None:
+    try:
+        await WriteConfigs(records)
+    except Exception:
+        return
+
+
+async def _write_without_waiting(self: HerderContext, *records: Any) -> None:
+    await WriteConfigs(records)
+
+
+async def _publish_once(self: TaskReconfiguration, connector: str) -> None:
+    self._wanted.discard(connector)
+    try:
+        await self._attempt(connector)
+    except Exception:
+        return
+    finally:
+        self._under_way.discard(connector)
+
+
+@contextmanager
+def _patched(*patches: Any) -> Iterator[None]:
+    with mock.patch.multiple(patches[0], **patches[1]):
+        yield
+
+
+DEFECTS: dict[str, Defect] = {
+    "work is reported as stopped before it has stopped": lambda: _patched(
+        Rebalance, {"_report_stopped": _report_at_once}
+    ),
+    "work is not stopped when the group takes it away": lambda: _patched(
+        AssignedWork, {"revoke": lambda self, units: None}
+    ),
+    "a configuration is acknowledged before it is safe": lambda: _patched(
+        HerderContext, {"write_configs": _acknowledge_unread}
+    ),
+    "a new connector is not shared out": lambda: _patched(Rebalance, {"needed": lambda self, offset, reason: None}),
+    "task configs that could not be published are forgotten": lambda: _patched(
+        TaskReconfiguration, {"_reconfigure": _publish_once}
+    ),
+    "what has failed is not started again": lambda: _patched(SelfHealing, {"failed": lambda self, unit, retriable: ""}),
+    "a key that is there is not adopted": lambda: _patched(KeyRotation, {"adopt": lambda self, key, now_ms: None}),
+    "a key is used before it was read back": lambda: _patched(KeyRotation, {"poll": _eager_key}),
+    "a restarted connector keeps its old settings": lambda: _patched(
+        AssignedWork, {"restart": lambda self, units: None}
+    ),
+    "nobody removes the statuses of connectors that are gone": lambda: _patched(
+        Statuses, {"_remove_unconfigured": lambda self: None}
+    ),
+    "held tasks are never let go again": lambda: _patched(AssignedWork, {"assign": _assign_and_hold}),
+    "a successor on the same worker starts beside its predecessor": lambda: _patched(
+        LocalWork, {"_stop": _forget_at_once}
+    ),
+}
+
+_poll = KeyRotation.poll
+_assign = AssignedWork.assign
+
+
+def _eager_key(self: KeyRotation, now_ms: int, **options: Any) -> Any:
+    key = _poll(self, now_ms, **options)
+    if key is not None:
+        self.key = key
+    return key
+
+
+def _assign_and_hold(self: AssignedWork, units: Any, generation: int, *, is_outdated: bool = False) -> None:
+    _assign(self, units, generation, is_outdated=True)
+
+
+async def _forget_at_once(self: LocalWork, unit: Any) -> None:
+    self._running.pop(unit, None)
+    self._listener.unit_stopped(unit)

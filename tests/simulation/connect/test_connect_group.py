@@ -1,0 +1,24 @@
+"""Some seeds of a simulated Connect group, and proof that its checks see mistakes. More: ``__main__``."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.simulation.connect.__main__ import find
+from tests.simulation.connect.defects import DEFECTS
+
+pytestmark = pytest.mark.simulation
+
+_SEEDS = 15
+
+
+def test_no_seed_breaks_a_promise() -> None:
+    found = find(range(_SEEDS))
+    assert found is None, f"python -m tests.simulation.connect --seed {found[0]}: {found[1]}"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("defect", DEFECTS)
+def test_every_defect_is_found(defect: str) -> None:
+    with DEFECTS[defect]():
+        assert find(range(60)) is not None
