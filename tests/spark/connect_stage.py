@@ -18,7 +18,7 @@ from barnabas.connect.plugins.runtime import TaskEvent, TaskFailed, TaskRunning,
 from barnabas.connect.plugins.task_partitions import TASK_PARTITIONS, format_partitions
 from barnabas.connect.spark.converters.record_batch import FAILURE, ORIGINAL, RecordBatch
 from barnabas.connect.spark.session import Sessions
-from barnabas.connect.spark.spark_runtime import SparkTaskRuntime
+from barnabas.connect.spark.spark_runtime import RecordPaths, SparkTaskRuntime
 from tests.peers.barnabas_node import BarnabasNode
 
 if TYPE_CHECKING:
@@ -196,6 +196,7 @@ async def running_stage(
     *,
     offsets: MemoryOffsets | None = None,
     worker_config: Mapping[str, str] | None = None,
+    record_path: RecordPaths = TextPath,
 ) -> AsyncIterator[Stage]:
     memory = offsets or MemoryOffsets()
     config = {
@@ -209,7 +210,7 @@ async def running_stage(
         lambda connector_config: connector,
         worker_id="127.0.0.1:8083",
         sessions=SharedSession(spark),
-        record_path=TextPath,
+        record_path=record_path,
     )
     try:
         yield Stage(runtime, node, memory, spark)

@@ -14,6 +14,7 @@ from barnabas.connect.plugins.runtime import TaskPaused, TaskRunning, TaskStoppe
 from barnabas.connect.spark.connectors.file_stream import FileStreamSink, FileStreamSource
 from barnabas.connect.spark.connectors.generator import Generator
 from barnabas.connect.spark.connectors.topic_to_files import TopicToFiles
+from barnabas.connect.spark.record_path import ConverterPath
 from tests.peers.barnabas_node import BarnabasNode, running_barnabas
 from tests.spark.connect_stage import running_stage
 
@@ -101,6 +102,42 @@ def test_topics_become_files_and_the_group_shows_how_far(
             assert {row.topic for row in rows} == {"to-files"}
             assert len({(row._partition, row._offset) for row in rows}) == 50
             assert len(list(folder.glob("topic=to-files/date=*/files-0-*.snappy.parquet"))) >= 3
+
+    asyncio.run(scenario())
+
+
+def test_objects_become_columns_and_what_is_no_json_a_dead_letter(
+    spark: SparkSession, node: BarnabasNode, tmp_path: Path
+) -> None:
+    folder = tmp_path / "data"
+    worker_config = {
+        "key.converter": "org.apache.kafka.connect.storage.StringConverter",
+        "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+        "value.converter.schemas.enable": "false",
+    }
+    config = {
+        "directory": str(folder),
+        "format": "json",
+        "transforms": "rename",
+        "transforms.rename.type": "org.apache.kafka.connect.transforms.ReplaceField$Value",
+        "transforms.rename.renames": "a:first",
+        "errors.tolerance": "all",
+        "errors.deadletterqueue.topic.name": "no-json",
+        "errors.deadletterqueue.topic.replication.factor": "1",
+    }
+
+    async def scenario() -> None:
+        async with running_stage(
+            spark, node, tmp_path, TopicToFiles, worker_config=worker_config, record_path=ConverterPath
+        ) as stage:
+            partitions = stage.create("objects")
+            stage.produce("objects", ['{"a": 1, "b": "x"}', "{no json", '{"a": 2}'])
+            task = await stage.start("objects", config, partitions=partitions)
+            await stage.until(lambda: stage.committed("connect-objects") == {partitions[0]: 3})
+            await stage.stop(task)
+            rows = spark.read.json(str(folder)).collect()
+            assert sorted((row.first, row.b or "") for row in rows) == [(1, "x"), (2, "")]
+            assert [bytes(row.value) for row in stage.read("no-json")] == [b"{no json"]
 
     asyncio.run(scenario())
 

@@ -91,6 +91,7 @@ class EmbeddedSessions(Sessions):
                 log.warning("%s; it is started again", self.failure())
                 self._end()
             if self._session is None:
+                self._reason = None
                 stack = ExitStack()
                 try:
                     self._session, self._exit_status = self._start(stack, self._settings)
@@ -98,7 +99,7 @@ class EmbeddedSessions(Sessions):
                     with suppress(Exception):
                         stack.close()
                     raise
-                self._stack, self._reason = stack, None
+                self._stack = stack
             return self._session
 
     def failure(self) -> str | None:

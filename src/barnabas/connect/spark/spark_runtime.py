@@ -15,6 +15,7 @@ from typing import Any
 from barnabas.common.errors import invariant
 from barnabas.connect.identifiers import ConnectorTaskId, TargetState
 from barnabas.connect.plugins.api import Connector, SinkTask, SourceTask, TerminalError
+from barnabas.connect.plugins.config_def import ConfigException
 from barnabas.connect.plugins.runtime import (
     OffsetStore,
     TaskEvent,
@@ -32,7 +33,7 @@ from barnabas.connect.spark.source_query import SourceProgram
 from barnabas.connect.spark.task_query import QueryProgram, TaskQuery
 from barnabas.connect.spark.task_spec import TaskSpec, WorkerTaskContext
 
-__all__ = ["SparkTaskRuntime"]
+__all__ = ["RecordPaths", "SparkTaskRuntime"]
 
 log = logging.getLogger(__name__)
 
@@ -59,6 +60,12 @@ class SparkTaskRuntime:
     ) -> None:
         """Made on the loop on which listeners are called. Raises ConfigException."""
         self.settings = SparkSettings.of(worker_config, worker_id=worker_id)
+        if self.settings.is_connect:
+            raise ConfigException(
+                "barnabas.connect.spark.master",
+                self.settings.master,
+                "Tasks can't run on a Spark Connect server yet: use local[*], or spark://host:port for a cluster",
+            )
         self.progress = ProgressBoard()
         self._worker_config = worker_config
         self._offsets = offsets
