@@ -65,6 +65,9 @@ class TaskQuery:
         self._stop_timeout_s = stop_timeout_s
         self._wish = target_state
         self._told: TaskEvent | None = None
+        self._waits_for_spark = False
+        self._is_over = False
+        """Its last event was told; the thread only has to find its end."""
         self._changed = threading.Condition()
         self._program: QueryProgram | None = None
         self._query: StreamingQuery | None = None
@@ -75,11 +78,23 @@ class TaskQuery:
         self._thread.start()
 
     def wish(self, state: TargetState) -> None:
-        """STARTED, PAUSED or, once and for all, STOPPED. Returns at once."""
+        """STARTED, PAUSED or, once and for all, STOPPED. Returns at once.
+
+        Starting Spark may take minutes. A task that waits for it holds nothing, so it is stopped at once.
+        """
         with self._changed:
-            if self._wish is not TargetState.STOPPED:
-                self._wish = state
-                self._changed.notify_all()
+            if self._wish is TargetState.STOPPED:
+                return
+            self._wish = state
+            self._changed.notify_all()
+            is_over = state is TargetState.STOPPED and self._waits_for_spark
+            self._is_over = is_over
+        if is_over:
+            self._report(TaskStopped(self.task))
+
+    def join(self) -> None:
+        """Wait for the thread, which may outlast the last event."""
+        self._thread.join()
 
     # ---- on the task's thread
 
@@ -92,6 +107,8 @@ class TaskQuery:
                 self._check_query()
         except BaseException as error:  # Also what a plugin raises to end the process: it is its task that ends.
             end = self._failed(error)
+        if self._is_over:
+            return
         try:
             self._stop_query(self._stop_timeout_s)
         except BaseException as error:
@@ -109,13 +126,22 @@ class TaskQuery:
                 self._tell(TaskPaused(self.task))
 
     def _start_query(self) -> None:
-        spark = self._sessions.session()
+        spark = self._session()
         if self._wish is not TargetState.STARTED:
-            return  # Starting Spark may have taken long.
+            return
         if self._program is None:
             self._program = self._make_program()
         self._gate = BatchGate()
         self._query = self._program.start(spark, self._gate)
+
+    def _session(self) -> SparkSession:
+        with self._changed:
+            self._waits_for_spark = self._wish is TargetState.STARTED
+        try:
+            return self._sessions.session()
+        finally:
+            with self._changed:
+                self._waits_for_spark = False
 
     def _wait(self) -> None:
         with self._changed:

@@ -51,8 +51,13 @@ class Worker(Sessions):
         self.events: list[TaskEvent] = []
         self.heard = threading.Condition()
         self.start_error: Exception | None = None
+        self.is_asked = threading.Event()
+        self.is_up = threading.Event()
+        self.is_up.set()
 
     def session(self) -> Any:
+        self.is_asked.set()
+        self.is_up.wait(20)
         return None
 
     def failure(self) -> str | None:
@@ -206,6 +211,18 @@ def test_a_query_that_can_not_be_stopped_takes_the_session_with_it(worker: Worke
     task.wish(TargetState.STOPPED)
     assert ended(worker) == STOPPED
     assert worker.abandoned == ["the query of task c-0 can't be stopped (did not stop)"]
+
+
+def test_a_task_that_waits_for_spark_is_stopped_at_once(worker: Worker) -> None:
+    worker.is_up.clear()
+    task = begun(worker)
+    worker.is_asked.wait(20)
+    task.wish(TargetState.STOPPED)
+    assert worker.events == [STOPPED]
+    worker.is_up.set()
+    task.join()
+    assert worker.events == [STOPPED]
+    assert worker.queries == []
 
 
 def test_waiting_for_another_try_ends_when_the_query_is_to_stop() -> None:
