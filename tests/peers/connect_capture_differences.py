@@ -9,6 +9,7 @@ from __future__ import annotations
 __all__ = ["DIFFERENCES", "SPECIAL_GROUPS"]
 
 DIFFERENCES: dict[str, str] = {
+    "plugin-config-version": "the plugin has a version of its own, not that of Kafka's",
     "get-slash-name": "%2F is part of a name here; Kafka's server refuses the path, so such a connector is lost",
     "delete-slash-name": "%2F is part of a name here; Kafka's server refuses the path, so such a connector is lost",
 }

@@ -1,10 +1,12 @@
 """Replays the REST exchanges recorded from two real Kafka Connect 4.3.1 workers, in their order, against other workers.
 
-    python -m tests.peers.connect_captures http://127.0.0.1:8083 http://127.0.0.1:8084 --session-key BASE64
+    python -m tests.peers.connect_captures http://127.0.0.1:8083 http://127.0.0.1:8084 --bootstrap 127.0.0.1:9092
 
-The first URL is the leader's. What is compared: the status, where ``Location`` points to, whether the body is JSON, and
-its shape: the names and types of fields, not their values; of maps that users fill (configurations, loggers) the types
-of their values. What becomes true a moment later (states, tasks) is asked for again until it is, for a while.
+The first URL is the leader's; the topics t1 to t5 are there, and in.txt in the folder that ``--data`` names.
+
+What is compared: the status, where ``Location`` points to, whether the body is JSON, and its shape: the names and types
+of fields, not their values; of maps that users fill (configurations, loggers) the types of their values. What becomes
+true a moment later (states, tasks) is asked for again until it is, for a while.
 
 A signature of the recorded group is replaced by one of the present session key, so that valid ones stay valid and wrong
 ones wrong. ``connect_capture_differences`` says what differs and why, and which recordings need a special group.
@@ -225,6 +227,21 @@ def _json(answer: httpx.Response) -> Any:
         return None
 
 
+def session_key_of(bootstrap: str, config_topic: str) -> bytes:
+    """The present session key of a group, as its workers read it."""
+    from kafka import KafkaConsumer, TopicPartition
+
+    consumer = KafkaConsumer(bootstrap_servers=bootstrap, consumer_timeout_ms=5000)
+    try:
+        partition = TopicPartition(config_topic, 0)
+        consumer.assign([partition])
+        consumer.seek_to_beginning(partition)
+        found = [json.loads(record.value) for record in consumer if record.key == b"session-key" and record.value]
+    finally:
+        consumer.close()
+    return base64.b64decode(found[-1]["key"])
+
+
 def report(results: Sequence[Replayed], print_line: Callable[[str], None]) -> int:
     """How many are not as they should be: that differ without a reason, or have a reason and don't differ."""
     wrong = 0
@@ -243,7 +260,9 @@ def main() -> int:
     arguments = argparse.ArgumentParser(description="Replay the REST captures against two workers of one group.")
     arguments.add_argument("leader", help="URL of worker A, which has to be the leader")
     arguments.add_argument("follower", help="URL of worker B")
-    arguments.add_argument("--session-key", help="the group's present key in base64, from its config topic")
+    arguments.add_argument("--session-key", help="the group's present key in base64")
+    arguments.add_argument("--bootstrap", help="the group's Kafka, to read the present key from --config-topic")
+    arguments.add_argument("--config-topic", default="connect-configs")
     arguments.add_argument("--data", help="the folder that stands for /data in connectors' configurations")
     arguments.add_argument("--user", help="name:password for workers that ask for one")
     given = arguments.parse_args()
@@ -254,6 +273,8 @@ async def _replay_over_http(given: argparse.Namespace) -> int:
     urls = {"A": given.leader.rstrip("/"), "B": given.follower.rstrip("/")}
     auth = tuple(given.user.split(":", 1)) if given.user else None
     key = base64.b64decode(given.session_key) if given.session_key else None
+    if given.bootstrap:
+        key = await asyncio.to_thread(session_key_of, given.bootstrap, given.config_topic)
     async with httpx.AsyncClient(timeout=120, trust_env=False, auth=auth) as client:
 
         async def send(

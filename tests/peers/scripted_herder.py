@@ -233,7 +233,7 @@ class ScriptedHerder:
     async def plugin_config(self, name: str, version: str | None) -> Sequence[ConfigKeyInfo]:
         if not any(known in name for known in ("FileStream", "JsonConverter", "InsertField", "TopicNameMatches")):
             raise NotFound(f"Unknown plugin {name}.")
-        if version not in (None, VERSION):
+        if version not in (None, "1.0.0"):
             raise BadRequest(f"Plugin {name} not found that matches the version range [{version}]")
         return [_key("topic")]
 
