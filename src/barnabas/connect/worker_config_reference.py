@@ -46,6 +46,7 @@ are shown by `GET /connector-plugins/{class}/config`, and `PUT /connector-plugin
 wrong with a configuration before it is used.
 
 Plugins go by their full name, or by their class alone (`ReplaceField$Value`, `JsonConverter`).
+[How to write a connector](../connect/plugins.md).
 """
 
 
