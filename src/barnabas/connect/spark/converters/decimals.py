@@ -6,6 +6,7 @@ and writes.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
@@ -14,16 +15,24 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
     from pyspark.sql.types import DecimalType
 
-__all__ = ["bytes_of_decimal", "decimal_of_bytes"]
+__all__ = ["bytes_of_decimal", "decimal_of_bytes", "with_name"]
 
 _TWO_TO_64 = "18446744073709551616"
 _HALF = 16
 _DIGITS = 32
 
 
+def with_name(column: Column, expression: Callable[[Column], Column]) -> Column:
+    """An expression that uses another one many times, which then is in the plan only once."""
+    return F.get(F.transform(F.array(column), expression), F.lit(0))
+
+
 def decimal_of_bytes(content: Column, kind: DecimalType) -> Column:
     """Null where the number doesn't fit into the type."""
-    digits = F.hex(content)
+    return with_name(F.hex(content), lambda digits: _decimal_of_digits(digits, kind))
+
+
+def _decimal_of_digits(digits: Column, kind: DecimalType) -> Column:
     negative = F.substring(digits, 1, 1) >= "8"
     sign = F.when(negative, F.lit("F")).otherwise(F.lit("0"))
     padded = F.right(F.concat(F.repeat(sign, F.lit(_DIGITS)), digits), F.lit(_DIGITS))
@@ -43,7 +52,10 @@ def bytes_of_decimal(number: Column, kind: DecimalType) -> Column:
     # Whether Spark writes an exponent is a setting of the session's; without it and the point, the digits are the
     # unscaled value either way.
     digits = F.regexp_replace(F.regexp_replace(number.cast(kind).cast("string"), "E.*$", ""), "[.]", "")
-    unscaled = digits.cast("decimal(38,0)")
+    return with_name(digits.cast("decimal(38,0)"), _bytes_of_unscaled)
+
+
+def _bytes_of_unscaled(unscaled: Column) -> Column:
     modulus = F.lit(_TWO_TO_64).cast("decimal(20,0)")
     low = F.pmod(unscaled, modulus).cast("decimal(20,0)")
     low_digits = F.lpad(F.conv(low.cast("string"), 10, 16), _HALF, "0")

@@ -110,7 +110,8 @@ class JsonConverter(Converter):
 
     def to_connect(self, prepared: Column, variety: str | None) -> Decoded:
         data, parsed = prepared["data"], prepared["parsed"]
-        present = data.isNotNull()
+        # Without an envelope no bytes at all are a tombstone as well, as in Connect.
+        present = data.isNotNull() if self.schemas and self.content is None else F.octet_length(data) > 0
         broken = F.when(present & parsed.isNull(), F.lit(_NO_JSON))
         if not self.schemas or self.content is not None:
             schema = self.content if self.schemas else self.given

@@ -33,7 +33,6 @@ __all__ = ["MILLIS_OF_DAY", "JsonDecoding", "Read", "default_literal", "first_er
 
 MILLIS_OF_DAY = 86_400_000
 _MAX_MILLIS = (2**63 - 1) // 1000
-_EXACT_IN_DOUBLE = 2**53
 _RANGES = {
     SchemaType.INT8: (-(2**7), 2**7 - 1),
     SchemaType.INT16: (-(2**15), 2**15 - 1),
@@ -84,16 +83,16 @@ class JsonDecoding:
     """Whether dates and timestamps may be written as ISO 8601 text, for JSON that doesn't come from Connect."""
 
     def read(self, schema: ConnectSchema, variant: Column) -> Read:
-        absent = variant.isNull() | F.is_variant_null(variant)
+        """The value of a row with an error is not used; so values are not guarded, which keeps plans small."""
         found = self._present(schema, variant)
+        absent = variant.isNull() | F.is_variant_null(variant)
         if schema.default is not None and self.replace_null_with_default:
-            return Read(F.when(absent, default_literal(schema)).otherwise(found.value), F.when(~absent, found.error))
-        value = F.when(~absent, found.value)
+            return Read(F.coalesce(found.value, default_literal(schema)), F.when(~absent, found.error))
         if schema.optional:
-            return Read(value, F.when(~absent, found.error))
+            return Read(found.value, F.when(~absent, found.error))
         # The words are Connect's.
         missing = F.lit(f"Invalid null value for required {schema.type.name} field")
-        return Read(value, F.when(absent, missing).otherwise(found.error))
+        return Read(found.value, F.when(absent, missing).otherwise(found.error))
 
     def _present(self, schema: ConnectSchema, variant: Column) -> Read:
         if schema.logical is not None:
@@ -117,7 +116,7 @@ class JsonDecoding:
             F.when(read.error.isNotNull(), F.concat(F.lit(f"{_shown(name)}: "), read.error)) for name, read in reads
         ]
         value = F.struct(*(read.value.alias(name) for name, read in reads)) if reads else F.expr("struct()")
-        return Read(value, first_error([wrong, *named]))
+        return Read(F.when(variant.isNotNull() & ~F.is_variant_null(variant), value), first_error([wrong, *named]))
 
     def _array(self, schema: ConnectSchema, variant: Column) -> Read:
         items = variant.try_cast("array<variant>")
@@ -148,7 +147,7 @@ class JsonDecoding:
         wrong = F.when(
             pairs.isNull(),
             F.concat(
-                F.lit("Maps with non-string fields should be encoded as JSON arrays of tuples, but found "),
+                F.lit("Maps with non-string fields should be encoded as JSON array of tuples, but found "),
                 _kind(variant),
             ),
         )
@@ -174,7 +173,10 @@ class JsonDecoding:
         kind = F.schema_of_variant(variant)
         number = _integer(variant, SchemaType.INT64 if logical == TIMESTAMP else SchemaType.INT32)
         if logical == DATE:
-            read = Read(F.date_from_unix_date(number.value), number.error)
+            told = F.concat(
+                F.lit("Invalid type for Date, underlying representation should be integer but was "), _kind(variant)
+            )
+            read = Read(F.date_from_unix_date(number.value), F.when(number.error.isNotNull(), told))
             text = variant.try_cast("string").try_cast("date")
         elif logical == TIME:
             outside = (number.value < 0) | (number.value > MILLIS_OF_DAY)
@@ -226,40 +228,32 @@ def _expected(what: str, variant: Column) -> Column:
 
 
 def _integer(variant: Column, kind: SchemaType) -> Read:
-    """Only whole numbers, and only of the type's range."""
-    least, most = _RANGES[kind]
+    """Only whole numbers, and only of the type's range; 1.0 and 1e3 are whole numbers too."""
+    value = variant.try_cast(spark_type(ConnectSchema(kind)))
     described = F.schema_of_variant(variant)
-    direct = F.when(described == "BIGINT", variant.try_cast("bigint"))
-    # 1.0 and 1e3 are whole numbers too.
-    exact = F.when(described.startswith("DECIMAL"), variant.try_cast("decimal(38,18)"))
-    double = F.when(described == "DOUBLE", variant.try_cast("double"))
-    whole = F.coalesce(
-        direct,
-        F.when(exact == F.floor(exact), exact.try_cast("bigint")),
-        F.when((double == F.floor(double)) & (F.abs(double) <= _EXACT_IN_DOUBLE), double.try_cast("bigint")),
+    unread = _expected(f"{kind}, expected a whole number of its range", variant)
+    is_whole = ~described.isin("STRING", "BOOLEAN") & (variant.try_cast("double") == value.cast("double"))
+    return Read(
+        value, F.when(~F.coalesce((described == "BIGINT") & value.isNotNull() | is_whole, F.lit(False)), unread)
     )
-    value = F.when(whole.between(least, most), whole).try_cast(spark_type(ConnectSchema(kind)))
-    return Read(value, F.when(value.isNull(), _expected(f"{kind}, expected a whole number of its range", variant)))
 
 
 def _floating(variant: Column, kind: SchemaType) -> Read:
+    value = variant.try_cast("double").cast(spark_type(ConnectSchema(kind)))
     described = F.schema_of_variant(variant)
-    is_number = (described == "BIGINT") | (described == "DOUBLE") | described.startswith("DECIMAL")
-    text = F.when(described == "STRING", variant.try_cast("string"))
-    special = F.when(text.isin("NaN", "Infinity", "-Infinity"), text.try_cast("double"))
-    spark = spark_type(ConnectSchema(kind))
-    value = F.coalesce(F.when(is_number, variant.try_cast("double")), special).cast(spark)
-    return Read(value, F.when(value.isNull(), _expected(f"{kind}, expected a number", variant)))
+    special = variant.try_cast("string").isin("NaN", "Infinity", "-Infinity")
+    good = described.isin("BIGINT", "DOUBLE") | described.startswith("DECIMAL") | special
+    return Read(value, F.when(~good | value.isNull(), _expected(f"{kind}, expected a number", variant)))
 
 
 def _boolean(variant: Column, kind: SchemaType) -> Read:
-    value = F.when(F.schema_of_variant(variant) == "BOOLEAN", variant.try_cast("boolean"))
-    return Read(value, F.when(value.isNull(), _expected("boolean", variant)))
+    wrong = F.schema_of_variant(variant) != "BOOLEAN"
+    return Read(variant.try_cast("boolean"), F.when(wrong, _expected("boolean", variant)))
 
 
 def _string(variant: Column, kind: SchemaType) -> Read:
-    value = F.when(F.schema_of_variant(variant) == "STRING", variant.try_cast("string"))
-    return Read(value, F.when(value.isNull(), _expected("string", variant)))
+    wrong = F.schema_of_variant(variant) != "STRING"
+    return Read(variant.try_cast("string"), F.when(wrong, _expected("string", variant)))
 
 
 def _bytes(variant: Column, kind: SchemaType) -> Read:
@@ -270,28 +264,27 @@ def _bytes(variant: Column, kind: SchemaType) -> Read:
 
 def _decimal(schema: ConnectSchema, variant: Column) -> Read:
     """Text is the Base64 of the bytes; a number is itself, if the type holds all its digits."""
-    spark = decimal_type(schema)
-    described = F.schema_of_variant(variant)
-    text = F.when(described == "STRING", variant.try_cast("string"))
-    content = F.try_to_binary(text, F.lit("base64"))
-    exact = F.when(
-        (described == "BIGINT") | described.startswith("DECIMAL"), F.to_json(variant).try_cast("decimal(38,18)")
-    )
-    double = F.when(described == "DOUBLE", variant.try_cast("double"))
-    number = F.to_json(variant).try_cast(spark)
-    kept = F.when(described == "DOUBLE", number.cast("double") == double).otherwise(
-        F.coalesce(number.try_cast("decimal(38,18)") == exact, number.cast("string") == F.to_json(variant))
-    )
-    value = F.when(text.isNotNull(), decimal_of_bytes(content, spark)).otherwise(F.when(kept, number))
+    kind = decimal_type(schema)
+    is_text = F.schema_of_variant(variant) == "STRING"
+    content = F.try_to_binary(F.when(is_text, variant.try_cast("string")), F.lit("base64"))
+    number = F.when(~is_text, F.to_json(variant)).try_cast(kind)
+    value = F.coalesce(decimal_of_bytes(content, kind), number)
+    exact = number.cast("double") == variant.try_cast("double")
     unread = (
-        F.when(text.isNotNull() & content.isNull(), F.lit("Invalid bytes for Decimal field"))
+        F.when(is_text & content.isNull(), F.lit("Invalid bytes for Decimal field"))
         .when(
-            text.isNotNull() | F.coalesce(exact, double).isNotNull(),
-            F.concat(F.lit(f"a Decimal does not fit into {spark.simpleString()}: "), F.to_json(variant)),
+            is_text | variant.try_cast("double").isNotNull(),
+            F.concat(F.lit(f"a Decimal does not fit into {kind.simpleString()}: "), F.to_json(variant)),
         )
-        .otherwise(F.concat(F.lit("Invalid type for Decimal, expected numeric or text but received "), _kind(variant)))
+        .otherwise(
+            F.concat(
+                F.lit("Invalid type for Decimal, underlying representation should be numeric or bytes but was "),
+                _kind(variant),
+            )
+        )
     )
-    return Read(value, F.when(value.isNull(), unread))
+    is_number = ~F.schema_of_variant(variant).isin("STRING", "BOOLEAN")
+    return Read(value, F.when(~F.coalesce(is_text & value.isNotNull() | is_number & exact, F.lit(False)), unread))
 
 
 _SCALARS: dict[SchemaType, Callable[[Column, SchemaType], Read]] = {

@@ -72,8 +72,8 @@ class _FixedTypeConverter(Converter):
         return kind == "BIGINT"
 
     def _error(self, data: Column) -> Column:
-        told = f"Failed to deserialize {self.word}: Size of data received by {self.word}Deserializer is not {self.size}"
-        return F.when(F.octet_length(data) != self.size, F.lit(told))
+        told = f"Size of data received by {self.word}Deserializer is not {self.size}"
+        return F.when(F.octet_length(data) != self.size, F.lit(f"Failed to deserialize {self.word.lower()}: {told}"))
 
     def _read(self, data: Column) -> Column:
         raise NotImplementedError
@@ -109,7 +109,9 @@ class BooleanConverter(_FixedTypeConverter):
     word = "Boolean"
 
     def _error(self, data: Column) -> Column:
-        unknown = F.concat(F.lit("Unexpected byte received by BooleanDeserializer: 0x"), F.hex(data))
+        unknown = F.concat(
+            F.lit("Failed to deserialize boolean: Unexpected byte received by BooleanDeserializer: 0x"), F.hex(data)
+        )
         return F.coalesce(super()._error(data), F.when(~F.hex(data).isin("00", "01"), unknown))
 
     def _read(self, data: Column) -> Column:

@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 from pyspark.sql import functions as F
 
-from barnabas.connect.spark.converters.connect_schema import DATE, TIME, TIMESTAMP, ConnectSchema, SchemaType
+from barnabas.connect.spark.converters.connect_schema import (
+    DATE,
+    DECIMAL,
+    SCALE,
+    TIME,
+    TIMESTAMP,
+    ConnectSchema,
+    SchemaType,
+)
 from barnabas.connect.spark.converters.converter import Converter, Decoded, DecodedHeader, Encoded
 from barnabas.connect.spark.converters.json_decoding import no_error
 from barnabas.connect.spark.converters.string_converter import StringConverter
@@ -26,8 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SimpleHeaderConverter", "schema_text"]
 
-_WHOLE = r"^[+-]?[0-9]{1,19}$"
-_NUMBER = r"^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[dDfF]?$"
+_NUMBER = r"^[+-]?[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]{1,2})?$"
 _DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 _TIME = r"^([0-9]{2}):([0-9]{2}):([0-9]{2})\.([0-9]{3})Z$"
 _TIMESTAMP = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z$"
@@ -61,16 +68,26 @@ class SimpleHeaderConverter(Converter):
         return self.header_from_connect(value, schema)
 
     def header_to_connect(self, data: Column) -> DecodedHeader:
-        text, _ = StringConverter().to_connect(data, None).column, None
+        text = StringConverter().to_connect(data, None).column
         cases: list[tuple[Column, Column, Column]] = []  # condition, value, schema
         trimmed = F.trim(text)
         cases.append((trimmed == "null", F.lit(None).cast("variant"), F.lit(None).cast("string")))
-        is_truth = F.lower(trimmed).isin("true", "false")
+        is_truth = trimmed.isin("true", "false")
         cases.append((is_truth, trimmed.try_cast("boolean").cast("variant"), _told(SchemaType.BOOLEAN)))
-        whole = F.when(trimmed.rlike(_WHOLE), trimmed.try_cast("bigint"))
+        exact = F.when(trimmed.rlike(_NUMBER), trimmed).try_cast("decimal(38,18)")
+        whole = F.when(exact == F.floor(exact), exact.try_cast("bigint"))
         for kind, bound in _WHOLE_TYPES:
             cases.append((whole.between(-bound, bound - 1), whole.cast("variant"), _told(kind)))
-        number = F.when(trimmed.rlike(_NUMBER), F.regexp_replace(trimmed, "[dDfF]$", "").try_cast("double"))
+        large = F.when(trimmed.rlike(_NUMBER), trimmed).try_cast("decimal(38,0)")
+        is_large = (large == exact) | exact.isNull() & (large.cast("double") == trimmed.try_cast("double"))
+        decimal = ConnectSchema(SchemaType.BYTES, name=DECIMAL, version=1, parameters=((SCALE, "0"),))
+        cases.append((is_large, large.cast("variant"), F.lit(schema_text(decimal))))
+        number = F.when(trimmed.rlike(_NUMBER), trimmed.try_cast("double"))
+        # A float, as in Connect, but only if it is the number that was written.
+        short = number.cast("float")
+        cases.append(
+            (short.cast("string").try_cast("double") == number, short.cast("variant"), _told(SchemaType.FLOAT32))
+        )
         cases.append((number.isNotNull(), number.cast("variant"), _told(SchemaType.FLOAT64)))
         day = F.when(text.rlike(_DATE), text.try_cast("date"))
         cases.append((day.isNotNull(), day.cast("variant"), _logical(SchemaType.INT32, DATE)))

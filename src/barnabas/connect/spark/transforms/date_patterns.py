@@ -1,0 +1,29 @@
+"""Patterns of Java's SimpleDateFormat, which Connect's settings have, as Spark's date functions take them.
+
+Both have the same letters for all that is common. A letter that means something else in Spark, or nothing, is refused
+when the connector is configured.
+"""
+
+from __future__ import annotations
+
+import re
+
+from barnabas.common.config_value import ConfigException
+
+__all__ = ["spark_pattern"]
+
+_SAME = "GyMdDaHhKkmsSEzZX"
+_UNQUOTED = re.compile(r"'(?:[^']|'')*'")
+
+
+def spark_pattern(setting: str, pattern: str) -> str:
+    """Raises ConfigException."""
+    letters = set(re.findall("[A-Za-z]", _UNQUOTED.sub("", pattern)))
+    other = sorted(letters - set(_SAME))
+    if other:
+        raise ConfigException(
+            setting,
+            pattern,
+            f"Spark's patterns have no {', '.join(other)} with this meaning; use {', '.join(_SAME)}, or text between '",
+        )
+    return pattern

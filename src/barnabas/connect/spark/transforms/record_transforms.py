@@ -1,0 +1,116 @@
+"""Transforms that leave key and value alone: Filter, DropHeaders, InsertHeader, RegexRouter, TimestampRouter."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, Self
+
+from pyspark.sql import functions as F
+
+from barnabas.connect.spark.converters.record_batch import HEADERS
+from barnabas.connect.spark.converters.simple_header_converter import SimpleHeaderConverter
+from barnabas.connect.spark.transforms.date_patterns import spark_pattern
+from barnabas.connect.spark.transforms.record import Outcome, Record
+from barnabas.connect.spark.transforms.transform import Transform
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+    from barnabas.connect.spark.transforms.transform import Settings
+
+__all__ = ["DropHeaders", "Filter", "InsertHeader", "RegexRouter", "TimestampRouter", "names", "with_headers"]
+
+
+def names(value: object) -> tuple[str, ...]:
+    """A setting of the type list."""
+    return tuple(str(each) for each in value) if isinstance(value, list | tuple) else ()
+
+
+def with_headers(headers: Column, *added: Column) -> Column:
+    """More headers, each a struct of HEADERS, behind those that are there."""
+    present = F.coalesce(headers, F.array().cast(HEADERS))
+    return F.concat(present, F.array(*added).cast(HEADERS)) if added else present
+
+
+@dataclass(frozen=True)
+class Filter(Transform):
+    name: ClassVar[str] = "Filter"
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        return cls()
+
+    def apply(self, record: Record) -> Outcome:
+        return Outcome(record, dropped=True)
+
+
+@dataclass(frozen=True)
+class DropHeaders(Transform):
+    headers: tuple[str, ...]
+
+    name: ClassVar[str] = "DropHeaders"
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        return cls(names(settings["headers"]))
+
+    def apply(self, record: Record) -> Outcome:
+        kept = F.filter(record.headers, lambda header: ~header["key"].isin(*self.headers))
+        return Outcome(replace(record, headers=kept))
+
+
+@dataclass(frozen=True)
+class InsertHeader(Transform):
+    header: str
+    literal: str
+
+    name: ClassVar[str] = "InsertHeader"
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        return cls(str(settings["header"]), str(settings["value.literal"]))
+
+    def apply(self, record: Record) -> Outcome:
+        read = SimpleHeaderConverter().header_to_connect(F.lit(self.literal).cast("binary"))
+        added = F.struct(F.lit(self.header).alias("key"), read.value.alias("value"), read.schema.alias("schema"))
+        return Outcome(replace(record, headers=with_headers(record.headers, added)))
+
+
+@dataclass(frozen=True)
+class RegexRouter(Transform):
+    regex: str
+    replacement: str
+
+    name: ClassVar[str] = "RegexRouter"
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        return cls(str(settings["regex"]), str(settings["replacement"]))
+
+    def apply(self, record: Record) -> Outcome:
+        # Java's own regular expressions, as in Connect; only names that match as a whole are changed.
+        routed = F.regexp_replace(record.topic, F.lit(f"\\A(?:{self.regex})\\z"), F.lit(self.replacement))
+        return Outcome(replace(record, topic=routed))
+
+
+@dataclass(frozen=True)
+class TimestampRouter(Transform):
+    topic_format: str
+    pattern: str
+
+    name: ClassVar[str] = "TimestampRouter"
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        pattern = str(settings["timestamp.format"])
+        return cls(str(settings["topic.format"]), spark_pattern("timestamp.format", pattern))
+
+    def apply(self, record: Record) -> Outcome:
+        moment = F.date_format(F.to_utc_timestamp(record.timestamp, F.current_timezone()), self.pattern)
+        with_topic = F.replace(F.lit(self.topic_format), F.lit("${topic}"), record.topic)
+        routed = F.replace(with_topic, F.lit("${timestamp}"), moment)
+        missing = F.when(
+            record.timestamp.isNull(), F.lit("Timestamp missing on record: the topic can't be told from it")
+        )
+        topic = F.coalesce(routed, record.topic)
+        return Outcome(replace(record, topic=topic), missing)

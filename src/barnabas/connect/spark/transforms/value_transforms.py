@@ -1,0 +1,356 @@
+"""Transforms that change what fields have in them: Cast, Flatten, MaskField."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, Self
+
+from pyspark.sql import functions as F
+
+from barnabas.common.config_value import ConfigException
+from barnabas.connect.spark.converters.connect_schema import (
+    DATE,
+    DECIMAL,
+    TIME,
+    TIMESTAMP,
+    ConnectSchema,
+    DataException,
+    Field,
+    SchemaType,
+)
+from barnabas.connect.spark.converters.json_decoding import first_error
+from barnabas.connect.spark.converters.spark_types import spark_type
+from barnabas.connect.spark.converters.variants import null_variant
+from barnabas.connect.spark.transforms.casts import cast_typed, cast_variant
+from barnabas.connect.spark.transforms.field_transforms import duplicate, struct_like, with_default
+from barnabas.connect.spark.transforms.record import Operand, Outcome, Record, Side, members_of, require_struct
+from barnabas.connect.spark.transforms.record_transforms import names
+from barnabas.connect.spark.transforms.transform import SidedTransform
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+    from barnabas.connect.spark.transforms.transform import Settings
+
+__all__ = ["Cast", "Flatten", "MaskField"]
+
+_REPLACE = "replace.null.with.default"
+_TYPES = {
+    **{str(each): each for each in SchemaType if each.is_primitive and each is not SchemaType.BYTES},
+    "float32": SchemaType.FLOAT32,
+    "float64": SchemaType.FLOAT64,
+}
+_DEEPEST = 10
+"""How far Flatten goes into schemaless data: an expression of Spark has no recursion."""
+
+
+@dataclass(frozen=True)
+class Cast(SidedTransform):
+    whole: SchemaType | None
+    types: tuple[tuple[str, SchemaType], ...]
+    replaces: bool
+    side: Side = Side.VALUE
+
+    name: ClassVar[str] = "Cast"
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        whole, types = None, []
+        for each in names(settings["spec"]):
+            field, colon, kind = each.rpartition(":")
+            found = _TYPES.get(kind.strip().lower())
+            if found is None:
+                raise ConfigException("spec", each, f"it has no type to cast to; there are {', '.join(sorted(_TYPES))}")
+            if colon:
+                types.append((field.strip(), found))
+            else:
+                whole = found
+        if whole is not None and types:
+            raise ConfigException(
+                "spec",
+                settings["spec"],
+                "Cast transformations that specify a type to cast the entire value to may only specify a single cast",
+            )
+        return cls(whole, tuple(types), bool(settings[_REPLACE]))
+
+    def apply(self, record: Record) -> Outcome:
+        operand = record.operand(self.side)
+        if operand.schema is None:
+            changed, error = self._schemaless(operand)
+        elif self.whole is not None:
+            read = cast_typed(operand.schema, operand.whole, self.whole)
+            changed, error = Operand.of(_cast_schema(operand.schema, self.whole), read.value), read.error
+        else:
+            changed, error = self._fields(operand)
+        return Outcome(record.with_operand(self.side, changed), F.when(operand.present, error))
+
+    def _schemaless(self, operand: Operand) -> tuple[Operand, Column]:
+        if self.whole is not None:
+            read = cast_variant(operand.whole, self.whole)
+            return Operand.of(None, F.when(operand.present, read.value)), read.error
+        members, wrong = members_of(operand, "type casting", null_allowed=True)
+        errors = [wrong]
+        changed = members
+        for name, kind in self.types:
+            errors.append(cast_variant(F.try_element_at(members, F.lit(name)), kind).error)
+
+        def value(name: Column, found: Column) -> Column:
+            result = F.when(F.lit(False), found)
+            for field, kind in self.types:
+                result = result.when(name == field, cast_variant(found, kind).value)
+            return result.otherwise(found)
+
+        changed = F.transform_values(members, value)
+        return Operand.of_members(operand.present, changed), first_error(errors)
+
+    def _fields(self, operand: Operand) -> tuple[Operand, Column]:
+        schema, columns, _ = require_struct(operand, "type casting", null_allowed=True)
+        types = dict(self.types)
+        fields, values, errors = [], {}, []
+        for each in schema.fields:
+            kind = types.get(each.name)
+            column = with_default(each.schema, columns[each.name], self.replaces)
+            if kind is None:
+                fields.append(each)
+                values[each.name] = column
+                continue
+            read = cast_typed(each.schema, column, kind)
+            fields.append(Field(each.name, _cast_schema(each.schema, kind, is_field=True)))
+            values[each.name] = read.value
+            errors.append(read.error)
+        changed = replace(schema, fields=tuple(fields))
+        return Operand.of_fields(changed, operand.present, values), first_error(errors)
+
+
+def _cast_schema(schema: ConnectSchema, kind: SchemaType, *, is_field: bool = False) -> ConnectSchema:
+    """The new type keeps whether it is optional, and the default if that can be said in the new type."""
+    default = None if schema.default is None else _cast_default(schema, kind)
+    if is_field or schema.logical is not None:
+        return ConnectSchema(kind, schema.optional, default=default)
+    return replace(schema, type=kind, default=default, keys=None, values=None, fields=())
+
+
+def _cast_default(schema: ConnectSchema, kind: SchemaType) -> str | None:
+    """Only for plain JSON numbers, text and truth values."""
+    found = json.loads(str(schema.default))
+    if schema.logical is not None or isinstance(found, dict | list):
+        return None
+    if kind is SchemaType.STRING:
+        return json.dumps(found if isinstance(found, str) else json.dumps(found))
+    if kind is SchemaType.BOOLEAN:
+        return json.dumps(found.lower() == "true" if isinstance(found, str) else bool(found))
+    try:
+        number = float(found)
+    except ValueError:
+        raise DataException(f"Value ({found}) was out of range for requested data type") from None
+    return json.dumps(number if kind in (SchemaType.FLOAT32, SchemaType.FLOAT64) else int(number))
+
+
+@dataclass(frozen=True)
+class Flatten(SidedTransform):
+    delimiter: str
+    side: Side = Side.VALUE
+
+    name: ClassVar[str] = "Flatten"
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        return cls(str(settings["delimiter"]))
+
+    def apply(self, record: Record) -> Outcome:
+        operand = record.operand(self.side)
+        if operand.schema is None:
+            members, wrong = members_of(operand, "flattening", null_allowed=True)
+            flat, too_deep = self._members(members)
+            error = F.coalesce(wrong, F.when(operand.present, too_deep))
+            return Outcome(record.with_operand(self.side, Operand.of_members(operand.present, flat)), error)
+        schema, columns, _ = require_struct(operand, "flattening", null_allowed=True)
+        fields: list[Field] = []
+        values: dict[str, Column] = {}
+        self._collect(schema, columns, "", optional=schema.optional, fields=fields, values=values)
+        flattened = Operand.of_fields(struct_like(schema, tuple(fields)), operand.present, values)
+        return Outcome(record.with_operand(self.side, flattened))
+
+    def _collect(
+        self,
+        schema: ConnectSchema,
+        columns: dict[str, Column] | object,
+        prefix: str,
+        *,
+        optional: bool,
+        fields: list[Field],
+        values: dict[str, Column],
+    ) -> None:
+        for each in schema.fields:
+            column = columns[each.name]  # type: ignore[index]
+            name = f"{prefix}{self.delimiter}{each.name}" if prefix else each.name
+            may_lack = optional or each.schema.optional
+            if each.schema.type is SchemaType.STRUCT:
+                inner = {below.name: column.getField(below.name) for below in each.schema.fields}
+                self._collect(each.schema, inner, name, optional=may_lack, fields=fields, values=values)
+                continue
+            if name in values:
+                raise duplicate(name)
+            fields.append(Field(name, replace(each.schema, optional=may_lack)))
+            values[name] = column
+
+    def _members(self, members: Column) -> tuple[Column, Column]:
+        entries = F.map_entries(members)
+        for _ in range(_DEEPEST):
+            entries = F.flatten(F.transform(entries, self._opened))
+        too_deep = F.exists(entries, lambda entry: _is_object(entry["value"]))
+        told = F.lit(f"objects are nested more than {_DEEPEST} deep, and schemaless ones can't be flattened further")
+        names_of = F.transform(entries, lambda entry: entry["key"])
+        # Of equal names the last one stays.
+        unique = F.filter(
+            entries,
+            lambda entry, index: index == F.size(names_of) - F.array_position(F.reverse(names_of), entry["key"]),
+        )
+        return F.map_from_entries(unique), F.when(too_deep, told)
+
+    def _opened(self, entry: Column) -> Column:
+        inner = F.map_entries(entry["value"].try_cast("map<string,variant>"))
+        below = F.transform(
+            inner,
+            lambda each: F.struct(
+                F.concat(entry["key"], F.lit(self.delimiter), each["key"]).alias("key"), each["value"].alias("value")
+            ),
+        )
+        return F.coalesce(below, F.array(F.struct(entry["key"].alias("key"), entry["value"].alias("value"))))
+
+
+def _is_object(value: Column) -> Column:
+    return F.schema_of_variant(value).startswith("OBJECT")
+
+
+@dataclass(frozen=True)
+class MaskField(SidedTransform):
+    fields: frozenset[str]
+    replacement: str | None
+    replaces: bool
+    side: Side = Side.VALUE
+
+    name: ClassVar[str] = "MaskField"
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        told = settings["replacement"]
+        return cls(frozenset(names(settings["fields"])), None if told is None else str(told), bool(settings[_REPLACE]))
+
+    def apply(self, record: Record) -> Outcome:
+        operand = record.operand(self.side)
+        if operand.schema is None:
+            return self._schemaless(record, operand)
+        schema, columns, wrong = require_struct(operand, "field replacement")
+        values, errors = {}, [wrong]
+        for each in schema.fields:
+            column = with_default(each.schema, columns[each.name], self.replaces)
+            values[each.name] = column
+            if each.name in self.fields:
+                try:
+                    masked = self._masked(each.schema)
+                except DataException as error:
+                    # A null is masked by null, whatever its type.
+                    errors.append(F.when(column.isNotNull(), F.lit(str(error))))
+                else:
+                    values[each.name] = F.when(column.isNotNull(), masked)
+        changed = Operand.of_fields(schema, operand.present, values)
+        return Outcome(record.with_operand(self.side, changed), first_error(errors))
+
+    def _masked(self, schema: ConnectSchema) -> Column:
+        """The same for all rows. Raises DataException."""
+        kind = spark_type(schema)
+        if self.replacement is None:
+            return _zero(schema).cast(kind)
+        if schema.logical in (DATE, TIME, TIMESTAMP) or schema.type not in _REPLACEABLE:
+            told = _JAVA_NAMES.get(
+                str(schema.logical), _REFUSED.get(schema.type, "org.apache.kafka.connect.data.Struct")
+            )
+            raise DataException(f"Cannot mask value of type class {told} with custom replacement.")
+        if schema.type is SchemaType.STRING:
+            return F.lit(self.replacement)
+        try:
+            float(self.replacement) if schema.type in _FLOATING or schema.logical else int(self.replacement)
+        except ValueError:
+            raise DataException(
+                f"Unable to convert {self.replacement} ({type(self.replacement).__name__}) to number"
+            ) from None
+        return F.lit(self.replacement).try_cast(kind)
+
+    def _schemaless(self, record: Record, operand: Operand) -> Outcome:
+        members, wrong = members_of(operand, "field replacement")
+        chosen = F.map_filter(members, lambda name, _: name.isin(*sorted(self.fields)))
+        refused = F.filter(F.map_values(chosen), lambda value: self._variant(value).isNull())
+        told = F.concat(
+            F.lit("Cannot mask value of type "),
+            F.schema_of_variant(F.get(refused, F.lit(0))),
+            F.lit("" if self.replacement is None else f" with custom replacement {self.replacement}"),
+        )
+        masked = F.transform_values(
+            members,
+            lambda name, value: F.when(name.isin(*sorted(self.fields)), self._variant(value)).otherwise(value),
+        )
+        # A field that isn't there is there afterwards, as null: so does Connect.
+        absent = F.array_except(
+            F.array(*(F.lit(each) for each in sorted(self.fields))),
+            F.coalesce(F.map_keys(members), F.array().cast("array<string>")),
+        )
+        added = F.map_from_arrays(absent, F.transform(absent, lambda _: null_variant()))
+        changed = Operand.of_members(operand.present, F.map_concat(masked, added))
+        error = F.coalesce(wrong, F.when(F.size(refused) > 0, told))
+        return Outcome(record.with_operand(self.side, changed), error)
+
+    def _variant(self, value: Column) -> Column:
+        """Null for what can't be masked."""
+        kind = F.schema_of_variant(value)
+        floating = kind.isin("FLOAT", "DOUBLE") | kind.startswith("DECIMAL")
+        absent = F.when(F.is_variant_null(value), value)
+        if self.replacement is None:
+            return (
+                absent.when(kind == "STRING", F.lit("").cast("variant"))
+                .when(kind == "BOOLEAN", F.lit(False).cast("variant"))
+                .when(kind == "BIGINT", F.lit(0).cast("bigint").cast("variant"))
+                .when(floating, F.lit(0.0).cast("variant"))
+                .when(kind.startswith("ARRAY"), F.parse_json(F.lit("[]")))
+                .when(kind.startswith("OBJECT"), F.parse_json(F.lit("{}")))
+            )
+        text = F.lit(self.replacement)
+        return (
+            absent.when(kind == "STRING", text.cast("variant"))
+            .when(kind == "BIGINT", text.try_cast("bigint").cast("variant"))
+            .when(floating, text.try_cast("double").cast("variant"))
+        )
+
+
+_FLOATING = (SchemaType.FLOAT32, SchemaType.FLOAT64)
+_REPLACEABLE = {
+    SchemaType.INT8, SchemaType.INT16, SchemaType.INT32, SchemaType.INT64, *_FLOATING, SchemaType.STRING,
+}  # fmt: skip
+_JAVA_NAMES = {DATE: "java.util.Date", TIME: "java.util.Date", TIMESTAMP: "java.util.Date"}
+_REFUSED = {
+    SchemaType.BOOLEAN: "java.lang.Boolean",
+    SchemaType.BYTES: "[B",
+    SchemaType.ARRAY: "java.util.ArrayList",
+    SchemaType.MAP: "java.util.HashMap",
+}
+
+
+def _zero(schema: ConnectSchema) -> Column:
+    """Connect's idea of nothing, for each type that has one."""
+    if schema.logical == TIMESTAMP:
+        return F.timestamp_millis(F.lit(0).cast("bigint"))
+    if schema.logical == DATE:
+        return F.date_from_unix_date(F.lit(0))
+    if schema.type is SchemaType.STRING:
+        return F.lit("")
+    if schema.type is SchemaType.BOOLEAN:
+        return F.lit(False)
+    if schema.type is SchemaType.ARRAY:
+        return F.array()
+    if schema.type is SchemaType.MAP:
+        return F.create_map()
+    if schema.logical == DECIMAL or schema.type in _REPLACEABLE:
+        return F.lit(0)
+    told = _REFUSED.get(schema.type, "org.apache.kafka.connect.data.Struct")
+    raise DataException(f"Cannot mask value of type: class {told}")
