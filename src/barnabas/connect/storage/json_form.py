@@ -1,4 +1,4 @@
-"""JSON as Connect's internal converter writes it: compact, in the order of the map, UTF-8 without needless escapes.
+"""JSON as Connect's internal converter writes it: compact, in the order of the map, UTF-8 where 16 bits are enough.
 
 The bytes matter where they are a key: partitioning and compaction go by them. Numbers with a fraction look like Java's.
 Reading is as lenient as Kafka's: what follows the first value is not looked at, and of equal names the last one counts.
@@ -15,7 +15,7 @@ __all__ = ["JsonValue", "MalformedJson", "UnwritableJson", "dump_json", "encode_
 
 JsonValue: TypeAlias = "bool | int | float | str | list[Any] | dict[str, Any] | None"
 
-_ESCAPED = re.compile(r'["\\\x00-\x1f]')
+_ESCAPED = re.compile(r'["\\\x00-\x1f\U00010000-\U0010ffff]')
 _ESCAPES = {chr(code): f"\\u{code:04X}" for code in range(0x20)} | {
     '"': '\\"',
     "\\": "\\\\",
@@ -120,11 +120,23 @@ def _write(value: Any, write: Any) -> None:
 
 
 def _quoted(text: str) -> str:
-    return f'"{_ESCAPED.sub(lambda found: _ESCAPES[found[0]], text)}"'
+    return f'"{_ESCAPED.sub(_escape, text)}"'
+
+
+def _escape(found: re.Match[str]) -> str:
+    character = found[0]
+    known = _ESCAPES.get(character)
+    if known is not None:
+        return known
+    code = ord(character) - 0x10000  # Kafka writes what is beyond 16 bits as a pair of surrogates.
+    return f"\\u{0xD800 + (code >> 10):04X}\\u{0xDC00 + (code & 0x3FF):04X}"
 
 
 def _java_double(value: float) -> str:
-    """As ``Double.toString``: at least one digit after the point, exponents as in 1.0E-5."""
+    """As ``Double.toString`` of Java 19 on: at least one digit after the point, exponents as in 1.0E-5.
+
+    Up to Java 18 one in a thousand large numbers has a digit more than it needs.
+    """
     if not math.isfinite(value):
         return f'"{"NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"}"'
     if value == 0 or _PLAIN_FROM <= abs(value) < _PLAIN_BELOW:
