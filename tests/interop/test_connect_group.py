@@ -15,7 +15,7 @@ from tests.peers import KafkaNode, free_ports
 from tests.peers.barnabas_node import BarnabasNode
 from tests.peers.connect_worker import ConnectWorker, worker_settings
 
-pytestmark = pytest.mark.interop
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(240)]
 
 GROUP = "shared-group"
 CONNECTOR_CLASS = "org.apache.kafka.connect.file.FileStreamSourceConnector"
