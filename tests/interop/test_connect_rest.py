@@ -140,3 +140,26 @@ async def test_requests_that_are_no_http_end_the_connection() -> None:
             await writer.wait_closed()
         async with httpx.AsyncClient() as client:
             assert (await client.get(server.advertised_url)).status_code == 200
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("whole", [b"", b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"])
+async def test_a_head_that_never_ends_ends_the_connection(monkeypatch: pytest.MonkeyPatch, whole: bytes) -> None:
+    monkeypatch.setattr("barnabas.connect.rest.listening._IDLE_S", 0.3)
+    async with worker(ScriptedCluster()) as (server, _):
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.ports[0])
+        writer.write(whole)
+
+        async def drip() -> None:
+            for letter in b"GET / HTTP/1.1\r\nX: " + b"x" * 1000:
+                writer.write(bytes((letter,)))
+                await asyncio.sleep(0.05)
+
+        dripping = asyncio.create_task(drip())
+        answer = await asyncio.wait_for(reader.read(), 10)
+        assert answer.startswith(b"HTTP/1.1 200") == bool(whole)
+        dripping.cancel()
+        await asyncio.gather(dripping, return_exceptions=True)
+        writer.close()
+        with contextlib.suppress(ConnectionError):
+            await writer.wait_closed()

@@ -94,7 +94,12 @@ class Listening:
 
 
 class _Connection(H11Protocol):
-    """A connection that knows its client's certificate, and does not wait for ever."""
+    """A connection that knows its client's certificate, and does not wait for ever for the head of a request.
+
+    What uvicorn closes is a connection on which nothing comes; here it is also one on which a head never ends.
+    """
+
+    _head_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -102,14 +107,33 @@ class _Connection(H11Protocol):
         certificate = None if session is None else session.getpeercert(binary_form=True)
         if certificate is not None:
             self.app: Any = _with_certificate(self.app, certificate)
-        self._until_first_request = self.loop.call_later(_IDLE_S, self._close_if_unused)
+        self._follow_head()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._follow_head()
+
+    def on_response_complete(self) -> None:
+        self._stop_head_timer()
+        super().on_response_complete()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._until_first_request.cancel()
+        self._stop_head_timer()
         super().connection_lost(exc)
 
-    def _close_if_unused(self) -> None:
-        if self.cycle is None and not self.transport.is_closing():
+    def _follow_head(self) -> None:
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._stop_head_timer()
+        elif self._head_timer is None:
+            self._head_timer = self.loop.call_later(_IDLE_S, self._close)
+
+    def _stop_head_timer(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def _close(self) -> None:
+        if not self.transport.is_closing():
             self.transport.close()
 
 
