@@ -28,6 +28,7 @@ class CrashingFiles(Files):
 
     def _step(self) -> None:
         if self._left == 0:
+            self._left = -1  # What tries again in the same process gets through.
             raise Crash
         self._left -= 1
 
@@ -48,7 +49,9 @@ def write_batch(commits: FileCommits, task: int, start: int, end: int) -> None:
     """What the task does, with two files of Spark's."""
     ranges = {P0: OffsetRange(start, end)}
     name = batch_name(task, ranges)
-    staged = commits.staging(name)
+    staged = commits.begin(name, ranges)
+    if staged is None:
+        return
     for index, folder in enumerate(("a", "b/c")):
         (staged / folder).mkdir(parents=True)
         (staged / folder / f"part-0000{index}-uuid.c000.json").write_text(f"{start} to {end} in {folder}\n")
@@ -104,6 +107,22 @@ def test_every_record_is_there_once_whatever_step_the_process_dies_at(crashes: l
         expected = [f"{start} to {start + 5} in {folder}\n" for start in range(0, 20, 5) for folder in ("a", "b/c")]
         assert data(root) == sorted(expected)
         assert not list((root / "_barnabas" / "c" / "pending").iterdir())
+    finally:
+        shutil.rmtree(root)
+
+
+@given(steps=st.integers(0, 14))
+def test_a_write_that_is_tried_again_in_the_same_process_is_there_once(steps: int) -> None:
+    root = Path(tempfile.mkdtemp())
+    try:
+        commits = FileCommits(root, "c", CrashingFiles(steps))
+        commits.prepare()
+        for start, end in ((0, 5), (5, 9)):
+            try:
+                write_batch(commits, 0, start, end)
+            except Crash:
+                write_batch(commits, 0, start, end)
+        assert data(root) == sorted(f"{span} in {folder}\n" for span in ("0 to 5", "5 to 9") for folder in ("a", "b/c"))
     finally:
         shutil.rmtree(root)
 

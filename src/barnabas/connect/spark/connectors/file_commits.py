@@ -94,8 +94,16 @@ class FileCommits:
         for path in self._home.glob(f"staging/{task}-*"):
             self._files.remove(path)
 
-    def staging(self, name: str) -> Path:
-        """Where a batch is to be written; emptied."""
+    def begin(self, name: str, ranges: Mapping[TopicPartition, OffsetRange]) -> Path | None:
+        """Where a batch is to be written, emptied; None if the batch is there already.
+
+        It may be there when a write is tried again that failed after its commit.
+        """
+        with self._locked():
+            self._finish_pending()
+            positions = self._positions()
+        if ranges and all(positions.get(partition, -1) == each.end for partition, each in ranges.items()):
+            return None
         folder = self._home / "staging" / name
         if folder.exists():
             self._files.remove(folder)

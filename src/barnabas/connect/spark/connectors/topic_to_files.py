@@ -68,6 +68,9 @@ class TopicToFilesTask(SinkTask):
 
     def write(self, df: DataFrame, batch: SinkBatch) -> None:
         name = batch_name(self.context.task, batch.ranges)
+        staging = self._commits.begin(name, batch.ranges)
+        if staging is None:
+            return
         rows = _rows(df, self.settings)
         writer = rows.write.format(str(self.settings[_FORMAT])).mode("overwrite")
         if self.settings[_COMPRESSION]:
@@ -77,7 +80,7 @@ class TopicToFilesTask(SinkTask):
         folders = _list(self.settings[_PARTITION_BY])
         if folders:
             writer = writer.partitionBy(*folders)
-        writer.option("header", "true").save(str(self._commits.staging(name)))
+        writer.option("header", "true").save(str(staging))
         self._commits.commit(name, batch.ranges)
 
 
