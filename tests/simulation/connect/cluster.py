@@ -51,7 +51,7 @@ class SimulatedCluster:
         )
         self.max_delay_ms = random.choice([0, 4_000, 12_000])
         self.reassigns_immediately = random.random() < 0.5
-        self.task_failure_rate = random.choice([0.0, 0.05])
+        self.task_failure_rate = random.choice([0.0, 0.25])
         self.config_topic = SharedTopic(self.world, "configs")
         self.status_topic = SharedTopic(self.world, "statuses")
         self.coordinator = SimulatedCoordinator(self.world)

@@ -185,14 +185,15 @@ class SimulatedWorker:
             self._is_driving = False
         self.cluster.checks.driven(self)
         due_ms = min(self.herder.next_due_ms or float("inf"), self.membership.next_due_ms)
-        if due_ms < self._wake_at_ms or self._wake_at_ms <= self.world.now_ms:
-            self._wake_at_ms = max(due_ms, self.world.now_ms + 0.1)
-            if due_ms != float("inf"):
-                self._later(self._wake_at_ms - self.world.now_ms, self._wake)
+        due_ms = max(due_ms, self.world.now_ms + 0.1)
+        if due_ms < self._wake_at_ms:
+            self._wake_at_ms = due_ms
+            self._later(due_ms - self.world.now_ms, lambda: self._wake(due_ms))
 
-    def _wake(self) -> None:
-        self._wake_at_ms = float("inf")
-        self.drive()
+    def _wake(self, due_ms: float) -> None:
+        if self._wake_at_ms == due_ms:  # Otherwise it was wanted earlier, and has been.
+            self._wake_at_ms = float("inf")
+            self.drive()
 
     def _config_received(self, key: bytes, value: bytes | None, offset: int) -> None:
         self.herder.replay_config(key, value, offset)
