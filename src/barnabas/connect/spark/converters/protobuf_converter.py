@@ -21,13 +21,13 @@ from pyspark.sql import types as t
 from barnabas.common.config_value import ConfigException
 from barnabas.connect.spark.converters.connect_schema import DataException
 from barnabas.connect.spark.converters.converter import Converter, Decoded, Encoded
-from barnabas.connect.spark.converters.protobuf_messages import MessageCodec, MessageUnknown
 from barnabas.connect.spark.converters.schema_merging import moved
 from barnabas.connect.spark.converters.spark_types import connect_schema, spark_type
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
+    from barnabas.connect.spark.converters.protobuf_messages import MessageCodec
     from barnabas.connect.spark.converters.record_batch import Datum
 
 __all__ = ["ProtobufConverter"]
@@ -58,17 +58,22 @@ class ProtobufConverter(Converter):
         except OSError as error:
             raise ConfigException(_FILE, file, f"it can't be read: {error.strerror or error}") from None
         try:
-            codec = MessageCodec(content, message)
+            from barnabas.connect.spark.converters.protobuf_messages import MessageCodec, MessageUnknown
+        except ImportError:
+            raise ConfigException(
+                _MESSAGE, message, "the package protobuf is not installed: pip install 'barnabas[protobuf]'"
+            ) from None
+        try:
+            MessageCodec(content, message)
         except MessageUnknown as error:
             raise ConfigException(_MESSAGE, message, str(error)) from None
         except ValueError as error:
             raise ConfigException(_FILE, file, str(error)) from None
-        del codec
         return cls(content, message)
 
     @cached_property
     def type(self) -> t.StructType:
-        return MessageCodec(self.descriptors, self.message).spark_type
+        return _codec(self.descriptors, self.message).spark_type
 
     def to_connect(self, prepared: Column, variety: str | None) -> Decoded:
         descriptors, message, kind = self.descriptors, self.message, self.type
@@ -77,7 +82,7 @@ class ProtobufConverter(Converter):
 
         def read(data: bytes | None) -> tuple[Any, str | None]:
             if not codec:  # Once in each worker process of Spark's; a codec itself can't be sent there.
-                codec.append(MessageCodec(descriptors, message))
+                codec.append(_codec(descriptors, message))
             if data is None:
                 return None, None
             try:
@@ -112,7 +117,7 @@ class ProtobufConverter(Converter):
 
         def write(row: Any) -> tuple[bytes | None, str | None]:
             if not codec:
-                codec.append(MessageCodec(descriptors, message))
+                codec.append(_codec(descriptors, message))
             if row is None:
                 return None, None
             try:
@@ -122,3 +127,9 @@ class ProtobufConverter(Converter):
 
         answered = F.udf(write, answer, useArrow=True)(column)
         return Encoded(answered["data"], answered["error"])
+
+
+def _codec(descriptors: bytes, message: str) -> MessageCodec:
+    from barnabas.connect.spark.converters.protobuf_messages import MessageCodec
+
+    return MessageCodec(descriptors, message)

@@ -22,6 +22,7 @@ _WRAPPERS = {
     f"google.protobuf.{name}Value"
     for name in ("Double", "Float", "Int64", "UInt64", "Int32", "UInt32", "Bool", "String", "Bytes")
 }
+_LABEL_REPEATED = 3
 _UNSIGNED_64 = t.DecimalType(20, 0)
 _SCALARS: Mapping[int, t.DataType] = {
     FieldDescriptor.CPPTYPE_INT32: t.IntegerType(),
@@ -80,7 +81,9 @@ class MessageCodec:
 
 
 def _is_repeated(field: FieldDescriptor) -> bool:
-    return bool(field.label == FieldDescriptor.LABEL_REPEATED)
+    # The package had only `label` before 6.31 and has only `is_repeated` from 7 on.
+    known = getattr(field, "is_repeated", None)
+    return field.label == _LABEL_REPEATED if known is None else bool(known)
 
 
 def _is_map(field: FieldDescriptor) -> bool:
