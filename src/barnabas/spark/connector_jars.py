@@ -13,14 +13,14 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from barnabas.spark.errors import SparkUnavailable
 from barnabas.spark.java_runtime import JavaRuntime
 
-__all__ = ["CONNECTOR_JARS", "ConnectorJar", "cache_directory", "connector_jars"]
+__all__ = ["AVRO_JARS", "CONNECTOR_JARS", "ConnectorJar", "avro_jars", "cache_directory", "connector_jars"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +63,16 @@ CONNECTOR_JARS = (
     ),
 )
 
+AVRO_JARS = (
+    ConnectorJar(
+        "org.apache.spark",
+        "spark-avro_2.13",
+        "4.0.0",
+        "083fb13d7a1091025b135eff216e2009b42c9724bb8bc597d2f28b1207ef4709",
+    ),
+)
+"""What Spark needs to read and write Avro: only for those who have a converter or format of that name."""
+
 # What PySpark ships already. Without these the resolver would fetch second copies, or fail on one it can't find.
 _SHIPPED_WITH_SPARK = (
     "com.google.code.findbugs:jsr305",
@@ -91,27 +101,38 @@ def cache_directory(environment: Mapping[str, str]) -> Path:
 
 def connector_jars(cache: Path, java: JavaRuntime, tell: Callable[[str], None]) -> list[Path]:
     """The verified jars, fetched first if the cache lacks one or holds a damaged one."""
+    return _verified(cache, java, tell, CONNECTOR_JARS, "Spark's Kafka connector", "9.9 MB")
+
+
+def avro_jars(cache: Path, java: JavaRuntime, tell: Callable[[str], None]) -> list[Path]:
+    """The same for Avro. A session that is to have them is started with them: they can't be added later."""
+    return _verified(cache, java, tell, AVRO_JARS, "Spark's Avro package", "0.2 MB")
+
+
+def _verified(
+    cache: Path, java: JavaRuntime, tell: Callable[[str], None], jars: Sequence[ConnectorJar], what: str, size: str
+) -> list[Path]:
     folder = cache / "spark-connector"
-    paths = [folder / jar.file_name for jar in CONNECTOR_JARS]
-    damaged = [path for path, jar in zip(paths, CONNECTOR_JARS, strict=True) if path.exists() and not _is(path, jar)]
+    paths = [folder / jar.file_name for jar in jars]
+    damaged = [path for path, jar in zip(paths, jars, strict=True) if path.exists() and not _is(path, jar)]
     for path in damaged:
         tell(f"{path} is damaged (its SHA-256 is not the pinned one): fetching it again")
     if damaged or not all(path.exists() for path in paths):
-        tell(f"fetching Spark's Kafka connector into {folder} (9.9 MB, once)")
-        _fetch(folder, java)
+        tell(f"fetching {what} into {folder} ({size}, once)")
+        _fetch(folder, java, jars, what)
     return paths
 
 
-def _fetch(folder: Path, java: JavaRuntime) -> None:
+def _fetch(folder: Path, java: JavaRuntime, jars: Sequence[ConnectorJar], what: str) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="resolve-", dir=folder) as scratch:
-            _resolve(Path(scratch), java)
-            for jar in CONNECTOR_JARS:
+            _resolve(Path(scratch), java, jars[0].coordinate, what)
+            for jar in jars:
                 _move_into_cache(Path(scratch) / "ivy" / "jars" / f"{jar.group}_{jar.file_name}", folder, jar)
     except OSError as error:
         raise SparkUnavailable(
-            f"can't keep Spark's Kafka connector in {folder}: {error.strerror or error}. "
+            f"can't keep {what} in {folder}: {error.strerror or error}. "
             "Free some space there, or set BARNABAS_CACHE to a folder that can be written to."
         ) from error
 
@@ -127,8 +148,8 @@ def _move_into_cache(fetched: Path, folder: Path, jar: ConnectorJar) -> None:
     os.replace(fetched, folder / jar.file_name)
 
 
-def _resolve(scratch: Path, java: JavaRuntime) -> None:
-    """Let spark-submit resolve the packages for an application that does nothing.
+def _resolve(scratch: Path, java: JavaRuntime, coordinate: str, what: str) -> None:
+    """Let spark-submit resolve the package for an application that does nothing.
 
     The home folder of that JVM is the scratch folder: a half-filled ~/.m2 or ~/.ivy2 can't change or break the outcome.
     """
@@ -139,7 +160,7 @@ def _resolve(scratch: Path, java: JavaRuntime) -> None:
     application.write_text("")
     command = [str(spark_home / "bin" / "spark-submit"), "--master", "local[1]"]
     command += ["--conf", f"spark.jars.ivy={scratch / 'ivy'}"]
-    command += ["--packages", CONNECTOR_JARS[0].coordinate, "--exclude-packages", ",".join(_SHIPPED_WITH_SPARK)]
+    command += ["--packages", coordinate, "--exclude-packages", ",".join(_SHIPPED_WITH_SPARK)]
     command += [str(application)]
     environment = {
         **os.environ,
@@ -159,12 +180,10 @@ def _resolve(scratch: Path, java: JavaRuntime) -> None:
             check=False,
         )
     except subprocess.TimeoutExpired as error:
-        raise SparkUnavailable(
-            f"fetching Spark's Kafka connector took over {_RESOLVE_TIMEOUT_SECONDS} s. Try again."
-        ) from error
+        raise SparkUnavailable(f"fetching {what} took over {_RESOLVE_TIMEOUT_SECONDS} s. Try again.") from error
     if answer.returncode != 0:
         raise SparkUnavailable(
-            "Spark's Kafka connector can't be fetched; the network is needed for this once. "
+            f"{what} can't be fetched; the network is needed for this once. "
             f"Spark's resolver says: {_reason(answer.stderr)}"
         )
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.spark import connector_jars as module
-from barnabas.spark.connector_jars import ConnectorJar, cache_directory, connector_jars
+from barnabas.spark.connector_jars import ConnectorJar, avro_jars, cache_directory, connector_jars
 from barnabas.spark.errors import SparkUnavailable
 from barnabas.spark.java_runtime import JavaRuntime
 
@@ -24,9 +24,11 @@ class Resolver:
     def __init__(self, **files: bytes) -> None:
         self.files = {"org.one_one-1.0.jar": b"first", "org.two_two-2.0.jar": b"second", **files}
         self.calls = 0
+        self.asked: list[str] = []
 
-    def __call__(self, scratch: Path, _java: JavaRuntime) -> None:
+    def __call__(self, scratch: Path, _java: JavaRuntime, coordinate: str, _what: str) -> None:
         self.calls += 1
+        self.asked.append(coordinate)
         folder = scratch / "ivy" / "jars"
         folder.mkdir(parents=True)
         for name, content in self.files.items():
@@ -102,3 +104,11 @@ def test_four_jars_are_pinned() -> None:
         "kafka-clients-3.9.0.jar",
         "commons-pool2-2.12.0.jar",
     ]
+
+
+def test_avro_is_a_set_of_its_own_that_only_who_asks_for_it_fetches(
+    resolver: Resolver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "AVRO_JARS", JARS[1:])
+    assert [path.name for path in avro_jars(tmp_path, JAVA, print)] == ["two-2.0.jar"]
+    assert resolver.asked == ["org.two:two:2.0"]
