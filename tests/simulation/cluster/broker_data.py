@@ -7,7 +7,7 @@ files outside of the logs is left out.
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from barnabas.broker.apis import SERVED_BY_BROKER
 from barnabas.broker.broker_settings import BrokerSettings
@@ -106,10 +106,6 @@ class BrokerData:
             client_config=lambda client_id: node,  # type: ignore[arg-type, return-value]
             logs=self.logs,
         )
-
-    @property
-    def publishers(self) -> tuple[Any, ...]:
-        return self.replicas, self.groups
 
     def _dispatcher(self) -> RequestDispatcher:
         node = self._node

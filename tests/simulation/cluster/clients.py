@@ -110,8 +110,14 @@ def _create_topics(
     _submit(world, node, principal, create_topics.CreateTopicsRequest(topics=[topic], timeout_ms=5000))
 
 
-def create_topic(world: World, node: SimulatedNode, name: str, partitions: int, replicas: int) -> None:
-    _create_topics(world, node, "User:admin", name, partitions, replicas)
+def create_topic(world: World, node: SimulatedNode, name: str, partitions: int) -> None:
+    """One that brokers hold data of."""
+    shape = world.shape
+    in_sync = create_topics.CreatableTopicConfig(name="min.insync.replicas", value=str(shape.min_in_sync))
+    topic = create_topics.CreatableTopic(
+        name=name, num_partitions=partitions, replication_factor=shape.data_replicas, configs=[in_sync]
+    )
+    _submit(world, node, "User:admin", create_topics.CreateTopicsRequest(topics=[topic], timeout_ms=5000))
 
 
 def _delete_topics(world: World, node: SimulatedNode, principal: str, name: str) -> None:

@@ -231,7 +231,7 @@ async def _create_topics(world: World) -> None:
             del counts[name]
         up = [node for node in world.nodes.values() if node.is_broker and node.is_up]
         for name, partitions in counts.items() if up else ():
-            create_topic(world, draw.choice(up), name, partitions, world.shape.data_replicas)
+            create_topic(world, draw.choice(up), name, partitions)
         await asyncio.sleep(0.5)
 
 

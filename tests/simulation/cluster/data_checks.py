@@ -82,6 +82,27 @@ class DataChecks:
             known.committed_end = end
             self._checks.counts["records committed"] += end - max(before, 0)
             self._check_in_sync(name, what)
+            self._check_enough(node, name, what)
+
+    def _check_enough(self, node: SimulatedNode, name: PartitionName, what: str) -> None:
+        """Nothing is committed by fewer than ``min.insync.replicas``, as far as its leader may know who is in sync."""
+        states = self._checks.model.partition_since(*name, node.applied.offset)
+        most = max((len(isr) for _, isr, *_ in states), default=None)
+        required = min(self._checks.world.shape.min_in_sync, max((len(replicas) for replicas, *_ in states), default=0))
+        if most is not None and most < required:
+            self._checks.fail(f"{what} with {most} in sync, of the {required} that it takes")
+
+    def cut(self, node: SimulatedNode, log: PartitionLog) -> None:
+        """A log has become shorter: who is in sync, or may lead when they are gone, keeps what is committed."""
+        name = PartitionName(*log.topic_partition)
+        watched, known = self._checks.data.watched(name), self._of(name)
+        if watched is None or node.id not in watched.members or not self.is_counted(node):
+            return
+        if log.log_end_offset < known.committed_end:
+            self._checks.fail(
+                f"{node.name} cuts {name.topic}-{name.index} at {log.log_end_offset}, is in sync, "
+                f"and {known.committed_end} is committed"
+            )
 
     def in_sync(self, name: PartitionName) -> None:
         """The log tells another ISR, or another leader."""
@@ -122,6 +143,7 @@ class DataChecks:
                     f"{name.topic}-{name.index} has {value!r} at {offset}, where {other!r} is acknowledged"
                 )
             self._check_value(name, offset, value)
+            self._check_committed(name, offset, "acknowledged")
         self._checks.counts["records acknowledged"] += len(records)
 
     def read(self, name: PartitionName, records: list[Acknowledged], losses: int) -> None:
@@ -132,6 +154,7 @@ class DataChecks:
         for offset, value in records:
             known.read.setdefault(offset, value)
             self._check_value(name, offset, value)
+            self._check_committed(name, offset, "read")
         self._checks.counts["records read"] += len(records)
 
     def _check_value(self, name: PartitionName, offset: int, value: bytes) -> None:
@@ -139,6 +162,14 @@ class DataChecks:
         for told in (known.acknowledged.get(offset, value), known.read.get(offset, value)):
             if told != value:
                 self._checks.fail(f"{name.topic}-{name.index} has {value!r} at {offset}, and {told!r} was told before")
+
+    def _check_committed(self, name: PartitionName, offset: int, what: str) -> None:
+        """Where something was excused it is not known how much of the rest is committed."""
+        known = self._of(name)
+        if not known.losses and offset >= known.committed_end:
+            self._checks.fail(
+                f"{name.topic}-{name.index} is {what} at {offset}, and is committed up to {known.committed_end} only"
+            )
 
     # --- the end
 

@@ -32,6 +32,8 @@ class DataDisk:
         self.dies_at_next_append: Callable[[], None] | None = None
         self.on_commit: Callable[[PartitionLog, int], None] = lambda log, before: None
         """Hears of each high watermark that moved, and where it was."""
+        self.on_cut: Callable[[PartitionLog], None] = lambda log: None
+        """Hears of each log that has become shorter."""
 
     def appended(self) -> None:
         dying, self.dies_at_next_append = self.dies_at_next_append, None
@@ -100,10 +102,19 @@ def install_data_disks(find: Callable[[str], DataDisk]) -> Callable[[], None]:
             find(f"{self.directory}/").on_commit(self, before)
         return has_moved
 
+    after_truncation = PartitionLog._after_truncation
+
+    def truncated(self: PartitionLog) -> None:
+        after_truncation(self)
+        if f"/{DATA_FOLDER}/" in self.directory:
+            find(f"{self.directory}/").on_cut(self)
+
     def undo() -> None:
         owner._sync, owner.Segment.append = real, append
         PartitionLog.maybe_advance_high_watermark = advance  # type: ignore[method-assign]
+        PartitionLog._after_truncation = after_truncation  # type: ignore[method-assign]
 
     owner._sync, owner.Segment.append = sync, appended
     PartitionLog.maybe_advance_high_watermark = advanced  # type: ignore[method-assign]
+    PartitionLog._after_truncation = truncated  # type: ignore[method-assign]
     return undo

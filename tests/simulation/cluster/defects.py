@@ -22,7 +22,7 @@ class Defect:
     what: str
     apply: Callable[[], None]
     needs: str = ""
-    """What a run must have so that it could be found there: "groups", "changes_quorum", "changes_software"."""
+    """What a run must have so that it could be found there, as its shape calls it: "groups", "changes_quorum"."""
 
     def seeds(self, within: int) -> Iterator[int]:
         """So many, of those that could find it."""
@@ -70,7 +70,7 @@ def replace_in(module: str, path: str, make: Callable[[Original], Any]) -> None:
 
 def _load() -> None:
     """The lists, one module for each part of the product."""
-    for module in ("raft", "quorum", "disk", "metadata", "access", "controller", "groups", "replication"):
+    for module in ("raft", "quorum", "disk", "metadata", "access", "controller", "groups", "replication", "in_sync"):
         import_module(f"tests.simulation.defects.{module}")
 
 

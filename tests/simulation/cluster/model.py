@@ -45,6 +45,16 @@ class Model:
         offsets, _ = self.history[part]
         return offsets[bisect_right(offsets, offset) - 1]
 
+    def partition_since(self, topic: str, index: int, offset: int) -> list[tuple[Any, ...]]:
+        """What the log has said of a partition up to now, from what held at this offset on."""
+        offsets, values = self.history["topics"]
+        found: list[tuple[Any, ...]] = []
+        for part in values[bisect_right(offsets, offset) - 1 :]:
+            for name, partitions in part.values():
+                if name == topic and index in partitions and (not found or found[-1] is not partitions[index]):
+                    found.append(partitions[index])
+        return found
+
     def problem(self) -> str | None:
         """What must never stand in the log, as far as the last batch could have brought it."""
         if "acls" in self._touched:

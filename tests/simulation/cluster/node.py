@@ -25,6 +25,7 @@ from barnabas.controller.quorum_controller import QuorumController
 from barnabas.metadata.features import METADATA_VERSION
 from barnabas.metadata.image.record_writer import ApiMessageAndVersion
 from barnabas.metadata.loader import MetadataLoader
+from barnabas.metadata.metadata_version import LATEST_PRODUCTION
 from barnabas.network.api_handler import Access, ApiHandler
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.envelope_tags import CALL_ID_SIZE
@@ -41,6 +42,7 @@ from barnabas.server.controller_access import CombinedChannel
 from barnabas.server.controller_dispatcher import ControllerDispatcher
 from barnabas.server.controller_service import ControllerService
 from barnabas.server.in_process_channel import InProcessChannel
+from barnabas.server.metadata_followers import broker_followers, install_followers
 from barnabas.server.metadata_listener import MetadataListener
 from barnabas.server.metadata_record_serde import MetadataRecordSerde
 from barnabas.server.metadata_snapshots import MetadataSnapshots, SnapshotGenerator
@@ -109,6 +111,16 @@ class ClusterShape:
     changes_software: bool = False
     software: tuple[tuple[int, str], ...] = ()
     """What nodes run at first, where that is not the newest."""
+
+    @property
+    def replicates(self) -> bool:
+        """Whether there are producers whose records more than one broker has."""
+        return bool(self.producers) and self.data_replicas > 1
+
+    @property
+    def remembers_eligible(self) -> bool:
+        """Whether who leaves an ISR may lead when nobody is left in it (KIP-966)."""
+        return self.replicates and self.min_in_sync > 1 and self.metadata_version == LATEST_PRODUCTION
 
     @property
     def voters(self) -> VoterSet:
@@ -238,6 +250,7 @@ class SimulatedNode:
         self.disk.on_restart = lambda snapshot_id: world.checks.voters.restarted(self, snapshot_id)
         self.data_disk = DataDisk(self.disk)
         self.data_disk.on_commit = lambda log, before: world.checks.records.committed(self, log, before)
+        self.data_disk.on_cut = lambda log: world.checks.records.cut(self, log)
         self.data_directory_id = Uuid.from_int(5000 + node_id)
         self.data: BrokerData | None = None
         self.owner: Owner | None = None
@@ -398,6 +411,8 @@ class SimulatedNode:
         if self.is_controller:
             self._build_controller()
         self.channel = self._channel()
+        if self.is_broker:
+            self.lifecycle = self._lifecycle()
         self._follow_metadata()
         if self.service is not None and self.controller is not None:
             self.service.connect(self.driver, self.controller)
@@ -413,8 +428,8 @@ class SimulatedNode:
         self.driver.register(listener)
         self.driver.start()
         self.world.checks.started(self)
-        if self.is_broker:
-            self._build_broker()
+        if self.lifecycle is not None:
+            self.world.loop.create_task(self._join(self.lifecycle))
 
     def _raft_config(self) -> RaftConfig:
         shape = self.world.shape
@@ -503,7 +518,6 @@ class SimulatedNode:
         self.loader = MetadataLoader()
         self.applied = AppliedOffset()
         self.cache = MetadataCache()
-        self.authorization.install(self.loader)
         self.snapshots = _Snapshots(self.driver)
         self.snapshots.node = self
         self.generator = SnapshotGenerator(
@@ -511,13 +525,25 @@ class SimulatedNode:
         )
         if self.is_broker and shape.groups:
             self.data = BrokerData(self)
-        data = () if self.data is None else self.data.publishers
-        for publisher in (self.cache, _WitnessOfImages(self), *data, self.generator, self.applied):
-            self.loader.install(publisher)
+        install_followers(
+            self.loader,
+            self.authorization,
+            metadata=self.cache,
+            first=(_WitnessOfImages(self), *self._broker_followers()),
+            snapshots=self.generator,
+            applied=self.applied,
+        )
 
-    def _build_broker(self) -> None:
+    def _broker_followers(self) -> tuple[Any, ...]:
+        if self.lifecycle is None:
+            return ()
+        if self.data is None:
+            return (self.lifecycle,)
+        return broker_followers(lifecycle=self.lifecycle, replicas=self.data.replicas, groups=self.data.groups)
+
+    def _lifecycle(self) -> BrokerLifecycle:
         shape = self.world.shape
-        lifecycle = BrokerLifecycle(
+        return BrokerLifecycle(
             broker_id=self.id,
             cluster_id=CLUSTER_ID,
             incarnation_id=Uuid(self.draw.randbytes(16)),
@@ -529,8 +555,6 @@ class SimulatedNode:
             metadata_offset=lambda: self.loader.image.offset,
             controller=self.channel,
         )
-        self.lifecycle = lifecycle
-        self.world.loop.create_task(self._join(lifecycle))
 
     async def _join(self, lifecycle: BrokerLifecycle) -> None:
         try:

@@ -46,13 +46,13 @@ class _Client:
         self._process = ClientProcess(world, 0)
         self._draw = random.Random(f"{name} {world.seed}")
 
-    def _leader(self, index: int) -> tuple[int, Any]:
-        """The broker and the topic's id, as some broker that lives knows them; it may be wrong."""
+    def _leader(self, index: int) -> tuple[int, int, Any]:
+        """The broker, its leader epoch and the topic's id, as some broker that lives knows them; it may be wrong."""
         brokers = [node for node in self.world.nodes.values() if node.is_broker and node.is_up]
         topic = self._draw.choice(brokers).loader.image.topics.by_name.get(DATA_TOPIC) if brokers else None
         if topic is None or topic.partitions[index].leader < 0:
             raise _NotThere
-        return topic.partitions[index].leader, topic.id
+        return topic.partitions[index].leader, topic.partitions[index].leader_epoch, topic.id
 
     async def _pause(self) -> None:
         await asyncio.sleep(self._draw.uniform(0.5, 1.5) * PAUSE_S)
@@ -106,7 +106,7 @@ class Producer(_Client):
         while True:
             losses = self.world.checks.records.losses(name)
             try:
-                leader, topic_id = self._leader(index)
+                leader, _, topic_id = self._leader(index)
                 code, offset = await self._send(leader, topic_id, index, batch)
             except (ClientError, _NotThere):
                 code, offset = ErrorCode.REQUEST_TIMED_OUT, -1
@@ -166,8 +166,9 @@ class Reader(_Client):
         losses = checks.losses(name)
         if losses != self._losses:
             self._losses, self._position = losses, 0
-        leader, topic_id = self._leader(name.index)
+        leader, epoch, topic_id = self._leader(name.index)
         part = fetch.FetchPartition(partition=name.index, fetch_offset=self._position, partition_max_bytes=1 << 20)
+        part.current_leader_epoch = epoch  # A follower that is behind would take our offset for one out of range.
         topic = fetch.FetchTopic(topic_id=topic_id, partitions=[part])
         request = fetch.FetchRequest(max_wait_ms=MAX_WAIT_MS, min_bytes=1, max_bytes=1 << 20, topics=[topic])
         request.session_epoch = -1

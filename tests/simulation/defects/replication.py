@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
+from barnabas.broker.replication.commit_waits import settled
 from barnabas.common.errors import ErrorCode
 from tests.simulation.cluster.defects import defect, replace_in
 
 NEEDS = "producers"
+REPLICATES = "replicates"
 LEADERSHIP = "broker.replication.partition_leadership"
 
 
@@ -74,22 +77,23 @@ def _() -> None:
 @defect("produced-is-answered-when-appended", "acks=all is answered when the leader has the records", NEEDS)
 def _() -> None:
     def make(original: Any) -> Any:
-        def wait_for(self: Any, offset: int, on_done: Any) -> Any:
-            from barnabas.broker.replication.commit_waits import settled
+        def wait_for_replicas(waits: Any, timeout_ms: int) -> Any:
+            return original([lambda on_done: settled(on_done, ErrorCode.NONE) for _ in waits], timeout_ms)
 
-            return settled(on_done, ErrorCode.NONE)
+        return wait_for_replicas
 
-        return wait_for
-
-    replace_in("broker.replication.leader_replica", "LeaderReplica.wait_for", make)
+    replace_in("broker.delayed_produce", "wait_for_replicas", make)
 
 
 @defect("waits-for-all-but-the-last", "acks=all is answered when all but the last record are committed", NEEDS)
 def _() -> None:
     def make(original: Any) -> Any:
-        return lambda self, offset, on_done: original(self, offset - 1, on_done)
+        def wait_for_replicas(waits: Any, timeout_ms: int) -> Any:
+            return original([partial(wait.func, wait.args[0] - 1) for wait in waits], timeout_ms)
 
-    replace_in("broker.replication.leader_replica", "LeaderReplica.wait_for", make)
+        return wait_for_replicas
+
+    replace_in("broker.delayed_produce", "wait_for_replicas", make)
 
 
 @defect("truncates-to-the-high-watermark", "a follower of a new leader cuts its log at its high watermark", NEEDS)
@@ -114,6 +118,55 @@ def _() -> None:
         return truncation_offset
 
     replace_in("broker.replication.replica_fetcher", "truncation_offset", make)
+
+
+@defect("truncates-everything", "a follower whose log diverges throws away all of it", REPLICATES)
+def _() -> None:
+    replace_in(
+        "broker.replication.replica_fetcher",
+        "truncation_offset",
+        lambda original: lambda own, epoch, end_offset: 0,
+    )
+
+
+@defect("last-epoch-is-not-sent", "a follower does not tell the epoch of its last record", REPLICATES)
+def _() -> None:
+    def make(original: Any) -> Any:
+        def topics_to_fetch(*arguments: Any) -> Any:
+            topics = original(*arguments)
+            for partition in (partition for topic in topics for partition in topic.partitions):
+                partition.last_fetched_epoch = -1
+            return topics
+
+        return topics_to_fetch
+
+    replace_in("broker.replication.replica_fetcher", "topics_to_fetch", make)
+
+
+@defect("divergence-is-not-told", "a leader serves a follower whose log went another way", REPLICATES)
+def _() -> None:
+    replace_in("broker.follower_fetch", "_tell_divergence", lambda original: lambda log, wanted, answer: False)
+
+
+@defect("batches-without-their-epoch", "a leader writes its batches in the first leader epoch", REPLICATES)
+def _() -> None:
+    def make(original: Any) -> Any:
+        return lambda self, batch, *, leader_epoch, now_ms: original(self, batch, leader_epoch=0, now_ms=now_ms)
+
+    replace_in("storage.partition_log", "PartitionLog.append_batch", make)
+
+
+@defect("consumers-read-to-the-end", "consumers are given what the leader has, committed or not", REPLICATES)
+def _() -> None:
+    def make(original: Any) -> Any:
+        def read(self: Any, fetch_offset: int, max_bytes: int, **options: Any) -> Any:
+            if "committed_only" in options:  # Only consumers may ask for that.
+                options["max_offset"] = self.log_end_offset
+            return original(self, fetch_offset, max_bytes, **options)
+
+        return read
+
+    replace_in("storage.partition_log", "PartitionLog.read", make)
 
 
 @defect("duplicates-are-appended", "a batch that comes again is written again", NEEDS)
