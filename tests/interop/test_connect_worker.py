@@ -1,0 +1,148 @@
+"""Whole workers of ours on a node of ours: they share connectors, take over from each other, and say so.
+
+All but Spark is real. What runs tasks only says so and checks that no task runs twice (``TaskLedger``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+
+import pytest
+
+from barnabas.clients.admin.client import AdminClient
+from barnabas.clients.admin.topics import NewTopic
+from tests.peers import connect_captures
+from tests.peers.barnabas_node import BarnabasNode
+from tests.peers.in_process_workers import InProcessWorker, TaskLedger, eventually, in_process_worker
+
+pytestmark = pytest.mark.interop
+
+MOCK = {"connector.class": "MockSource", "tasks.max": "3"}
+
+
+def _runs_on(count: int, *workers: InProcessWorker):  # type: ignore[no-untyped-def]
+    """Whether the connector and so many tasks run on one of these workers."""
+    ids = {worker.worker_id for worker in workers}
+
+    def wanted(status: dict) -> bool:  # type: ignore[type-arg]
+        everything = [status["connector"], *status["tasks"]]
+        return len(status["tasks"]) == count and all(
+            each["state"] == "RUNNING" and each["worker_id"] in ids for each in everything
+        )
+
+    return wanted
+
+
+async def _leader_first(*workers: InProcessWorker) -> list[InProcessWorker]:
+    """Once all are in the group and agree on the leader."""
+    groups = [worker.worker._herder.context.group for worker in workers if worker.worker._herder is not None]
+    await eventually(
+        lambda: all(group.is_up_to_date for group in groups) and len({group.leader_url for group in groups}) == 1
+    )
+    leader = next(worker for worker in workers if worker.worker.rest.advertised_url == groups[0].leader_url)
+    return [leader, *(worker for worker in workers if worker is not leader)]
+
+
+def test_two_workers_share_a_connector_and_one_takes_over_what_the_other_had(barnabas_node: BarnabasNode) -> None:
+    async def story() -> None:
+        ledger = TaskLedger()
+        options = {"session.timeout.ms": "6000", "heartbeat.interval.ms": "1000"}
+        async with (
+            in_process_worker(barnabas_node.bootstrap, "two-workers", ledger, **options) as one,
+            in_process_worker(barnabas_node.bootstrap, "two-workers", ledger, **options) as two,
+        ):
+            leader, follower = await _leader_first(one, two)
+            created = await follower.request("POST", "/connectors", {"name": "m", "config": MOCK})
+            assert (created.status_code, created.json()["tasks"]) == (201, [])
+            assert created.headers["Location"].startswith(follower.url)
+            status = await leader.until("/connectors/m/status", _runs_on(3, one, two))
+            assert {each["worker_id"] for each in status["tasks"]} == {one.worker_id, two.worker_id}
+
+            paused = await follower.request("PUT", "/connectors/m/pause")
+            assert paused.status_code == 202
+            await leader.until("/connectors/m/status", lambda found: {t["state"] for t in found["tasks"]} == {"PAUSED"})
+            await leader.request("PUT", "/connectors/m/resume")
+            await follower.until("/connectors/m/status", _runs_on(3, one, two))
+            restarted = await follower.request("POST", "/connectors/m/restart?includeTasks=true")
+            assert restarted.status_code == 202
+            assert {each["state"] for each in restarted.json()["tasks"]} == {"RESTARTING"}
+            await follower.until("/connectors/m/status", _runs_on(3, one, two))
+
+            metrics = (await leader.request("GET", "/metrics")).text
+            assert 'connect_protocol{connect_protocol="SESSIONED"} 1.0' in metrics
+            await leader.die()
+            await follower.until("/connectors/m/status", _runs_on(3, follower))
+            assert set(ledger.owners.values()) == {follower.worker_id}
+            assert (await follower.request("DELETE", "/connectors/m")).status_code == 204
+            await follower.until("/connectors", lambda found: found == [])
+            await eventually(lambda: not ledger.owners)
+
+    asyncio.run(asyncio.wait_for(story(), 90))
+
+
+def test_work_of_a_worker_that_leaves_moves_at_once(barnabas_node: BarnabasNode) -> None:
+    async def story() -> float:
+        ledger = TaskLedger()
+        async with in_process_worker(barnabas_node.bootstrap, "leaving", ledger) as stays:
+            async with in_process_worker(barnabas_node.bootstrap, "leaving", ledger) as leaves:
+                leader, _ = await _leader_first(stays, leaves)
+                await leader.request("PUT", "/connectors/m/config", MOCK)
+                await stays.until("/connectors/m/status", _runs_on(3, stays, leaves))
+                began = time.monotonic()
+            await stays.until("/connectors/m/status", _runs_on(3, stays))
+            return time.monotonic() - began
+
+    took_s = asyncio.run(asyncio.wait_for(story(), 90))
+    assert took_s < 15  # On a quiet machine 1; the machine of the tests may be anything but.
+
+
+def test_a_failing_task_is_restarted_and_its_status_says_so(barnabas_node: BarnabasNode) -> None:
+    async def story() -> None:
+        ledger = TaskLedger()
+        ledger.failing.add("m")
+        options = {"barnabas.connect.task.restart.backoff.ms": "300"}
+        async with in_process_worker(barnabas_node.bootstrap, "failing", ledger, **options) as worker:
+            await _leader_first(worker)
+            await worker.request("PUT", "/connectors/m/config", {**MOCK, "tasks.max": "1"})
+            status = await worker.until(
+                "/connectors/m/status", lambda found: any(task["state"] == "FAILED" for task in found["tasks"])
+            )
+            assert "it broke\nRestart " in status["tasks"][0]["trace"]
+            ledger.failing.clear()
+            await worker.until("/connectors/m/status", _runs_on(1, worker))
+
+    asyncio.run(asyncio.wait_for(story(), 60))
+
+
+@pytest.mark.long
+def test_the_captures_of_the_rest_api_fit_two_whole_workers(barnabas_node: BarnabasNode, tmp_path: Path) -> None:
+    async def story() -> list[str]:
+        ledger, lines = TaskLedger(), []
+        async with (
+            AdminClient(barnabas_node.bootstrap) as admin,
+            in_process_worker(barnabas_node.bootstrap, "captures", ledger) as one,
+            in_process_worker(barnabas_node.bootstrap, "captures", ledger) as two,
+        ):
+            (await admin.create_topics([NewTopic("t1", 1), NewTopic("t2", 1)], wait=True)).raise_for_errors()
+            leader, follower = await _leader_first(one, two)
+            herder = leader.worker._herder
+            assert herder is not None
+            await eventually(lambda: herder.keys.key is not None)
+            workers = {"A": leader, "B": follower}
+
+            async def send(worker, method, path, headers, body):  # type: ignore[no-untyped-def]
+                url = workers[worker].url + path
+                return await leader.client.request(method, url, headers=dict(headers), content=body)
+
+            results = await connect_captures.replay(send, session_key=herder.keys.key.key, data=str(tmp_path))
+            connect_captures.report([each for each in results if each.capture.name not in _NEED_SPARK], lines.append)
+        return lines
+
+    lines = asyncio.run(asyncio.wait_for(story(), 500))
+    assert lines[-1].endswith(" 0 not as they should be"), "\n".join(lines)
+
+
+_NEED_SPARK = {"get-topics", "get-topics-2", "logger-cluster-B"}
+"""Which topics a source has used is known to its task; and loggers belong to a process, here to both workers."""

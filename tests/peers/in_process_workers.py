@@ -1,0 +1,141 @@
+"""Connect workers of ours in the test's own process, whole but for Spark: their tasks only say that they run."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+
+from barnabas.connect.identifiers import ConnectorTaskId, TargetState
+from barnabas.connect.plugins.runtime import TaskFailed, TaskListener, TaskPaused, TaskRunning, TaskStart, TaskStopped
+from barnabas.connect.worker import Worker
+from barnabas.connect.worker_config import worker_config_of
+from tests.peers.connect_worker import worker_settings
+
+__all__ = ["InProcessWorker", "TaskLedger", "eventually", "in_process_worker"]
+
+
+async def eventually(condition: Callable[[], bool]) -> None:
+    """The test's own time-out ends it."""
+    while not condition():  # noqa: ASYNC110 - what is watched has no event.
+        await asyncio.sleep(0.02)
+
+
+class TaskLedger:
+    """Who runs which task, over all workers of a test. Two at a time are an error."""
+
+    def __init__(self) -> None:
+        self.owners: dict[ConnectorTaskId, str] = {}
+        self.starts: list[tuple[str, TaskStart]] = []
+        self.failing: set[str] = set()
+        """Connectors whose tasks fail when they start."""
+
+    def start(self, worker: str, start: TaskStart) -> None:
+        assert start.task not in self.owners, f"{start.task} runs on {self.owners[start.task]} and starts on {worker}"
+        self.owners[start.task] = worker
+        self.starts.append((worker, start))
+
+
+class _Runtime:
+    """A TaskRuntime."""
+
+    def __init__(self, worker: str, ledger: TaskLedger) -> None:
+        self._worker = worker
+        self._ledger = ledger
+        self._tasks: dict[ConnectorTaskId, TaskListener] = {}
+
+    async def start_task(self, start: TaskStart, listener: TaskListener) -> None:
+        if start.task.connector in self._ledger.failing:
+            listener(TaskFailed(start.task, "it broke"))
+            return
+        self._ledger.start(self._worker, start)
+        self._tasks[start.task] = listener
+        is_paused = start.target_state is TargetState.PAUSED
+        listener(TaskPaused(start.task) if is_paused else TaskRunning(start.task))
+
+    async def stop_tasks(self, tasks: Sequence[ConnectorTaskId]) -> None:
+        await asyncio.sleep(0.01)
+        for task in tasks:
+            listener = self._tasks.pop(task, None)
+            if listener is not None:
+                del self._ledger.owners[task]
+                listener(TaskStopped(task))
+
+    async def pause_task(self, task: ConnectorTaskId) -> None:
+        if task in self._tasks:
+            self._tasks[task](TaskPaused(task))
+
+    async def resume_task(self, task: ConnectorTaskId) -> None:
+        if task in self._tasks:
+            self._tasks[task](TaskRunning(task))
+
+    async def close(self) -> None:
+        await self.stop_tasks(list(self._tasks))
+
+
+class InProcessWorker:
+    def __init__(self, worker: Worker, client: httpx.AsyncClient) -> None:
+        self.worker = worker
+        self.client = client
+
+    @property
+    def url(self) -> str:
+        return self.worker.rest.advertised_url.rstrip("/")
+
+    @property
+    def worker_id(self) -> str:
+        return self.worker.rest.worker_id
+
+    async def request(self, method: str, path: str, body: object = None) -> httpx.Response:
+        return await self.client.request(method, self.url + path, json=body)
+
+    async def until(self, path: str, wanted: Callable[[Any], bool], *, timeout_s: float = 30) -> Any:
+        """The first answer of which it is true."""
+        found: Any = None
+        try:
+            async with asyncio.timeout(timeout_s):
+                while True:
+                    answer = await self.request("GET", path)
+                    found = answer.json()
+                    if answer.status_code == 200 and wanted(found):
+                        return found
+                    await asyncio.sleep(0.05)
+        except TimeoutError:
+            raise AssertionError(f"GET {path} went on answering {found}") from None
+
+    async def die(self) -> None:
+        """As by kill -9: nobody is told, and nothing is left."""
+        group, loop = self.worker._group, self.worker._loop
+        assert group is not None
+        assert loop is not None
+        await group.close()
+        await loop.close()
+        assert isinstance(self.worker._tasks, _Runtime)
+        self.worker._herder = None
+        await self.worker._tasks.close()
+
+
+@asynccontextmanager
+async def in_process_worker(
+    bootstrap: str, group: str, ledger: TaskLedger, port: int = 0, **settings: str
+) -> AsyncIterator[InProcessWorker]:
+    given = {
+        **worker_settings(bootstrap, group),
+        "listeners": f"http://127.0.0.1:{port}",
+        **{name.replace("_", "."): value for name, value in settings.items()},
+    }
+
+    async def make_runtime(*, worker_id: str, **_: Any) -> _Runtime:
+        return _Runtime(worker_id, ledger)
+
+    worker = Worker(worker_config_of(given), make_runtime)
+    stop: Callable[[], Awaitable[None]] = worker.stop
+    async with httpx.AsyncClient(timeout=100, trust_env=False) as client:
+        try:
+            await worker.start()
+            yield InProcessWorker(worker, client)
+        finally:
+            await stop()
