@@ -19,7 +19,7 @@ from tests.peers.barnabas_node import BarnabasNode, running_barnabas
 from tests.spark.connect_stage import running_stage
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
@@ -39,6 +39,11 @@ class KeepingTask(SinkTask):
     """Keeps what it was given; not exactly once."""
 
     batches: list[tuple[SinkBatch, list[tuple[int, str]]]] = []
+
+    def refused(self, df: DataFrame) -> Column | None:
+        from pyspark.sql import functions as F
+
+        return F.when(F.col("value").startswith("wrong"), F.concat(F.lit("no room for "), F.col("value")))
 
     def write(self, df: DataFrame, batch: SinkBatch) -> None:
         rows = df.select("offset", "value").orderBy("offset").collect()
@@ -178,16 +183,16 @@ def test_tolerated_bad_records_become_dead_letters(
     async def scenario() -> list[Any]:
         async with running_stage(spark, node, tmp_path, Keeping) as stage:
             partitions = stage.create("mixed")
-            stage.produce("mixed", ["good", "bad one", "fine"])
+            stage.produce("mixed", ["good", "bad one", "fine", "wrong one"])
             task = await stage.start("mixed", config, partitions=partitions)
-            await stage.until(lambda: stage.committed("connect-mixed") == {partitions[0]: 3})
+            await stage.until(lambda: stage.committed("connect-mixed") == {partitions[0]: 4})
             await stage.stop(task)
             return stage.read("dead")
 
-    (letter,) = asyncio.run(scenario())
+    letter, refused = asyncio.run(scenario())
     assert [rows for _, rows in batches] == [[(0, "good"), (2, "fine")]]
     assert bytes(letter.value) == b"bad one"
-    headers = {header.key.removeprefix("__connect.errors."): bytes(header.value).decode() for header in letter.headers}
+    headers = context_of(letter)
     assert (headers["topic"], headers["partition"]) == ("mixed", "0")
     assert headers["offset"] == "1"
     assert headers["connector.name"] == "mixed"
@@ -196,3 +201,10 @@ def test_tolerated_bad_records_become_dead_letters(
     assert headers["class.name"] == "TextPath"
     assert headers["exception.message"] == "can't take bad one"
     assert "topic='mixed', partition=0, offset=1" in caplog.text
+    assert bytes(refused.value) == b"wrong one"
+    assert context_of(refused)["stage"] == "TASK_PUT"
+    assert context_of(refused)["exception.message"] == "no room for wrong one"
+
+
+def context_of(letter: Any) -> dict[str, str]:
+    return {each.key.removeprefix("__connect.errors."): bytes(each.value).decode() for each in letter.headers}

@@ -53,7 +53,7 @@ from barnabas.connect.plugins.config_def import (
 )
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 __all__ = [
     "REQUIRED",
@@ -326,6 +326,14 @@ class SinkTask(Task):
     def write(self, df: DataFrame, batch: SinkBatch) -> None:
         """Write one batch; returning means that it is safe. Batches come one after the other."""
         raise NotImplementedError
+
+    def refused(self, df: DataFrame) -> Column | None:
+        """Why a record can't be written, as a text, null where it can: an expression on the columns of ``df``.
+
+        Refused records are bad records, like those that a converter rejects: ``errors.tolerance`` and the dead-letter
+        topic are for them. What ``write`` raises fails the whole batch. None, if not overridden: none is refused.
+        """
+        return None
 
     def positions(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int] | None:
         """For ``exactly_once``: where to go on in each partition, from what the target has noted.

@@ -12,12 +12,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from barnabas.connect.plugins.api import SinkTask
 from barnabas.connect.spark.converters.record_batch import FAILURE, RecordBatch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Observation
 
-__all__ = ["ConverterPath", "RecordPath", "counted", "raising"]
+__all__ = ["ConverterPath", "RecordPath", "counted", "raising", "refusing"]
 
 
 class RecordPath(Protocol):
@@ -80,6 +81,23 @@ def raising(frame: DataFrame) -> DataFrame:
         failure["message"],
     )
     return frame.withColumn("failure", F.when(failure.isNotNull(), F.raise_error(reason).cast(FAILURE)))
+
+
+def refusing(batch: RecordBatch, task: SinkTask) -> RecordBatch:
+    """Records that the task itself refuses are bad records of the stage TASK_PUT."""
+    from pyspark.sql import functions as F
+
+    message = task.refused(batch.frame)
+    if message is None:
+        return batch
+    failure = F.struct(
+        F.lit("TASK_PUT").alias("stage"),
+        F.lit(f"{type(task).__module__}.{type(task).__qualname__}").alias("executing_class"),
+        F.lit("org.apache.kafka.connect.errors.DataException").alias("exception_class"),
+        message.alias("message"),
+    )
+    found = F.when(F.col("failure").isNull() & message.isNotNull(), failure.cast(FAILURE))
+    return batch.with_frame(batch.frame.withColumn("failure", F.coalesce(F.col("failure"), found)))
 
 
 def counted(frame: DataFrame, observation: Observation) -> DataFrame:

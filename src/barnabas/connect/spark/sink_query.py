@@ -30,7 +30,7 @@ from barnabas.connect.spark.kafka_settings import (
     spark_producer_options,
 )
 from barnabas.connect.spark.query_handle import QueryHandle, start_query
-from barnabas.connect.spark.record_path import RecordPath, counted, raising
+from barnabas.connect.spark.record_path import RecordPath, counted, raising, refusing
 from barnabas.connect.spark.settings import QuerySettings
 from barnabas.connect.spark.topics import create_missing, dead_letter_rule
 
@@ -176,7 +176,8 @@ class SinkProgram:
     def _write_once(self, frame: DataFrame, batch: SinkBatch, gate: BatchGate) -> None:
         from pyspark.sql import Observation
 
-        batches = self._path.sink_batches(frame.select(*_RAW_COLUMNS))
+        found = self._path.sink_batches(frame.select(*_RAW_COLUMNS))
+        batches = [refusing(each, self._task) for each in found]
         if not self._policy.wants_bad_records:
             if not self._policy.tolerates:
                 batches = [each.with_frame(raising(each.frame)) for each in batches]
