@@ -48,14 +48,14 @@ async def main(bootstrap: str, folder: Path) -> None:
     )  # fmt: skip
     for round_number in range(2):
         await runtime.start_task(start, events.put_nowait)
-        print(type(await events.get()).__name__, flush=True)
+        print(type(await asyncio.wait_for(events.get(), 240)).__name__, flush=True)
         await asyncio.to_thread(until_committed, bootstrap)
         if round_number == 0:
             os.kill(jvm(), signal.SIGKILL)
-            failed = await events.get()
+            failed = await asyncio.wait_for(events.get(), 240)
             print(type(failed).__name__, getattr(failed, "trace", "").splitlines()[0], flush=True)
     await runtime.stop_tasks([TASK])
-    print(type(await events.get()).__name__, flush=True)
+    print(type(await asyncio.wait_for(events.get(), 240)).__name__, flush=True)
     await runtime.close()
 
 

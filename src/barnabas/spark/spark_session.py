@@ -78,6 +78,7 @@ def spark_session(
         finally:
             with suppress(Exception):  # The JVM may be gone already. Whoever used the session has told why.
                 context.stop()
+            context.stop()  # After a failure Python's side of it is still there, and would refuse another session.
     finally:
         gateway.shutdown()
         SparkContext._gateway = None
