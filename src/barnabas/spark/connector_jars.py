@@ -20,7 +20,18 @@ from pathlib import Path
 from barnabas.spark.errors import SparkUnavailable
 from barnabas.spark.java_runtime import JavaRuntime
 
-__all__ = ["AVRO_JARS", "CONNECTOR_JARS", "ConnectorJar", "avro_jars", "cache_directory", "connector_jars"]
+__all__ = [
+    "AVRO_JARS",
+    "CONNECTOR_JARS",
+    "DUCKDB_JARS",
+    "POSTGRESQL_JARS",
+    "ConnectorJar",
+    "avro_jars",
+    "cache_directory",
+    "connector_jars",
+    "duckdb_jars",
+    "postgresql_jars",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +84,25 @@ AVRO_JARS = (
 )
 """What Spark needs to read and write Avro: only for those who have a converter or format of that name."""
 
-# What PySpark ships already. Without these the resolver would fetch second copies, or fail on one it can't find.
+POSTGRESQL_JARS = (
+    ConnectorJar(
+        "org.postgresql",
+        "postgresql",
+        "42.7.4",
+        "188976721ead8e8627eb6d8389d500dccc0c9bebd885268a3047180274a6031e",
+    ),
+)
+DUCKDB_JARS = (
+    ConnectorJar(
+        "org.duckdb", "duckdb_jdbc", "1.1.3", "7bdfe781bb101e2e807397c460c1840955b40aecbaacf2a5e6fc490d80e4f7cd"
+    ),
+)
+"""Drivers of databases, for connectors that are given an address of one. SQLite needs none: Python has it."""
+
+# What PySpark ships already, or nobody needs. Without these the resolver would fetch second copies, or fail on one it can't find.
 _SHIPPED_WITH_SPARK = (
     "com.google.code.findbugs:jsr305",
+    "org.checkerframework:checker-qual",  # Annotations that are of no use when a program runs.
     "org.scala-lang.modules:scala-parallel-collections_2.13",
     "org.slf4j:slf4j-api",
     "org.apache.hadoop:hadoop-client-api",
@@ -106,7 +133,15 @@ def connector_jars(cache: Path, java: JavaRuntime, tell: Callable[[str], None]) 
 
 def avro_jars(cache: Path, java: JavaRuntime, tell: Callable[[str], None]) -> list[Path]:
     """The same for Avro. A session that is to have them is started with them: they can't be added later."""
-    return _verified(cache, java, tell, AVRO_JARS, "Spark's Avro package", "0.2 MB")
+    return _verified(cache, java, tell, AVRO_JARS, "Spark's Avro package", "0.1 MB")
+
+
+def postgresql_jars(cache: Path, java: JavaRuntime, tell: Callable[[str], None]) -> list[Path]:
+    return _verified(cache, java, tell, POSTGRESQL_JARS, "the driver of PostgreSQL", "1.1 MB")
+
+
+def duckdb_jars(cache: Path, java: JavaRuntime, tell: Callable[[str], None]) -> list[Path]:
+    return _verified(cache, java, tell, DUCKDB_JARS, "DuckDB", "73 MB")
 
 
 def _verified(

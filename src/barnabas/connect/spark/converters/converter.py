@@ -100,5 +100,6 @@ class Converter(ABC):
 
 def refuse(converter: str, schema: ConnectSchema | None, takes: str) -> DataException:
     """The error for data that a converter does not take at all."""
-    found = "schemaless data" if schema is None else f"{schema.name or schema.type}"
-    return DataException(f"{converter} writes {takes}, not {found}: choose another converter, or cast the data first")
+    found = "schemaless data" if schema is None else f"{schema.name or schema.type.name}"
+    todo = "choose another converter, or cast the data first"
+    return DataException(f"Invalid schema type for {converter}: {found}; it writes {takes}: {todo}")

@@ -21,7 +21,7 @@ from barnabas.common.config_value import ConfigException, ConfigType
 from barnabas.connect.plugins.config_def import ConfigDef, ConfigKey
 from barnabas.connect.spark.converters.connect_schema import ConnectSchema, DataException
 from barnabas.connect.spark.converters.converter import Converter, Decoded, DecodedHeader, Encoded
-from barnabas.connect.spark.converters.json_decoding import JsonDecoding, member, no_error
+from barnabas.connect.spark.converters.json_decoding import JsonDecoding, default_literal, member, no_error
 from barnabas.connect.spark.converters.json_encoding import JsonEncoding
 from barnabas.connect.spark.converters.spark_types import connect_schema, spark_type
 from barnabas.connect.spark.converters.unknown_fields import unknown_fields
@@ -135,6 +135,8 @@ class JsonConverter(Converter):
     def from_connect(self, datum: Datum) -> Encoded:
         encoding = JsonEncoding(self.replace_null_with_default, self.decimals_as_numbers)
         schema, column = datum.schema, datum.column
+        if schema is not None and schema.default is not None and self.replace_null_with_default:
+            column = F.coalesce(column, default_literal(schema))
         payload = encoding.text(schema, column)
         error = F.when(column.isNotNull(), encoding.error(schema, column))
         if self.schemas:

@@ -7,7 +7,7 @@ only where a converter can't know (JsonConverter with ``schemas.enable``); that 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,6 @@ from pyspark.sql import types as t
 from barnabas.connect.spark.converters.connect_schema import ConnectSchema, DataException
 from barnabas.connect.spark.converters.converter import Converter, Decoded, Encoded
 from barnabas.connect.spark.converters.record_batch import (
-    COLUMNS,
     FAILURE,
     HEADERS,
     ORIGINAL,
@@ -28,6 +27,7 @@ from barnabas.connect.spark.converters.record_batch import (
 )
 from barnabas.connect.spark.converters.registry import converter_of
 from barnabas.connect.spark.converters.schema_merging import inferred_type, merged_type, moved
+from barnabas.connect.spark.converters.session_cache import SessionCache
 from barnabas.connect.spark.converters.source_frame import source_batch
 from barnabas.connect.spark.converters.spark_types import spark_type
 
@@ -53,10 +53,19 @@ def failure_of(stage: Stage, java_class: str, error: Column, exception_class: Co
 
 
 @dataclass(frozen=True)
+class _Columns:
+    columns: tuple[Column, ...]
+    key_schema: ConnectSchema | None
+    value_schema: ConnectSchema | None
+
+
+@dataclass(frozen=True)
 class RecordConverter:
     key: Converter
     value: Converter
     header: Converter
+    _decoded: SessionCache[_Columns] = field(default_factory=SessionCache, compare=False, repr=False)
+    _encoded: SessionCache[_Columns] = field(default_factory=SessionCache, compare=False, repr=False)
 
     @classmethod
     def of(cls, connector_config: Mapping[str, str], worker_config: Mapping[str, str]) -> RecordConverter:
@@ -106,6 +115,11 @@ class RecordConverter:
         ]
 
     def _batch(self, prepared: DataFrame, key_variety: str | None, value_variety: str | None) -> RecordBatch:
+        varieties = (key_variety, value_variety)
+        made = self._decoded.get(prepared.sparkSession, varieties, lambda: self._decoding(*varieties))
+        return RecordBatch(prepared.select(*made.columns), made.key_schema, made.value_schema)
+
+    def _decoding(self, key_variety: str | None, value_variety: str | None) -> _Columns:
         key = _decoded(self.key, F.col("key"), key_variety)
         value = _decoded(self.value, F.col("value"), value_variety)
         headers, header_error = self._headers(F.col("headers"))
@@ -114,15 +128,15 @@ class RecordConverter:
             failure_of(Stage.VALUE_CONVERTER, self.value.java_class, value.error),
             failure_of(Stage.HEADER_CONVERTER, self.header.java_class, header_error),
         )
-        frame = prepared.select(
-            *_PLACE,
+        columns = (
+            *(F.col(name) for name in _PLACE),
             key.column.cast(spark_type(key.schema)).alias("key"),
             value.column.cast(spark_type(value.schema)).alias("value"),
             headers.alias("headers"),
             failure.cast(FAILURE).alias("failure"),
-            "original",
+            F.col("original"),
         )
-        return RecordBatch(frame, key.schema, value.schema)
+        return _Columns(columns, key.schema, value.schema)
 
     def _headers(self, headers: Column) -> tuple[Column, Column]:
         def typed(header: Column) -> Column:
@@ -143,12 +157,17 @@ class RecordConverter:
     def from_connect(self, batches: Sequence[RecordBatch]) -> DataFrame:
         """For sources, and for sinks that write to topics: topic, partition, offset, timestamp, key and value (binary),
         headers (``RAW_HEADERS``), failure, original. Rows that failed before come through with null key and value."""
-        return reduce(lambda one, other: one.unionByName(other), (self._encoded(batch) for batch in batches))
+        return reduce(lambda one, other: one.unionByName(other), (self._raw(batch) for batch in batches))
 
-    def _encoded(self, batch: RecordBatch) -> DataFrame:
+    def _raw(self, batch: RecordBatch) -> DataFrame:
+        schemas = (batch.key_schema, batch.value_schema)
+        made = self._encoded.get(batch.frame.sparkSession, schemas, lambda: self._encoding(*schemas))
+        return batch.frame.select(*made.columns)
+
+    def _encoding(self, key_schema: ConnectSchema | None, value_schema: ConnectSchema | None) -> _Columns:
         good = F.col("failure").isNull()
-        key = _encoded(self.key, Datum(batch.key_schema, F.when(good, F.col("key"))))
-        value = _encoded(self.value, Datum(batch.value_schema, F.when(good, F.col("value"))))
+        key = _encoded(self.key, Datum(key_schema, F.when(good, F.col("key"))))
+        value = _encoded(self.value, Datum(value_schema, F.when(good, F.col("value"))))
         headers, header_error = self._raw_headers(F.col("headers"))
         failure = F.coalesce(
             F.col("failure"),
@@ -156,15 +175,15 @@ class RecordConverter:
             failure_of(Stage.VALUE_CONVERTER, self.value.java_class, value.error),
             failure_of(Stage.HEADER_CONVERTER, self.header.java_class, header_error),
         )
-        written = batch.frame.select(
-            *_PLACE,
+        columns = (
+            *(F.col(name) for name in _PLACE),
             key.column.alias("key"),
             value.column.alias("value"),
             headers.alias("headers"),
             failure.cast(FAILURE).alias("failure"),
-            "original",
+            F.col("original"),
         )
-        return written.select(*COLUMNS)
+        return _Columns(columns, key_schema, value_schema)
 
     def _raw_headers(self, headers: Column) -> tuple[Column, Column]:
         def raw(header: Column) -> Column:

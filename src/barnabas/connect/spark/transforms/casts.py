@@ -48,6 +48,8 @@ def cast_typed(schema: ConnectSchema, column: Column, target: SchemaType) -> Rea
         return _number(column, target, is_floating=schema.type in _FLOATING)
     if schema.type is SchemaType.BYTES and target is SchemaType.STRING:
         return Read(F.translate(F.base64(column), "\r\n", ""), no_error())
+    if schema.type is SchemaType.BYTES:
+        raise DataException("Unexpected type in Cast transformation: class [B")
     raise DataException(f"Cast transformation does not support casting to/from {schema.type.name}")
 
 

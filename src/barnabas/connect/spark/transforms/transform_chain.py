@@ -8,16 +8,17 @@ batch is split in two, because a column of Spark has one type.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
 from barnabas.common.config_value import ConfigException, ConfigStateException
 from barnabas.connect.plugins.transforms_config import PREDICATES, PREDICATES_PACKAGE, TRANSFORMS, TRANSFORMS_PACKAGE
-from barnabas.connect.spark.converters.connect_schema import DataException
+from barnabas.connect.spark.converters.connect_schema import ConnectSchema, DataException
 from barnabas.connect.spark.converters.record_batch import FAILURE, RecordBatch, Stage
 from barnabas.connect.spark.converters.record_converter import failure_of
+from barnabas.connect.spark.converters.session_cache import SessionCache
 from barnabas.connect.spark.converters.spark_types import spark_type
 from barnabas.connect.spark.transforms.field_transforms import (
     ExtractField,
@@ -82,8 +83,20 @@ class _State:
 
 
 @dataclass(frozen=True)
+class _Branch:
+    """One of the RecordBatches that come out of one: which rows, their columns and their schemas."""
+
+    kept: Column | None
+    columns: tuple[Column, ...]
+    key_schema: ConnectSchema | None
+    value_schema: ConnectSchema | None
+
+
+@dataclass(frozen=True)
 class TransformChain:
     steps: tuple[Step, ...] = ()
+    _branches: SessionCache[list[_Branch]] = field(default_factory=SessionCache, compare=False, repr=False)
+    """Expressions belong to schemas and not to data, so that only the first batch of its kind pays for making them."""
 
     @classmethod
     def of(cls, connector_config: Mapping[str, str]) -> TransformChain:
@@ -99,10 +112,22 @@ class TransformChain:
         return [changed for batch in batches for changed in self._applied(batch)]
 
     def _applied(self, batch: RecordBatch) -> list[RecordBatch]:
+        schemas = (batch.key_schema, batch.value_schema)
+        branches = self._branches.get(batch.frame.sparkSession, schemas, lambda: self._planned(batch))
+        return [
+            RecordBatch(
+                (batch.frame if each.kept is None else batch.frame.filter(each.kept)).select(*each.columns),
+                each.key_schema,
+                each.value_schema,
+            )
+            for each in branches
+        ]
+
+    def _planned(self, batch: RecordBatch) -> list[_Branch]:
         states = [_State(_record(batch), F.col("failure"))]
         for step in self.steps:
             states = [after for before in states for after in _stepped(step, before)]
-        return [_batch(batch, state) for state in states]
+        return [_branch(state) for state in states]
 
 
 def _record(batch: RecordBatch) -> Record:
@@ -117,22 +142,21 @@ def _record(batch: RecordBatch) -> Record:
     )
 
 
-def _batch(batch: RecordBatch, state: _State) -> RecordBatch:
+def _branch(state: _State) -> _Branch:
     record = state.record
-    frame = batch.frame if state.kept is None else batch.frame.filter(state.kept)
     key_schema, value_schema = record.schemas
-    frame = frame.select(
+    columns = (
         record.topic.alias("topic"),
-        "partition",
-        "offset",
-        "timestamp",
+        F.col("partition"),
+        F.col("offset"),
+        F.col("timestamp"),
         record.key.whole.cast(spark_type(key_schema)).alias("key"),
         record.value.whole.cast(spark_type(value_schema)).alias("value"),
         record.headers.alias("headers"),
         state.failure.cast(FAILURE).alias("failure"),
-        "original",
+        F.col("original"),
     )
-    return RecordBatch(frame, key_schema, value_schema)
+    return _Branch(state.kept, columns, key_schema, value_schema)
 
 
 def _stepped(step: Step, state: _State) -> list[_State]:

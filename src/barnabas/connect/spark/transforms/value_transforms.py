@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Self
 
@@ -101,7 +102,10 @@ class Cast(SidedTransform):
                 result = result.when(name == field, cast_variant(found, kind).value)
             return result.otherwise(found)
 
-        changed = F.transform_values(members, value)
+        # A field that isn't there is there afterwards, as null: so does Connect.
+        changed = F.map_concat(
+            F.transform_values(members, value), absent_as_null(members, [name for name, _ in self.types])
+        )
         return Operand.of_members(operand.present, changed), first_error(errors)
 
     def _fields(self, operand: Operand) -> tuple[Operand, Column]:
@@ -220,6 +224,13 @@ class Flatten(SidedTransform):
         return F.coalesce(below, F.array(F.struct(entry["key"].alias("key"), entry["value"].alias("value"))))
 
 
+def absent_as_null(members: Column, names: Sequence[str]) -> Column:
+    """A map with those of the names that the members lack."""
+    known = F.coalesce(F.map_keys(members), F.array().cast("array<string>"))
+    absent = F.array_except(F.array(*(F.lit(each) for each in names)), known)
+    return F.map_from_arrays(absent, F.transform(absent, lambda _: null_variant()))
+
+
 def _is_object(value: Column) -> Column:
     return F.schema_of_variant(value).startswith("OBJECT")
 
@@ -292,12 +303,9 @@ class MaskField(SidedTransform):
             lambda name, value: F.when(name.isin(*sorted(self.fields)), self._variant(value)).otherwise(value),
         )
         # A field that isn't there is there afterwards, as null: so does Connect.
-        absent = F.array_except(
-            F.array(*(F.lit(each) for each in sorted(self.fields))),
-            F.coalesce(F.map_keys(members), F.array().cast("array<string>")),
+        changed = Operand.of_members(
+            operand.present, F.map_concat(masked, absent_as_null(members, sorted(self.fields)))
         )
-        added = F.map_from_arrays(absent, F.transform(absent, lambda _: null_variant()))
-        changed = Operand.of_members(operand.present, F.map_concat(masked, added))
         error = F.coalesce(wrong, F.when(F.size(refused) > 0, told))
         return Outcome(record.with_operand(self.side, changed), error)
 
