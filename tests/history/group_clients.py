@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import random
+import threading
 import time
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from tests.history.clients import CLIENT_SETTINGS, Client, tell_what_was_seen
 from tests.history.groups_check import GroupsCheck
@@ -17,10 +18,21 @@ from tests.history.register_check import Read, Write
 __all__ = ["CommittedOffsetsReader", "GroupMember", "committed_offsets"]
 
 _TIMEOUT_S = 10.0
+_GIVEN_UP_AFTER_S = 30.0
+"""Five times ``socket.timeout.ms``: whatever a node does or doesn't do, a client's request has failed by then."""
+
+
+class _Stuck(Exception):
+    """The client library neither has an answer for us nor an error."""
 
 
 class GroupMember(Client):
-    """``protocol``: "classic" or "consumer" (KIP-848)."""
+    """``protocol``: "classic" or "consumer" (KIP-848).
+
+    librdkafka can lose a commit: when all brokers that it knew are gone and it asks the first ones again, a member may
+    wait for its coordinator for ever, and sends nothing any more. Such a member is left behind and counted, and a new
+    one takes its place, so that the history goes on.
+    """
 
     def __init__(
         self, bootstrap: str, topic: str, groups: GroupsCheck, records: RecordsCheck,
@@ -32,6 +44,8 @@ class GroupMember(Client):
         self._rng = random.Random(f"{seed} {name}")
         self._positions: dict[int, int] = {}
         self._began: dict[int, float] = {}
+        # Commits without an answer, by what they say: the write's number of each partition.
+        self._under_way: dict[frozenset[tuple[int, int]], list[dict[int, int]]] = {}
 
     def _run(self) -> None:
         while not self._ends.is_set():
@@ -49,25 +63,44 @@ class GroupMember(Client):
                 settings |= {"debug": wanted, "log_level": 7}
             if self._protocol == "classic":
                 settings |= {"session.timeout.ms": 6000, "heartbeat.interval.ms": 1000}
-            consumer = Consumer(settings)
+            consumer = Consumer(settings | {"on_commit": self._committed})
             consumer.subscribe([self._topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost)
+            closing = threading.Thread(target=consumer.close, name=f"{self.name} closes", daemon=True)
             try:
                 self._work(consumer)
+            except _Stuck:
+                self.counts["left behind: a commit without an answer"] += 1
             finally:
-                consumer.close()
+                closing.start()
+                closing.join(_GIVEN_UP_AFTER_S)
+                if closing.is_alive():
+                    self.counts["left behind: did not close"] += 1
                 self._positions.clear()
                 self._began.clear()
+                self._under_way.clear()
 
     def _work(self, consumer: Consumer) -> None:
         lasts_until = time.monotonic() + self._rng.uniform(5, 30)
         while not self._ends.is_set() and time.monotonic() < lasts_until:
-            for message in consumer.consume(100, 0.2):
-                if (error := message.error()) is None:
-                    self._take(message)
-                else:
-                    self.counts[f"error: {error.name()}"] += 1
+            self._consume(consumer)
             self._commit(consumer)
+            self._wait_for_commits(consumer)
         self._commit(consumer)
+        self._wait_for_commits(consumer)
+
+    def _consume(self, consumer: Consumer) -> None:
+        for message in consumer.consume(100, 0.2):
+            if (error := message.error()) is None:
+                self._take(message)
+            else:
+                self.counts[f"error: {error.name()}"] += 1
+
+    def _wait_for_commits(self, consumer: Consumer) -> None:
+        given_up_at = time.monotonic() + _GIVEN_UP_AFTER_S
+        while self._under_way:
+            if time.monotonic() > given_up_at:
+                raise _Stuck
+            self._consume(consumer)
 
     def _take(self, message: Any) -> None:
         partition, offset = message.partition(), message.offset()
@@ -91,11 +124,24 @@ class GroupMember(Client):
             for each in offsets
         }
         try:
-            done = consumer.commit(offsets=offsets, asynchronous=False)
+            consumer.commit(offsets=offsets, asynchronous=True)
         except KafkaException as error:
             self.counts[f"commit: {error.args[0].name()}"] += 1
             return
+        self._under_way.setdefault(frozenset(self._positions.items()), []).append(numbers)
+
+    def _committed(self, error: KafkaError | None, done: list[TopicPartition]) -> None:
         ended = time.monotonic()
+        asked = frozenset((each.partition, each.offset) for each in done)
+        if not (commits := self._under_way.get(asked)):
+            self.counts["commits answered late"] += 1
+            return
+        numbers = commits.pop(0)
+        if not commits:
+            del self._under_way[asked]
+        if error is not None:
+            self.counts[f"commit: {error.name()}"] += 1
+            return
         for each in done:
             self.counts["commits refused" if each.error else "commits"] += 1
             if each.error is None:
