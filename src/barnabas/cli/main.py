@@ -41,6 +41,7 @@ COMMANDS = {
     "export": ("barnabas.cli.export", "write a cluster down as a file of desired state"),
     "shell": ("barnabas.cli.shell", "look at the metadata in a snapshot or a log directory"),
     "worker": ("barnabas.cli.worker", "run a Kafka Connect worker, whose tasks are Spark queries"),
+    "connect": ("barnabas.cli.connect", "list, create, change and watch connectors by the REST API of a worker"),
     "bench": ("barnabas.cli.bench", "measure a cluster: produce, consume, latency, admin requests, connections"),
     "completion": ("barnabas.cli.completion", "print a script for completion in bash, zsh or fish"),
 }
@@ -50,6 +51,7 @@ _OF_KAFKA = {
     "client-metrics": "configs",
     "cluster": "cluster",
     "configs": "configs",
+    "connect-distributed": "worker",
     "console-consumer": "bench consume",
     "console-producer": "bench produce",
     "consumer-groups": "groups",

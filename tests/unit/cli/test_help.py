@@ -62,6 +62,10 @@ ONLY_LOOKS = {
     "bench": {"consume", "connections", "api-versions"},
     "cluster": {"describe", "list-endpoints", "cluster-id"},
     "completion": set(),
+    "connect": {
+        "list", "status", "config", "tasks", "topics", "validate", "offsets", "plugins", "plugin-config", "loggers",
+        "health",
+    },
     "configs": {"list", "describe", "explain", "show", "check"},
     "export": set(),
     "features": {"describe", "version-mapping", "feature-dependencies"},
@@ -75,7 +79,7 @@ ONLY_LOOKS = {
     "topics": {"list", "describe", "offsets"},
     "transactions": {"list", "describe", "describe-producers", "find-hanging"},
     "users": {"list", "describe"},
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("command", APPS)

@@ -1,0 +1,278 @@
+"""Asks a Connect worker by its REST API: one of ours or one of Kafka's.
+
+While its group is rebalanced a worker may answer "not now" (409): the request is repeated until ``timeout_s`` is over.
+Everything else that is refused is raised at once.
+"""
+
+from __future__ import annotations
+
+import ssl
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import quote
+
+import httpx
+
+__all__ = ["ConnectClient", "Credentials", "InvalidWorkerUrl", "RequestRefused", "WorkerUnreachable", "tls_context"]
+
+_PAUSE_S = 0.5
+_CONFLICT = 409
+_NOT_NOW = ("rebalanc", "stale configuration")
+"""What a 409 says that passes by itself. Another one says that a connector exists already."""
+
+
+class RequestRefused(Exception):
+    """The worker answered with an error. ``message`` is what it said."""
+
+    def __init__(self, status: int, message: str, document: Mapping[str, Any] | None = None) -> None:
+        super().__init__(f"{message} ({status})")
+        self.status = status
+        self.message = message
+        self.document = document or {}
+
+
+class WorkerUnreachable(Exception):
+    """Nobody answered, or not as a Connect worker does."""
+
+
+class InvalidWorkerUrl(ValueError):
+    """It is not the address of a worker."""
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """Who asks: a user with a password, or the owner of a token. A client certificate is in the TLS context."""
+
+    user: str | None = None
+    password: str = ""
+    token: str | None = None
+
+
+def tls_context(*, ca: str | None = None, certificate: str | None = None, key: str | None = None) -> ssl.SSLContext:
+    """From PEM files; without ``ca`` what the system trusts counts. Raises OSError, of which ssl.SSLError is one."""
+    context = ssl.create_default_context(cafile=ca)
+    if certificate is not None:
+        context.load_cert_chain(certificate, key)
+    return context
+
+
+class ConnectClient:
+    """``with ConnectClient(url) as worker: worker.status("orders")``. Methods give what the JSON of the answer says."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        credentials: Credentials = Credentials(),
+        tls: ssl.SSLContext | None = None,
+        timeout_s: float = 60.0,
+        transport: httpx.BaseTransport | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """Raises InvalidWorkerUrl. ``transport``, ``clock`` and ``sleep`` are for tests."""
+        self.url = _base(url)
+        self.timeout_s = timeout_s
+        self.clock = clock
+        self.sleep = sleep
+        headers = {"Accept": "application/json"}
+        if credentials.token is not None:
+            headers["Authorization"] = f"Bearer {credentials.token}"
+        auth = None if credentials.user is None else httpx.BasicAuth(credentials.user, credentials.password)
+        if tls is None and transport is None and self.url.startswith("https:"):
+            tls = tls_context()
+        self._client = httpx.Client(
+            headers=headers,
+            auth=auth,
+            verify=tls or False,  # Only for http, where there is nothing to verify.
+            timeout=timeout_s,
+            transport=transport,
+            trust_env=False,  # A worker is asked directly: a proxy for the web does not know its name.
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._client.close()
+
+    # ---- the worker
+
+    def server_info(self) -> dict[str, Any]:
+        return dict(self._ask("GET", "/"))
+
+    def health(self) -> dict[str, Any]:
+        """Also when it is not well. Older workers than 3.9 have no such path: RequestRefused with 404."""
+        try:
+            return dict(self._ask("GET", "/health", patience_s=0))
+        except RequestRefused as error:
+            if "status" not in error.document:
+                raise
+            return dict(error.document)
+
+    def plugins(self, *, connectors_only: bool = True) -> list[dict[str, Any]]:
+        return list(self._ask("GET", "/connector-plugins", query={"connectorsOnly": _flag(connectors_only)}))
+
+    def plugin_config(self, plugin: str, version: str | None = None) -> list[dict[str, Any]]:
+        query = {} if version is None else {"version": version}
+        return list(self._ask("GET", f"/connector-plugins/{_part(plugin)}/config", query=query))
+
+    def validate(self, config: Mapping[str, str | None]) -> dict[str, Any]:
+        """What the class named in ``connector.class`` thinks of the settings."""
+        plugin = _part(config.get("connector.class") or "")
+        return dict(self._ask("PUT", f"/connector-plugins/{plugin}/config/validate", body=dict(config)))
+
+    def loggers(self) -> dict[str, Any]:
+        return dict(self._ask("GET", "/admin/loggers"))
+
+    def logger(self, name: str) -> dict[str, Any]:
+        return dict(self._ask("GET", f"/admin/loggers/{_part(name)}"))
+
+    def set_logger(self, name: str, level: str, scope: str) -> list[str]:
+        """The loggers that were changed; with the scope of the cluster nobody says which."""
+        path = f"/admin/loggers/{_part(name)}"
+        return list(self._ask("PUT", path, query={"scope": scope}, body={"level": level}) or ())
+
+    # ---- connectors
+
+    def connectors(self) -> dict[str, dict[str, Any]]:
+        """By name: ``info`` and ``status`` of each. One that is just being created or deleted may lack the status."""
+        return dict(self._ask("GET", "/connectors", query=[("expand", "status"), ("expand", "info")]))
+
+    def connector(self, name: str) -> dict[str, Any]:
+        return dict(self._ask("GET", _path(name)))
+
+    def create(self, name: str, config: Mapping[str, str], initial_state: str | None = None) -> dict[str, Any]:
+        body: dict[str, Any] = {"name": name, "config": dict(config)}
+        if initial_state is not None:
+            body["initial_state"] = initial_state
+        return dict(self._ask("POST", "/connectors", body=body))
+
+    def put_config(self, name: str, config: Mapping[str, str]) -> dict[str, Any]:
+        """Creates the connector if there is none."""
+        return dict(self._ask("PUT", _path(name, "config"), body=dict(config)))
+
+    def patch_config(self, name: str, changes: Mapping[str, str | None]) -> dict[str, Any]:
+        return dict(self._ask("PATCH", _path(name, "config"), body=dict(changes)))
+
+    def config(self, name: str) -> dict[str, Any]:
+        return dict(self._ask("GET", _path(name, "config")))
+
+    def delete(self, name: str) -> None:
+        self._ask("DELETE", _path(name))
+
+    def status(self, name: str) -> dict[str, Any]:
+        return dict(self._ask("GET", _path(name, "status")))
+
+    def tasks(self, name: str) -> list[dict[str, Any]]:
+        return list(self._ask("GET", _path(name, "tasks")))
+
+    def change_state(self, name: str, verb: str) -> None:
+        """``verb`` is pause, resume or stop."""
+        self._ask("PUT", _path(name, verb))
+
+    def restart(self, name: str, *, include_tasks: bool = False, only_failed: bool = False) -> None:
+        query = {"includeTasks": _flag(include_tasks), "onlyFailed": _flag(only_failed)}
+        self._ask("POST", _path(name, "restart"), query=query)
+
+    def restart_task(self, name: str, task: int) -> None:
+        self._ask("POST", _path(name, "tasks", str(task), "restart"))
+
+    def topics(self, name: str) -> list[str]:
+        return list(self._ask("GET", _path(name, "topics"))[name]["topics"])
+
+    def reset_topics(self, name: str) -> None:
+        self._ask("PUT", _path(name, "topics", "reset"))
+
+    def offsets(self, name: str) -> list[dict[str, Any]]:
+        return list(self._ask("GET", _path(name, "offsets"))["offsets"])
+
+    def alter_offsets(self, name: str, offsets: Sequence[Mapping[str, Any]]) -> str:
+        """What the worker says of it."""
+        return str(self._ask("PATCH", _path(name, "offsets"), body={"offsets": list(offsets)})["message"])
+
+    def reset_offsets(self, name: str) -> str:
+        return str(self._ask("DELETE", _path(name, "offsets"))["message"])
+
+    # ---- requests
+
+    def _ask(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | Sequence[tuple[str, str]] = (),
+        body: Any = None,
+        patience_s: float | None = None,
+    ) -> Any:
+        deadline = self.clock() + (self.timeout_s if patience_s is None else patience_s)
+        while True:
+            try:
+                return self._ask_once(method, path, query, body)
+            except RequestRefused as error:
+                passes = error.status == _CONFLICT and any(each in error.message.lower() for each in _NOT_NOW)
+                if not passes or self.clock() + _PAUSE_S > deadline:
+                    raise
+            self.sleep(_PAUSE_S)
+
+    def _ask_once(self, method: str, path: str, query: Mapping[str, str] | Sequence[tuple[str, str]], body: Any) -> Any:
+        pairs = httpx.QueryParams(list(query.items() if isinstance(query, Mapping) else query))
+        try:
+            answer = self._client.request(method, self.url + path, params=pairs or None, json=body)
+        except httpx.TimeoutException as error:
+            raise WorkerUnreachable(f"{self.url} did not answer in {self.timeout_s:g} s") from error
+        except httpx.HTTPError as error:
+            raise WorkerUnreachable(f"no worker can be reached at {self.url}: {error}") from error
+        if answer.is_success:
+            return self._document(answer) if answer.content else None
+        raise _refused(answer)
+
+    def _document(self, answer: httpx.Response) -> Any:
+        try:
+            return answer.json()
+        except ValueError as error:
+            raise WorkerUnreachable(f"what answers at {self.url} is no Connect worker: it sends no JSON") from error
+
+
+def _base(url: str) -> str:
+    try:
+        parsed = httpx.URL(url.strip())
+    except httpx.InvalidURL as error:
+        raise InvalidWorkerUrl(f"{url}: {error}") from error
+    if parsed.scheme not in ("http", "https") or not parsed.host:
+        raise InvalidWorkerUrl(f"{url} is not the address of a worker: write http://host:8083 or https://host:8083")
+    if parsed.userinfo:
+        raise InvalidWorkerUrl("a password does not belong into the address of a worker, where others can see it")
+    return str(parsed.copy_with(query=None, fragment=None)).rstrip("/")
+
+
+def _refused(answer: httpx.Response) -> RequestRefused:
+    """With the message of the body, as workers send it; proxies in front of them have bodies of their own."""
+    try:
+        document = answer.json()
+    except ValueError:
+        document = None
+    if not isinstance(document, dict):
+        document = {}
+    said = document.get("message") or answer.reason_phrase or "refused"
+    return RequestRefused(answer.status_code, str(said), document)
+
+
+def _part(text: str) -> str:
+    return quote(text, safe="")
+
+
+def _path(name: str, *parts: str) -> str:
+    return "/".join(("/connectors", _part(name), *parts))
+
+
+def _flag(value: bool) -> str:
+    return "true" if value else "false"

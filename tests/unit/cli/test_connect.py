@@ -1,0 +1,429 @@
+"""``barnabas connect``: what is asked of a worker, and what is said about its answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from barnabas.cli.connect import main
+from barnabas.connect.rest_client import ConnectClient
+
+Reply = tuple[int, Any]
+
+
+class FakeWorker:
+    """``replies`` by method and path, the last of several stays; what was asked is in ``asked``."""
+
+    def __init__(self) -> None:
+        self.replies: dict[str, list[Reply]] = {}
+        self.asked: list[str] = []
+        self.bodies: dict[str, Any] = {}
+        self.requests: list[httpx.Request] = []
+        self.now = 0.0
+        self.down: Exception | None = None
+
+    def replies_to(self, line: str, *replies: Reply) -> None:
+        self.replies[line] = list(replies)
+
+    def answer(self, request: httpx.Request) -> httpx.Response:
+        if self.down is not None:
+            raise self.down
+        line = f"{request.method} {request.url.raw_path.decode()}"
+        self.requests.append(request)
+        self.asked.append(line)
+        if request.content:
+            self.bodies[line] = json.loads(request.content)
+        waiting = self.replies.get(line) or [(404, {"error_code": 404, "message": f"nothing at {line}"})]
+        status, body = waiting.pop(0) if len(waiting) > 1 else waiting[0]
+        if isinstance(body, bytes):
+            return httpx.Response(status, content=body)
+        return httpx.Response(status) if body is None else httpx.Response(status, json=body)
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+    @property
+    def changes(self) -> list[str]:
+        return [line for line in self.asked if not line.startswith("GET") and not line.endswith("/validate")]
+
+
+@pytest.fixture
+def worker(monkeypatch: pytest.MonkeyPatch) -> FakeWorker:
+    fake = FakeWorker()
+    client = partial(
+        ConnectClient, transport=httpx.MockTransport(fake.answer), clock=lambda: fake.now, sleep=fake.sleep
+    )
+    monkeypatch.setattr("barnabas.connect.rest_client.ConnectClient", client)
+    for name in ("URL", "PASSWORD", "TOKEN"):
+        monkeypatch.delenv(f"BARNABAS_CONNECT_{name}", raising=False)
+    return fake
+
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(worker: FakeWorker, capsys: pytest.CaptureFixture[str]) -> Run:
+    def run(*arguments: str) -> tuple[int, str, str]:
+        status = main(arguments)
+        said = capsys.readouterr()
+        return status, said.out, said.err
+
+    return run
+
+
+def state(name: str, connector: str, *tasks: str, trace: str = "") -> dict[str, Any]:
+    return {
+        "name": name,
+        "connector": {"state": connector, "worker_id": "10.0.0.1:8083"},
+        "tasks": [
+            {"id": number, "state": each, "worker_id": "10.0.0.2:8083", **({"trace": trace} if trace else {})}
+            for number, each in enumerate(tasks)
+        ],
+        "type": "sink",
+    }
+
+
+def validation(**errors: list[str]) -> dict[str, Any]:
+    values = {"connector.class": [], "topics": [], **errors}
+    more = {"value": "x", "recommended_values": [], "visible": True}
+    configs = [{"definition": None, "value": {"name": key, "errors": each, **more}} for key, each in values.items()]
+    return {"name": "Files", "error_count": sum(map(len, errors.values())), "groups": [], "configs": configs}
+
+
+EXPANDED = "GET /connectors?expand=status&expand=info"
+VALIDATE = "PUT /connector-plugins/Files/config/validate"
+FILES = ["--config", "connector.class=Files", "--config", "topics=orders"]
+
+
+def test_connectors_are_listed_with_the_states_of_their_tasks(worker: FakeWorker, run: Run) -> None:
+    info = {"config": {"connector.class": "Files"}}
+    orders = {"status": state("orders", "RUNNING", "RUNNING", "FAILED", "RUNNING"), "info": info}
+    worker.replies_to(EXPANDED, (200, {"payments": {"status": state("payments", "PAUSED")}, "orders": orders}))
+    status, out, _ = run("list")
+    assert status == 0
+    assert [line.split() for line in out.splitlines()] == [
+        ["connector", "type", "state", "tasks", "class"],
+        ["orders", "sink", "RUNNING", "2", "RUNNING,", "1", "FAILED", "Files"],
+        ["payments", "sink", "PAUSED"],
+    ]
+    status, out, _ = run("list", "--state", "failed", "-o", "json")
+    assert [each["connector"] for each in json.loads(out)["connectors"]] == ["orders"]
+
+
+def test_a_status_names_workers_and_why_something_failed(worker: FakeWorker, run: Run) -> None:
+    trace = "ConnectException: no\n\tat a.B\nCaused by: IOException: disk full\n"
+    worker.replies_to("GET /connectors/a%2Fb/status", (200, state("a/b", "RUNNING", "FAILED", trace=trace)))
+    status, out, err = run("status", "a/b", "none")
+    assert status == 1
+    assert out.splitlines()[2].split() == ["a/b", "0", "FAILED", "10.0.0.2:8083"]
+    assert "note: a/b task 0: ConnectException: no Caused by: IOException: disk full" in err
+    assert "none: nothing at" in err
+    assert "'barnabas connect list' shows" in err
+
+
+def test_a_connector_is_validated_and_created(worker: FakeWorker, run: Run) -> None:
+    worker.replies_to(EXPANDED, (200, {}))
+    worker.replies_to(VALIDATE, (200, validation()))
+    worker.replies_to("POST /connectors", (201, {"name": "orders"}))
+    status, out, _ = run("create", "orders", *FILES, "--initial-state", "paused")
+    assert (status, out) == (0, "connector orders  created (Files)\n")
+    assert worker.bodies[VALIDATE] == {"connector.class": "Files", "topics": "orders", "name": "orders"}
+    assert worker.bodies["POST /connectors"] == {
+        "name": "orders",
+        "config": {"connector.class": "Files", "topics": "orders"},
+        "initial_state": "PAUSED",
+    }
+
+
+def test_a_trial_validates_and_creates_nothing(worker: FakeWorker, run: Run) -> None:
+    worker.replies_to(EXPANDED, (200, {}))
+    worker.replies_to(VALIDATE, (200, validation()))
+    status, out, err = run("create", "orders", *FILES, "--dry-run")
+    assert (status, out) == (0, "connector orders  would be created (Files)\n")
+    assert "nothing was changed" in err
+    assert worker.changes == []
+
+
+def test_every_wrong_setting_is_named_and_nothing_is_created(worker: FakeWorker, run: Run) -> None:
+    worker.replies_to(EXPANDED, (200, {}))
+    errors = {
+        "directory": ["Missing required configuration"],
+        "format": ["x: there is parquet.", "x: there is parquet."],
+    }
+    worker.replies_to(VALIDATE, (200, validation(**errors)))
+    status, out, err = run("create", "orders", *FILES, "-o", "json")
+    assert status == 1
+    assert [(each["item"], each["message"]) for each in json.loads(out)["errors"]] == [
+        ("directory", "Missing required configuration"),
+        ("format", "x: there is parquet."),
+    ]
+    assert "next: 'barnabas connect plugin-config Files' shows" in err
+    assert worker.changes == []
+
+
+def test_a_connector_that_exists_is_not_replaced(worker: FakeWorker, run: Run) -> None:
+    worker.replies_to(EXPANDED, (200, {"orders": {}}))
+    status, _, err = run("create", "orders", *FILES)
+    assert status == 1
+    assert "orders: the connector exists already" in err
+    assert run("create", "orders", *FILES, "--if-not-exists")[0] == 0
+    assert worker.changes == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"name": "orders", "config": {"connector.class": "Files", "tasks.max": 2, "flush": true}}',
+        '{"connector.class": "Files", "tasks.max": "2", "flush": "true", "name": "orders"}',
+        "name=orders\nconnector.class=Files\ntasks.max=2\nflush : true\n",
+    ],
+)
+def test_a_file_may_be_a_request_settings_alone_or_properties(
+    worker: FakeWorker, run: Run, tmp_path: Path, text: str
+) -> None:
+    (tmp_path / "orders").write_text(text)
+    worker.replies_to(EXPANDED, (200, {}))
+    worker.replies_to(VALIDATE, (200, validation()))
+    worker.replies_to("POST /connectors", (201, {}))
+    assert run("create", "--file", str(tmp_path / "orders"), "--config", "tasks.max=3")[0] == 0
+    body = worker.bodies["POST /connectors"]
+    assert body == {"name": "orders", "config": {"connector.class": "Files", "tasks.max": "3", "flush": "true"}}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["create", "orders"], "no settings: give --file, or --config"),
+        (["create", *FILES], "which connector?"),
+        (["create", "a", "--file", "FILE"], "a and orders: which of them"),
+        (["create", "orders", "--config", "topics=a"], "connector.class is missing: 'barnabas connect plugins'"),
+        (["create", "orders", "--file", "/no/such"], "can't read /no/such"),
+        (["pause"], "which connectors?"),
+        (["restart", "a", "b", "--task", "0"], "--task is for tasks of one connector"),
+        (["alter-offsets", "a"], "which offsets?"),
+        (["alter-offsets", "a", "--offset", "orders=1"], "write topic-partition=offset"),
+        (["patch", "a"], "nothing to change"),
+        (["list", "--worker", "localhost:8083"], "is not the address of a worker"),
+        (["list", "--worker", "http://me:secret@host:8083"], "a password does not belong"),
+        (["list", "--timeout", "0"], "a command needs some seconds"),
+        (["list", "--key-file", "k"], "for which certificate"),
+        (["list", "--ca-file", "/no/such"], "/no/such: No such file"),
+    ],
+)
+def test_what_cannot_be_meant_is_said_before_anything_is_asked(
+    worker: FakeWorker, run: Run, tmp_path: Path, arguments: list[str], said: str
+) -> None:
+    (tmp_path / "file").write_text('{"name": "orders", "config": {"connector.class": "Files"}}')
+    worker.replies_to(EXPANDED, (200, {}))
+    status, _, err = run(*[str(tmp_path / "file") if each == "FILE" else each for each in arguments])
+    assert status == 2
+    assert said in err
+    assert worker.changes == []
+
+
+def test_waiting_ends_when_all_tasks_run(worker: FakeWorker, run: Run) -> None:
+    worker.replies_to("PUT /connectors/orders/resume", (202, None))
+    worker.replies_to(
+        "GET /connectors/orders/status",
+        (404, {"message": "No status found"}),
+        (200, state("orders", "RUNNING")),
+        (200, state("orders", "RUNNING", "FAILED", "RUNNING", trace="what was before")),
+        (200, state("orders", "RUNNING", "RUNNING", "RUNNING")),
+    )
+    assert run("resume", "orders", "--wait")[0] == 0
+    assert len(worker.asked) == 5
+
+
+def test_waiting_ends_with_the_reason_when_a_task_fails(worker: FakeWorker, run: Run) -> None:
+    worker.replies_to("POST /connectors/orders/restart?includeTasks=true&onlyFailed=true", (202, {}))
+    worker.replies_to(
+        "GET /connectors/orders/status", (200, state("orders", "RUNNING", "FAILED", trace="Boom: no\n at"))
+    )
+    status, out, err = run("restart", "orders", "--include-tasks", "--only-failed", "--wait")
+    assert status == 1
+    assert "orders: task 0 has failed: Boom: no\n  next: 'barnabas connect status orders" in err
+    assert out == "connector orders  restarted\n"
+    assert worker.now < 10
+
+
+def test_waiting_gives_up_and_says_what_there_is(worker: FakeWorker, run: Run) -> None:
+    worker.replies_to("PUT /connectors/orders/stop", (204, None))
+    worker.replies_to("GET /connectors/orders/status", (200, state("orders", "STOPPED", "RUNNING")))
+    status, _, err = run("stop", "orders", "--wait", "--timeout", "7")
+    assert status == 1
+    assert "not STOPPED after 7 s: the connector is STOPPED, its tasks are 1 RUNNING" in err
+
+
+def test_a_task_is_restarted_alone(worker: FakeWorker, run: Run) -> None:
+    worker.replies_to("POST /connectors/orders/tasks/2/restart", (204, None))
+    assert run("restart", "orders", "--task", "2")[0] == 0
+    assert worker.changes == ["POST /connectors/orders/tasks/2/restart"]
+
+
+def test_what_would_be_paused_is_shown_with_its_state(worker: FakeWorker, run: Run) -> None:
+    worker.replies_to("GET /connectors/orders/status", (200, state("orders", "RUNNING", "RUNNING")))
+    status, out, _ = run("pause", "orders", "--dry-run")
+    assert (status, out) == (0, "connector orders  would be paused (now RUNNING, tasks: 1 RUNNING)\n")
+    assert worker.changes == []
+
+
+def test_a_rebalance_is_waited_for_and_a_conflict_is_not(worker: FakeWorker, run: Run) -> None:
+    busy = {"error_code": 409, "message": "Cannot complete request momentarily due to a rebalance"}
+    worker.replies_to("DELETE /connectors/orders", (409, busy), (409, busy), (204, None))
+    assert run("delete", "orders")[0] == 0
+    assert worker.now == 1.0
+    worker.replies_to("DELETE /connectors/orders", (409, {"message": "something else"}))
+    assert run("delete", "orders")[0] == 1
+    assert worker.now == 1.0
+    worker.replies_to("DELETE /connectors/orders", (409, busy))
+    assert run("delete", "orders", "--timeout", "3")[0] == 1
+    assert worker.now <= 4.0
+
+
+def test_deleting_passes_over_what_is_not_there_when_told_so(worker: FakeWorker, run: Run) -> None:
+    worker.replies_to("DELETE /connectors/orders", (204, None))
+    status, out, err = run("delete", "orders", "gone", "--if-exists")
+    assert (status, out) == (0, "connector orders  deleted\n")
+    assert "note: gone does not exist" in err
+    assert run("delete", "gone")[0] == 1
+
+
+def test_an_update_names_what_changes_without_the_values(worker: FakeWorker, run: Run) -> None:
+    before = {"connector.class": "Files", "name": "orders", "password": "secret", "topics": "orders"}
+    worker.replies_to("GET /connectors/orders/config", (200, before))
+    worker.replies_to(VALIDATE, (200, validation()))
+    worker.replies_to("PUT /connectors/orders/config", (200, {}))
+    status, out, _ = run("update", "orders", *FILES, "--config", "tasks.max=2")
+    assert status == 0
+    assert [line.split() for line in out.splitlines()] == [
+        ["setting", "password", "of", "orders", "removed"],
+        ["setting", "tasks.max", "of", "orders", "set"],
+    ]
+    assert "secret" not in out
+
+
+def test_a_patch_is_validated_as_a_whole_and_sent_as_it_is(worker: FakeWorker, run: Run) -> None:
+    worker.replies_to("GET /connectors/orders/config", (200, {"connector.class": "Files", "a": "1", "b": "2"}))
+    worker.replies_to(VALIDATE, (200, validation()))
+    worker.replies_to("PATCH /connectors/orders/config", (200, {}))
+    assert run("patch", "orders", "--config", "a=3", "--delete-config", "b")[0] == 0
+    assert worker.bodies[VALIDATE] == {"connector.class": "Files", "a": "3", "name": "orders"}
+    assert worker.bodies["PATCH /connectors/orders/config"] == {"a": "3", "b": None}
+
+
+def test_offsets_are_shown_as_topic_partitions_and_taken_back_from_their_own_document(
+    worker: FakeWorker, run: Run, tmp_path: Path
+) -> None:
+    sink = {"partition": {"kafka_topic": "orders", "kafka_partition": 10}, "offset": {"kafka_offset": 7}}
+    second = {"partition": {"kafka_topic": "orders", "kafka_partition": 9}, "offset": {"kafka_offset": 5}}
+    worker.replies_to("GET /connectors/orders/offsets", (200, {"offsets": [sink, second]}))
+    _, out, _ = run("offsets", "orders")
+    assert [line.split() for line in out.splitlines()[1:]] == [["orders-9", "5"], ["orders-10", "7"]]
+    _, out, _ = run("offsets", "orders", "-o", "json")
+    (tmp_path / "offsets.json").write_text(out)
+    worker.replies_to("GET /connectors/orders/status", (200, state("orders", "STOPPED")))
+    worker.replies_to("PATCH /connectors/orders/offsets", (200, {"message": "They were altered."}))
+    status, out, err = run("alter-offsets", "orders", "--file", str(tmp_path / "offsets.json"))
+    assert status == 0
+    assert "note: They were altered." in err
+    assert worker.bodies["PATCH /connectors/orders/offsets"] == {"offsets": [sink, second]}
+    run("alter-offsets", "orders", "--offset", "a-b.c-3=9", "--offset", "orders-0=none")
+    assert worker.bodies["PATCH /connectors/orders/offsets"]["offsets"] == [
+        {"partition": {"kafka_topic": "a-b.c", "kafka_partition": 3}, "offset": {"kafka_offset": 9}},
+        {"partition": {"kafka_topic": "orders", "kafka_partition": 0}, "offset": None},
+    ]
+
+
+def test_offsets_of_a_running_connector_are_left_alone(worker: FakeWorker, run: Run) -> None:
+    position = {"partition": {"filename": "a"}, "offset": {"position": 3}}
+    worker.replies_to("GET /connectors/files/offsets", (200, {"offsets": [position]}))
+    worker.replies_to("GET /connectors/files/status", (200, state("files", "RUNNING", "RUNNING")))
+    status, _, err = run("reset-offsets", "files")
+    assert status == 1
+    assert "files: the connector is RUNNING, not STOPPED\n  next: stop it first: 'barnabas connect stop files" in err
+    worker.replies_to("GET /connectors/files/status", (200, state("files", "STOPPED")))
+    status, out, _ = run("reset-offsets", "files", "--dry-run")
+    assert (status, out) == (0, 'offset of {"filename": "a"}  would be forgotten\n')
+    assert worker.changes == []
+
+
+def test_plugins_loggers_topics_and_tasks_are_tables(worker: FakeWorker, run: Run) -> None:
+    worker.replies_to("GET /connector-plugins?connectorsOnly=false", (200, [{"class": "Files", "type": "sink"}]))
+    assert run("plugins", "--all")[1].split() == ["class", "type", "version", "Files", "sink"]
+    key = {"name": "topics", "type": "LIST", "required": True, "default_value": None, "documentation": "Which."}
+    worker.replies_to("GET /connector-plugins/Files/config", (200, [key]))
+    assert run("plugin-config", "Files")[1].splitlines()[1].split() == ["topics", "LIST", "(required)", "Which."]
+    worker.replies_to("GET /admin/loggers", (200, {"root": {"level": "INFO", "last_modified": None}}))
+    assert run("loggers")[1].splitlines()[1].split() == ["root", "INFO"]
+    worker.replies_to("PUT /admin/loggers/a.b?scope=cluster", (204, None))
+    assert run("set-logger", "a.b", "--level", "debug", "--scope", "cluster")[1] == "logger a.b  set to DEBUG\n"
+    worker.replies_to("GET /connectors/orders/topics", (200, {"orders": {"topics": ["b", "a"]}}))
+    assert run("topics", "orders")[1].split() == ["connector", "topic", "orders", "a", "orders", "b"]
+    task = {"id": {"connector": "orders", "task": 0}, "config": {"x": "y"}}
+    worker.replies_to("GET /connectors/orders/tasks", (200, [task]))
+    assert run("tasks", "orders")[1].splitlines()[1].split() == ["0", "x", "y"]
+    worker.replies_to("GET /connectors/orders/config", (200, {"x": "y"}))
+    assert json.loads(run("config", "orders", "-o", "json")[1])["config"] == {"x": "y"}
+
+
+def test_health_is_the_exit_status(worker: FakeWorker, run: Run) -> None:
+    worker.replies_to("GET /health", (200, {"status": "healthy", "message": "all well"}))
+    assert run("health")[0] == 0
+    worker.replies_to("GET /health", (503, {"status": "starting", "message": "soon"}))
+    status, out, err = run("health")
+    assert status == 1
+    assert "soon" in out
+    assert "the worker is starting" in err
+    worker.replies_to("GET /health", (404, {"error_code": 404, "message": "HTTP 404 Not Found"}))
+    worker.replies_to("GET /", (200, {"version": "3.7.0"}))
+    assert run("health")[0] == 0
+
+
+def test_who_asks_is_in_the_request(
+    worker: FakeWorker, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker.replies_to(EXPANDED, (200, {}))
+    (tmp_path / "password").write_text("pass\n")
+    assert run("list", "--user", "alice", "--password-file", str(tmp_path / "password"))[0] == 0
+    assert worker.requests[-1].headers["Authorization"] == "Basic YWxpY2U6cGFzcw=="
+    monkeypatch.setenv("BARNABAS_CONNECT_TOKEN", "abc")
+    monkeypatch.setenv("BARNABAS_CONNECT_URL", "https://connect:8443/")
+    assert run("list")[0] == 0
+    assert worker.requests[-1].headers["Authorization"] == "Bearer abc"
+    assert worker.requests[-1].url.host == "connect"
+    monkeypatch.setattr("sys.stdin.isatty", lambda: False, raising=False)
+    status, _, err = run("list", "--user", "alice")
+    assert status == 2
+    assert "the password is missing" in err
+
+
+@pytest.mark.parametrize(
+    ("reply", "said"),
+    [
+        ((401, {"error_code": 401, "message": "Unauthorized"}), "say who you are"),
+        ((403, {"error_code": 403, "message": "no"}), "a higher role"),
+        ((502, b"<html>"), "Bad Gateway"),
+        ((200, b"<html>"), "is no Connect worker"),
+    ],
+)
+def test_what_a_worker_refuses_is_said_with_what_to_do(worker: FakeWorker, run: Run, reply: Reply, said: str) -> None:
+    worker.replies_to(EXPANDED, reply)
+    status, _, err = run("list")
+    assert status == 1
+    assert said in err
+
+
+@pytest.mark.parametrize("error", [httpx.ConnectError("refused"), httpx.ReadTimeout("late")])
+def test_a_worker_that_does_not_answer_is_named(worker: FakeWorker, run: Run, error: Exception) -> None:
+    worker.down = error
+    status, _, err = run("list", "--worker", "http://connect:1")
+    assert status == 1
+    assert "http://connect:1" in err
+    assert "--worker or BARNABAS_CONNECT_URL says where" in err
