@@ -373,10 +373,14 @@ class HeaderFrom(SidedTransform):
             )
         return cls(fields, headers, settings["operation"] == "move", bool(settings[_REPLACE]))
 
+    @property
+    def _purpose(self) -> str:
+        return "header move" if self.moves else "header copy"
+
     def apply(self, record: Record) -> Outcome:
         operand = record.operand(self.side)
         if operand.schema is None:
-            members, wrong = members_of(operand, "header from")
+            members, wrong = members_of(operand, self._purpose)
             values = [F.try_element_at(members, F.lit(each)) for each in self.fields]
             added = [
                 _header(name, F.when(~F.is_variant_null(value), value), None)
@@ -386,7 +390,7 @@ class HeaderFrom(SidedTransform):
                 members = F.map_filter(members, lambda name, _: ~name.isin(*self.fields))
             changed = Operand.of_members(operand.present, members)
         else:
-            schema, columns, wrong = require_struct(operand, "header from")
+            schema, columns, wrong = require_struct(operand, self._purpose)
             added, changed = self._typed(schema, columns, operand)
         headers = with_headers(record.headers, *added)
         return Outcome(replace(record.with_operand(self.side, changed), headers=headers), wrong)
@@ -404,7 +408,7 @@ class HeaderFrom(SidedTransform):
         if not self.moves:
             return added, operand
         kept = tuple(each for each in schema.fields if each.name not in self.fields)
-        values = {each.name: columns[each.name] for each in kept}
+        values = {each.name: with_default(each.schema, columns[each.name], self.replaces) for each in kept}
         return added, Operand.of_fields(struct_like(schema, kept), operand.present, values)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Self
 
@@ -20,7 +20,7 @@ from barnabas.connect.spark.converters.connect_schema import (
     Field,
     SchemaType,
 )
-from barnabas.connect.spark.converters.json_decoding import first_error
+from barnabas.connect.spark.converters.json_decoding import Read, first_error
 from barnabas.connect.spark.converters.spark_types import spark_type
 from barnabas.connect.spark.converters.variants import null_variant
 from barnabas.connect.spark.transforms.casts import cast_typed, cast_variant
@@ -80,7 +80,7 @@ class Cast(SidedTransform):
         if operand.schema is None:
             changed, error = self._schemaless(operand)
         elif self.whole is not None:
-            read = cast_typed(operand.schema, operand.whole, self.whole)
+            read = _cast_or_error(operand.schema, operand.whole, self.whole)
             changed, error = Operand.of(_cast_schema(operand.schema, self.whole), read.value), read.error
         else:
             changed, error = self._fields(operand)
@@ -119,12 +119,21 @@ class Cast(SidedTransform):
                 fields.append(each)
                 values[each.name] = column
                 continue
-            read = cast_typed(each.schema, column, kind)
+            read = _cast_or_error(each.schema, column, kind)
             fields.append(Field(each.name, _cast_schema(each.schema, kind, is_field=True)))
             values[each.name] = read.value
             errors.append(read.error)
         changed = replace(schema, fields=tuple(fields))
         return Operand.of_fields(changed, operand.present, values), first_error(errors)
+
+
+def _cast_or_error(schema: ConnectSchema, column: Column, kind: SchemaType) -> Read:
+    """Also of what can't be cast, a null can."""
+    try:
+        return cast_typed(schema, column, kind)
+    except DataException as error:
+        nothing = F.lit(None).cast(spark_type(ConnectSchema(kind)))
+        return Read(nothing, F.when(column.isNotNull(), F.lit(str(error))))
 
 
 def _cast_schema(schema: ConnectSchema, kind: SchemaType, *, is_field: bool = False) -> ConnectSchema:
@@ -172,14 +181,17 @@ class Flatten(SidedTransform):
         schema, columns, _ = require_struct(operand, "flattening", null_allowed=True)
         fields: list[Field] = []
         values: dict[str, Column] = {}
-        self._collect(schema, columns, "", optional=schema.optional, fields=fields, values=values)
+        try:
+            self._collect(schema, columns, "", optional=schema.optional, fields=fields, values=values)
+        except DataException as error:
+            return Outcome(record, F.when(operand.present, F.lit(str(error))), exception_class=error.exception_class)
         flattened = Operand.of_fields(struct_like(schema, tuple(fields)), operand.present, values)
         return Outcome(record.with_operand(self.side, flattened))
 
     def _collect(
         self,
         schema: ConnectSchema,
-        columns: dict[str, Column] | object,
+        columns: Mapping[str, Column],
         prefix: str,
         *,
         optional: bool,
@@ -187,17 +199,20 @@ class Flatten(SidedTransform):
         values: dict[str, Column],
     ) -> None:
         for each in schema.fields:
-            column = columns[each.name]  # type: ignore[index]
+            column = columns[each.name]
             name = f"{prefix}{self.delimiter}{each.name}" if prefix else each.name
             may_lack = optional or each.schema.optional
             if each.schema.type is SchemaType.STRUCT:
                 inner = {below.name: column.getField(below.name) for below in each.schema.fields}
                 self._collect(each.schema, inner, name, optional=may_lack, fields=fields, values=values)
                 continue
+            if each.schema.type is SchemaType.MAP:
+                told = "Flatten transformation does not support MAP for record with schemas"
+                raise DataException(f"{told} (for field {each.name}).")
             if name in values:
                 raise duplicate(name)
             fields.append(Field(name, replace(each.schema, optional=may_lack)))
-            values[name] = column
+            values[name] = with_default(each.schema, column, replaces=True)
 
     def _members(self, members: Column) -> tuple[Column, Column]:
         entries = F.map_entries(members)
