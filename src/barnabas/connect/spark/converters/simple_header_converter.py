@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["SimpleHeaderConverter", "schema_text"]
 
 _NUMBER = r"^[+-]?[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]{1,2})?$"
+_DIGITS = r"^[+-]?[0-9]+(?:\.0*)?$"
 _DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 _TIME = r"^([0-9]{2}):([0-9]{2}):([0-9]{2})\.([0-9]{3})Z$"
 _TIMESTAMP = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z$"
@@ -78,10 +79,9 @@ class SimpleHeaderConverter(Converter):
         whole = F.when(exact == F.floor(exact), exact.try_cast("bigint"))
         for kind, bound in _WHOLE_TYPES:
             cases.append((whole.between(-bound, bound - 1), whole.cast("variant"), _told(kind)))
-        large = F.when(trimmed.rlike(_NUMBER), trimmed).try_cast("decimal(38,0)")
-        is_large = (large == exact) | exact.isNull() & (large.cast("double") == trimmed.try_cast("double"))
+        large = F.when(trimmed.rlike(_DIGITS), F.regexp_replace(trimmed, "[.]0*$", "")).try_cast("decimal(38,0)")
         decimal = ConnectSchema(SchemaType.BYTES, name=DECIMAL, version=1, parameters=((SCALE, "0"),))
-        cases.append((is_large, large.cast("variant"), F.lit(schema_text(decimal))))
+        cases.append((large.isNotNull(), large.cast("variant"), F.lit(schema_text(decimal))))
         number = F.when(trimmed.rlike(_NUMBER), trimmed.try_cast("double"))
         # A float, as in Connect, but only if it is the number that was written.
         short = number.cast("float")

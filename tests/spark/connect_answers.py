@@ -1,0 +1,142 @@
+"""What Kafka's own classes answered (``tests/peers/connect_questions.py``), and ours in the same form."""
+
+from __future__ import annotations
+
+import datetime
+import gzip
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from barnabas.connect.spark.converters.connect_schema import TIME, ConnectSchema, SchemaType
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, Row, SparkSession
+
+    from barnabas.connect.spark.converters.record_batch import RecordBatch
+
+__all__ = [
+    "Answered",
+    "answers",
+    "as_number",
+    "by_class",
+    "described",
+    "described_value",
+    "header_described",
+    "raw_frame",
+    "typed_rows",
+]
+
+VECTORS = Path(__file__).resolve().parent.parent / "vectors" / "connect" / "answers-4.3.1.jsonl.gz"
+
+Answered = tuple[int, dict[str, Any], Any]
+"""The line, the question, and Kafka's answer."""
+
+_RAW = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp", pa.timestamp("us", tz="UTC")),
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("headers", pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
+    ]
+)
+
+
+def answers(*asks: str) -> list[Answered]:
+    with gzip.open(VECTORS, "rt", encoding="utf-8") as file:
+        parsed = [json.loads(line) for line in file]
+    return [
+        (line, each["question"], each["answer"]) for line, each in enumerate(parsed) if each["question"]["ask"] in asks
+    ]
+
+
+def by_class(answered: Iterable[Answered]) -> dict[tuple[str, tuple[tuple[str, str], ...]], list[Answered]]:
+    """Those of one class with the same settings go through one DataFrame."""
+    groups: dict[tuple[str, tuple[tuple[str, str], ...]], list[Answered]] = defaultdict(list)
+    for each in answered:
+        question = each[1]
+        groups[question["class"], tuple(sorted(question.get("config", {}).items()))].append(each)
+    return dict(groups)
+
+
+def raw_frame(spark: SparkSession, rows: Sequence[Mapping[str, Any]]) -> DataFrame:
+    """As Spark's Kafka source gives records. ``offset`` is what the answers are found by."""
+    complete = [{"topic": "topic", "partition": 0, "headers": [], **row} for row in rows]
+    return spark.createDataFrame(pa.Table.from_pylist(complete, schema=_RAW))
+
+
+def typed_rows(batches: Iterable[RecordBatch]) -> dict[int, tuple[RecordBatch, Row]]:
+    """By offset."""
+    return {row["offset"]: (batch, row) for batch in batches for row in batch.frame.collect()}
+
+
+def described(schema: ConnectSchema | None, value: Any) -> dict[str, Any]:
+    if value is None and schema is None:
+        return {"schema": None, "value": None}
+    told = None if schema is None else schema.to_json()
+    return {"schema": told, "value": described_value(schema, value)}
+
+
+def described_value(schema: ConnectSchema | None, value: Any) -> Any:
+    """As ConnectAnswers.java does it."""
+    if value is None:
+        return None
+    if schema is None:
+        return _plain(value.toPython() if hasattr(value, "toPython") else value)
+    if schema.type is SchemaType.STRUCT:
+        return {each.name: described_value(each.schema, value[each.name]) for each in schema.fields}
+    if schema.type is SchemaType.ARRAY:
+        return [described_value(schema.item, each) for each in value]
+    if schema.type is SchemaType.MAP:
+        members = {str(key): described_value(schema.item, each) for key, each in value.items()}
+        return dict(sorted(members.items()))
+    if schema.logical == TIME:
+        return {"$date": value}
+    return _plain(value)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, bytes | bytearray):
+        return {"$bytes": value.hex()}
+    if isinstance(value, Decimal):
+        return {"$decimal": format(value, "f")}
+    if isinstance(value, float):
+        return {"$double": repr(value)}
+    if isinstance(value, datetime.datetime):
+        return {"$date": round(value.timestamp() * 1000)}
+    if isinstance(value, datetime.date):
+        return {"$date": (value - datetime.date(1970, 1, 1)).days * 86_400_000}
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    if isinstance(value, dict):
+        return {key: _plain(value[key]) for key in sorted(value)}
+    return value
+
+
+def header_described(header: Any) -> list[Any]:
+    told = header["schema"]
+    schema = None if told is None else ConnectSchema.from_json(json.loads(told))
+    value = None if header["value"] is None else header["value"].toPython()
+    shown = {"$date": value} if schema is not None and schema.logical == TIME else _plain(value)
+    return [header["key"], {"schema": None if schema is None else schema.to_json(), "value": shown}]
+
+
+def as_number(described: Any) -> Any:
+    """Numbers by what they are worth, for comparing: 1.5 is 1.50, a float is the double that is nearest to it."""
+    if isinstance(described, dict):
+        if set(described) == {"$float"}:
+            return float(pa.scalar(float(described["$float"]), pa.float32()).as_py()).__repr__()
+        if set(described) in ({"$double"}, {"$decimal"}):
+            return float(next(iter(described.values()))).__repr__()
+        return {key: as_number(each) for key, each in described.items()}
+    if isinstance(described, list):
+        return [as_number(each) for each in described]
+    return described

@@ -1,0 +1,111 @@
+"""Where our converters and transforms answer otherwise than Kafka's, and why. Everything else is a failure.
+
+Each entry is a reason and the answers that it is for, told from the question, Kafka's answer and ours.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["DIFFERENCES", "reason_of"]
+
+Question = dict[str, Any]
+Told = Callable[[Question, Any, Any], bool]
+
+
+def _says(ours: Any, *beginnings: str) -> bool:
+    message = ours.get("message", "") if isinstance(ours, dict) and "error" in ours else ""
+    return any(each in message for each in beginnings)
+
+
+def _asks(question: Question, name: str) -> bool:
+    return str(question["class"]).split(".")[-1].startswith(name)
+
+
+def _wrong_json(question: Question, theirs: Any, ours: Any) -> bool:
+    return _says(ours, "Invalid type for", "Arrays should be encoded", "no Base64")
+
+
+def _both_refuse(question: Question, theirs: Any, ours: Any) -> bool:
+    return isinstance(theirs, dict) and "error" in theirs and isinstance(ours, dict) and "error" in ours
+
+
+def _null(question: Question, theirs: Any, ours: Any) -> bool:
+    return question["ask"] == "from" and ours == {"data": None}
+
+
+def _decimal_scale(question: Question, theirs: Any, ours: Any) -> bool:
+    return isinstance(theirs, dict) and "mismatching scale" in str(theirs.get("message"))
+
+
+def _structured_header(question: Question, theirs: Any, ours: Any) -> bool:
+    value = ours.get("value") if isinstance(ours, dict) else None
+    return question["ask"] == "header-to" and isinstance(value, list | dict) and ours.get("schema") is None
+
+
+def _null_header(question: Question, theirs: Any, ours: Any) -> bool:
+    return question["ask"] == "header-to" and "NullPointerException" in str(theirs)
+
+
+def _lenient_date(question: Question, theirs: Any, ours: Any) -> bool:
+    return question["ask"] == "header-to" and "-13-" in bytes.fromhex(question["data"] or "").decode()
+
+
+def _nan(question: Question, theirs: Any, ours: Any) -> bool:
+    return "NaN" in json.dumps(question) or '"nan"' in json.dumps(ours)
+
+
+def _odd_utf16(question: Question, theirs: Any, ours: Any) -> bool:
+    return _says(ours, "the bytes are no UTF-16")
+
+
+def _numeric_default(question: Question, theirs: Any, ours: Any) -> bool:
+    return question.get("config", {}).get("decimal.format") == "NUMERIC" and '\\"default\\"' in json.dumps(question)
+
+
+def _cast_logical(question: Question, theirs: Any, ours: Any) -> bool:
+    return _asks(question, "Cast") and "org.apache.kafka.connect.data.Date" in json.dumps(question["record"]["value"])
+
+
+def _null_of_batch(question: Question, theirs: Any, ours: Any) -> bool:
+    """Only schemas of nulls differ."""
+    if question["ask"] != "transform" or not isinstance(theirs, dict) or not isinstance(ours, dict):
+        return False
+    if "error" in theirs or "error" in ours:
+        return False
+    return all(
+        theirs[each] == ours[each]
+        or (each in ("key", "value") and theirs[each]["value"] is None and ours[each]["value"] is None)
+        for each in ("topic", "timestamp", "key", "value", "headers")
+    )
+
+
+DIFFERENCES: tuple[tuple[str, Told], ...] = (
+    ("a null has the schema that the others of its batch have after the transform", _null_of_batch),
+    ("both refuse, in other words: ours say what to do, or what exactly is wrong", _both_refuse),
+    (
+        "JSON of another type than its schema says is a bad record; Jackson makes 0, false, null or a part of it",
+        _wrong_json,
+    ),
+    ("a null is a tombstone whatever its schema: rows of Spark have no other way to say tombstone", _null),
+    ("a decimal is written with the scale of its schema; Java refuses one that was read with another", _decimal_scale),
+    ("NaN and the infinities, which JsonConverter writes as text, are read back", _nan),
+    ("what a header has inside that looks like an array or a map stays schemaless", _structured_header),
+    ("the header `null` is null; Java's converter answers null where a value with a schema is due", _null_header),
+    ("dates are read strictly; Java's calendar counts the thirteenth month on", _lenient_date),
+    ("bytes that are no UTF-16 are a bad record, not a replacement character", _odd_utf16),
+    (
+        "the default of a Decimal stays Base64 in the schema, whatever decimal.format says of the payload",
+        _numeric_default,
+    ),
+    (
+        "a whole Date that is cast drops the name of the logical type; Java keeps it on a type that it is not for",
+        _cast_logical,
+    ),
+)
+
+
+def reason_of(question: Question, theirs: Any, ours: Any) -> str | None:
+    return next((reason for reason, told in DIFFERENCES if told(question, theirs, ours)), None)
