@@ -29,6 +29,7 @@ class Violation(AssertionError):
 @dataclass(eq=False)
 class Claim:
     config: Mapping[str, str | None]
+    last_event: object = None
 
 
 class Checks:

@@ -303,10 +303,13 @@ class SimulatedWorker:
 
     def _task_event(self, task: ConnectorTaskId, event: TaskRunning | TaskPaused | TaskFailed, delay_ms: float) -> None:
         claim = self.cluster.checks.claim(task, self.name)
+        if claim is None:
+            return
+        claim.last_event = event  # What was on its way before does not come any more: a task's events have an order.
 
         def happen() -> None:
-            if claim is None or self.cluster.checks.claim(task, self.name) is not claim:
-                return  # It was stopped meanwhile.
+            if self.cluster.checks.claim(task, self.name) is not claim or claim.last_event is not event:
+                return  # It was stopped meanwhile, or told something else.
             if isinstance(event, TaskFailed):
                 self.cluster.checks.released(task, self.name)
             self.herder.task_event(event, self._now())
