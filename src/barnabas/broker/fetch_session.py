@@ -146,7 +146,7 @@ class FetchSession:
         self.watched_topics: dict[str, int] = {}
         """How many partitions of which topic are watched."""
         self._next_turn = 0
-        self._listeners: set[Callable[[int], None]] = set()
+        self._listeners: dict[Callable[[int], None], None] = {}
 
     def put(self, wanted: WantedPartition) -> None:
         """A partition is new here, or the client asks for something else of it."""
@@ -214,10 +214,10 @@ class FetchSession:
     # What a waiting fetch listens to instead of each partition.
 
     def add_listener(self, listener: Callable[[int], None]) -> None:
-        self._listeners.add(listener)
+        self._listeners[listener] = None
 
     def remove_listener(self, listener: Callable[[int], None]) -> None:
-        self._listeners.discard(listener)
+        self._listeners.pop(listener, None)
 
     def notify(self, appended_bytes: int) -> None:
         for listener in tuple(self._listeners):

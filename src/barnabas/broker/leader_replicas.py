@@ -54,7 +54,7 @@ class LeaderReplicas:
             replica_lag_time_max_ms=replica_lag_time_max_ms,
         )
         self.stats = IsrStats()
-        self.all: set[LeaderReplica] = set()
+        self.all: dict[LeaderReplica, None] = {}
         self._controller = controller
         self._clock = clock
         self._changes = IsrChanges()
@@ -76,7 +76,7 @@ class LeaderReplicas:
             partition, registration, self.context, submit=self._submit, stats=self.stats, now_ms=now_ms
         )
         partition.leader_replica = made
-        self.all.add(made)
+        self.all[made] = None
         if not self._timers:
             self._start_timers()
         made.maybe_advance(now_ms)
@@ -86,7 +86,7 @@ class LeaderReplicas:
         leader = partition.leader_replica
         if leader is not None:
             partition.leader_replica = None
-            self.all.discard(leader)
+            self.all.pop(leader, None)
             leader.end(error)
 
     def follow_cluster(self, cluster: ClusterImage) -> None:

@@ -59,8 +59,8 @@ class Partition:
         self.replica_count = 0
         self.leader_replica: LeaderReplica | None = None
         self.log_or_none: PartitionLog | None = None
-        self.listeners: set[Callable[[int], None]] | None = None
-        self.watchers: set[PartitionWatcher] | None = None
+        self.listeners: dict[Callable[[int], None], None] | None = None
+        self.watchers: dict[PartitionWatcher, None] | None = None
         """Who must learn of all that a reader could see; unlike listeners they stay."""
         self.appends_waiting = 0
         """Appends that wait for a thread, or for those before them; others line up behind in ``appends_turn``."""
@@ -110,23 +110,23 @@ class Partition:
     def add_listener(self, listener: Callable[[int], None]) -> None:
         """Call ``listener(bytes)`` for each append, and with 0 when the partition goes away or is led anew."""
         if self.listeners is None:
-            self.listeners = set()
-        self.listeners.add(listener)
+            self.listeners = {}
+        self.listeners[listener] = None
 
     def remove_listener(self, listener: Callable[[int], None]) -> None:
         if self.listeners is not None:
-            self.listeners.discard(listener)
+            self.listeners.pop(listener, None)
             if not self.listeners:
                 self.listeners = None
 
     def add_watcher(self, watcher: PartitionWatcher) -> None:
         if self.watchers is None:
-            self.watchers = set()
-        self.watchers.add(watcher)
+            self.watchers = {}
+        self.watchers[watcher] = None
 
     def remove_watcher(self, watcher: PartitionWatcher) -> None:
         if self.watchers is not None:
-            self.watchers.discard(watcher)
+            self.watchers.pop(watcher, None)
             if not self.watchers:
                 self.watchers = None
 

@@ -119,8 +119,8 @@ class LeaderReplica:
         """(log end, bytes) of each append that is not committed yet."""
         self._waits: CommitWaits | None = None
         self._delete_waits: CommitWaits | None = None
-        self._watchers: set[FollowerWatcher] = set()
-        self._listeners: set[Callable[[int], None]] | None = None
+        self._watchers: dict[FollowerWatcher, None] = {}
+        self._listeners: dict[Callable[[int], None], None] | None = None
         self._begin_epoch()
 
     @property
@@ -340,19 +340,19 @@ class LeaderReplica:
     # Who waits for data as a follower
 
     def add_watcher(self, watcher: FollowerWatcher) -> None:
-        self._watchers.add(watcher)
+        self._watchers[watcher] = None
 
     def remove_watcher(self, watcher: FollowerWatcher) -> None:
-        self._watchers.discard(watcher)
+        self._watchers.pop(watcher, None)
 
     def add_listener(self, listener: Callable[[int], None]) -> None:
         if self._listeners is None:
-            self._listeners = set()
-        self._listeners.add(listener)
+            self._listeners = {}
+        self._listeners[listener] = None
 
     def remove_listener(self, listener: Callable[[int], None]) -> None:
         if self._listeners is not None:
-            self._listeners.discard(listener)
+            self._listeners.pop(listener, None)
 
     def log_start_moved(self) -> None:
         for watcher in self._watchers:
