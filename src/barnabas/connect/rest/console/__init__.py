@@ -1,0 +1,1 @@
+"""The console: a worker's pages for people, beside the REST API for programs."""

@@ -1,0 +1,187 @@
+"""The console as an ASGI application, mounted at /console beside the API.
+
+Pages are made here, as HTML, for who may look (``scope["user"]``); what they change goes to the REST API, as JSON, from
+the page's own origin, which checks the role and the origin again. Nothing on a page is executed but the files under
+/console/static: the Content-Security-Policy says so to the browser, and the templates escape everything.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from importlib import resources
+from typing import Any
+
+import jinja2
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from barnabas.connect.errors import ConnectError, NotFound
+from barnabas.connect.identifiers import ConnectorTaskId
+from barnabas.connect.rest.console.knowledge import Knowledge
+from barnabas.connect.rest.console.static_files import StaticFiles
+from barnabas.connect.rest.console.views import Setting, Totals, is_worker_address
+from barnabas.connect.rest.internal_client import encoded_segment
+from barnabas.connect.rest.roles import ANONYMOUS, Role, User
+from barnabas.connect.rest.route_table import path_segments
+
+__all__ = ["PREFIX", "Console"]
+
+log = logging.getLogger(__name__)
+
+PREFIX = "/console"
+
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "form-action 'none'; frame-ancestors 'none'; base-uri 'none'"
+)
+_HEADERS = {
+    "Content-Security-Policy": _POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+_SAFE_METHODS = ("GET", "HEAD")
+
+
+class _NotAllowed(ConnectError):
+    http_status = 403
+
+
+class Console:
+    """``worker_id`` is the worker's host:port, ``cluster_id`` that of the backing cluster."""
+
+    def __init__(self, knowledge: Knowledge, *, worker_id: str, group_id: str, cluster_id: str, version: str) -> None:
+        self._knowledge = knowledge
+        self._static = StaticFiles(resources.files(__package__) / "static")
+        self._pages = jinja2.Environment(
+            loader=jinja2.PackageLoader(__package__, "templates"),
+            autoescape=True,
+            undefined=jinja2.StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self._pages.filters |= {
+            "segment": encoded_segment,
+            "count": _count,
+            "rate": _rate,
+            "moment": _moment,
+            "as_json": _as_json,
+        }
+        self._pages.globals |= {
+            "prefix": PREFIX,
+            "worker_id": worker_id,
+            "group_id": group_id,
+            "cluster_id": cluster_id,
+            "version": version,
+            "is_worker_address": is_worker_address,
+        }
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        response = await self._answer(scope)
+        for name, value in _HEADERS.items():
+            response.headers.setdefault(name, value)
+        await response(scope, receive, send)
+
+    async def _answer(self, scope: Scope) -> Response:
+        user: User = scope.get("user", ANONYMOUS)
+        if scope["method"] not in _SAFE_METHODS:
+            return Response("Pages can only be read.\n", 405, {"Allow": "GET, HEAD"}, "text/plain")
+        try:
+            segments = path_segments(scope["raw_path"].decode("ascii", "replace"))[1:]
+            if segments[:1] == ["static"]:
+                return self._static.answer(segments[1:], dict(scope["headers"]))
+            return await self._page(segments, user, str(scope.get("scheme", "http")))
+        except ConnectError as error:
+            return self._render("problem.html", user, error.http_status, message=str(error))
+        except Exception as error:
+            log.exception("the console could not make a page")
+            text = f"The worker could not make this page ({type(error).__name__}); its log says why."
+            return self._render("problem.html", user, 500, message=text)
+
+    async def _page(self, segments: list[str], user: User, scheme: str) -> Response:
+        """Raises ConnectError."""
+        match segments:
+            case []:
+                return await self._overview(user)
+            case ["create"]:
+                return self._create(user)
+            case ["connectors", name]:
+                return await self._connector(name, user, scheme)
+            case ["connectors", name, "edit"]:
+                return self._edit(name, user)
+            case ["connectors", name, "tasks", number, "plan"] if number.isascii() and number.isdigit():
+                return await self._plan(name, int(number), user, scheme)
+        raise NotFound("There is no such page.")
+
+    async def _overview(self, user: User) -> Response:
+        connectors = await self._knowledge.connectors()
+        return self._render("overview.html", user, connectors=connectors, totals=Totals.of(connectors))
+
+    async def _connector(self, name: str, user: User, scheme: str) -> Response:
+        view, info = await self._knowledge.connector(name)
+        offsets, problem = await self._knowledge.offsets(name)
+        return self._render(
+            "connector.html",
+            user,
+            connector=view,
+            settings=[Setting(key, value or "") for key, value in sorted(info.config.items())],
+            offsets=offsets,
+            offsets_problem=problem,
+            topics=self._knowledge.topics(name),
+            scheme=scheme,
+        )
+
+    async def _plan(self, name: str, number: int, user: User, scheme: str) -> Response:
+        view, _ = await self._knowledge.connector(name)
+        task = self._knowledge.task(view, number)
+        plan = await self._knowledge.plan(ConnectorTaskId(name, number)) if task.is_here else None
+        return self._render("plan.html", user, connector=view, task=task, plan=plan, scheme=scheme)
+
+    def _create(self, user: User) -> Response:
+        _check_admin(user, "create connectors")
+        plugins = self._knowledge.connector_plugins()
+        return self._render("configure.html", user, plugins=plugins, name="", config={}, is_new=True)
+
+    def _edit(self, name: str, user: User) -> Response:
+        _check_admin(user, "change configurations")
+        info = self._knowledge.info(name)
+        plugins = self._knowledge.connector_plugins()
+        return self._render("configure.html", user, plugins=plugins, name=name, config=info.config, is_new=False)
+
+    def _render(self, template: str, user: User, status: int = 200, /, **values: Any) -> Response:
+        html = self._pages.get_template(template).render(
+            user=user,
+            may_operate=user.may(Role.OPERATE),
+            may_admin=user.may(Role.ADMIN),
+            is_anonymous=user == ANONYMOUS,
+            **values,
+        )
+        return Response(html, status, media_type="text/html")
+
+
+def _check_admin(user: User, what: str) -> None:
+    if not user.may(Role.ADMIN):
+        raise _NotAllowed(f"Only an admin may {what}; {user.name} is not one.")
+
+
+def _count(number: int | None) -> str:
+    return "–" if number is None else f"{number:,}".replace(",", "\u202f")
+
+
+def _rate(per_second: float | None) -> str:
+    if per_second is None:
+        return "–"
+    return f"{per_second:.1f}" if 0 < per_second < 10 else _count(round(per_second))
+
+
+def _moment(epoch_s: float) -> str:
+    return datetime.fromtimestamp(epoch_s, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def _as_json(value: Mapping[str, Any]) -> str:
+    return json.dumps(value, ensure_ascii=False)

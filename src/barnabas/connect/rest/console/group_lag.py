@@ -1,0 +1,84 @@
+"""How far sinks are behind: the offsets of their consumer groups against the ends of the partitions.
+
+Two requests for all groups together. A partition without a committed offset is left out, as lag tools do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from barnabas.clients.admin.errors import AdminError
+from barnabas.clients.admin.partitions import OffsetSpec
+from barnabas.clients.errors import ClientError
+from barnabas.common.error_code import ErrorCode
+from barnabas.connect.rest.console.insight import GroupLag, PartitionLag
+from barnabas.connect.rest.console.rates import Rates
+
+if TYPE_CHECKING:
+    from barnabas.clients.admin.client import AdminClient
+    from barnabas.common.topic_partition import TopicPartition
+
+__all__ = ["AdminLags"]
+
+_TIMEOUT_S = 10.0
+
+
+class AdminLags:
+    """``now_s`` is a clock that never goes back."""
+
+    def __init__(self, admin: AdminClient, now_s: Callable[[], float]) -> None:
+        self._admin = admin
+        self._now_s = now_s
+        self._rates = Rates()
+
+    async def lags(self, groups: Mapping[str, str]) -> Mapping[str, GroupLag]:
+        if not groups:
+            return {}
+        try:
+            positions, problems = await self._positions(set(groups.values()))
+            ends = await self._ends({partition for each in positions.values() for partition in each})
+        except (AdminError, ClientError, TimeoutError) as error:
+            problem = f"The lag can't be read: {error or type(error).__name__}"
+            return {name: GroupLag(problem=problem) for name in groups}
+        return {
+            name: GroupLag(self._partitions(group, positions.get(group, {}), ends), problems.get(group, ""))
+            for name, group in groups.items()
+        }
+
+    async def _positions(self, groups: set[str]) -> tuple[dict[str, dict[TopicPartition, int]], dict[str, str]]:
+        found = await self._admin.list_group_offsets(sorted(groups), timeout_s=_TIMEOUT_S)
+        positions = {
+            group: {partition: each.offset for partition, each in results.values.items()}
+            for group, results in found.values.items()
+        }
+        problems = {
+            group: f"The offsets of group {group} can't be read: {error}"
+            for group, error in found.errors.items()
+            if error.code != ErrorCode.GROUP_ID_NOT_FOUND
+        }
+        return positions, problems
+
+    async def _ends(self, partitions: set[TopicPartition]) -> dict[TopicPartition, int]:
+        """Of those that are still there."""
+        if not partitions:
+            return {}
+        latest = OffsetSpec.latest()
+        found = await self._admin.list_offsets(dict.fromkeys(partitions, latest), timeout_s=_TIMEOUT_S)
+        return {partition: each.offset for partition, each in found.values.items()}
+
+    def _partitions(
+        self, group: str, positions: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]
+    ) -> tuple[PartitionLag, ...]:
+        now_s = self._now_s()
+        return tuple(
+            PartitionLag(
+                partition.topic,
+                partition.partition,
+                position,
+                ends[partition],
+                self._rates.observe((group, partition), position, now_s),
+            )
+            for partition, position in sorted(positions.items())
+            if partition in ends
+        )

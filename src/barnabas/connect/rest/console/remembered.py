@@ -1,0 +1,56 @@
+"""Answers that take a while: asked for once at a time, and not again while young, however many people look."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Hashable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+__all__ = ["Remembered"]
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_ENTRIES_MAX = 256
+
+
+@dataclass(slots=True)
+class _Entry(Generic[T]):
+    value: T | None = None
+    known_s: float = float("-inf")
+    asking: asyncio.Task[None] | None = None
+
+
+class Remembered(Generic[T]):
+    """``age_s`` is how long an answer is young, ``wait_s`` how long anybody waits for a new one."""
+
+    def __init__(self, now_s: Callable[[], float], *, age_s: float = 2.0, wait_s: float = 1.5) -> None:
+        self._now_s = now_s
+        self._age_s = age_s
+        self._wait_s = wait_s
+        self._entries: OrderedDict[Hashable, _Entry[T]] = OrderedDict()
+
+    async def get(self, key: Hashable, ask: Callable[[], Awaitable[T]]) -> T | None:
+        """The newest answer that is there in time, None if there has never been one."""
+        entry = self._entries.setdefault(key, _Entry())
+        self._entries.move_to_end(key)
+        while len(self._entries) > _ENTRIES_MAX:
+            self._entries.popitem(last=False)
+        if self._now_s() - entry.known_s >= self._age_s:
+            if entry.asking is None:
+                entry.asking = asyncio.create_task(self._ask(entry, ask))
+            await asyncio.wait([entry.asking], timeout=self._wait_s)
+        return entry.value
+
+    async def _ask(self, entry: _Entry[T], ask: Callable[[], Awaitable[T]]) -> None:
+        try:
+            entry.value = await ask()
+        except Exception:
+            log.warning("the console could not find something out", exc_info=True)
+        finally:
+            entry.known_s = self._now_s()
+            entry.asking = None

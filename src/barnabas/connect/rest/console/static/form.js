@@ -1,0 +1,190 @@
+// A form made from the answer to a validation (ConfigInfos): one field for each setting, by groups, with its errors.
+
+const GENERAL = "Settings of this class";
+const OTHER = "Other settings";
+
+function element(tag, attributes = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [key, value] of Object.entries(attributes)) if (value !== null && value !== undefined) made.setAttribute(key, value);
+  made.append(...children);
+  return made;
+}
+
+export class Form {
+  // `settings` is a Map that the fields write into: what is empty is not in it.
+  constructor(place, settings, onChange) {
+    this.place = place;
+    this.settings = settings;
+    this.onChange = onChange;
+    this.fields = new Map();
+    this.groups = new Map();
+    this.adopted = new Map();
+    this.touched = new Set();
+  }
+
+  // A control of the page is the field of this setting.
+  adopt(setting, control) {
+    this.adopted.set(setting, control);
+  }
+
+  control(setting) {
+    return this.adopted.get(setting) ?? this.fields.get(setting)?.control ?? null;
+  }
+
+  focus(setting) {
+    const control = this.control(setting);
+    const group = control?.closest("details");
+    if (group) group.open = true;
+    control?.focus();
+  }
+
+  clear() {
+    this.fields.clear();
+    this.groups.clear();
+    this.touched.clear();
+    this.place.replaceChildren();
+  }
+
+  // `isThorough` shows every error; otherwise those of fields that somebody has been at.
+  show(infos, { isThorough }) {
+    const focused = document.activeElement;
+    const order = [GENERAL, ...infos.groups, OTHER];
+    const wanted = new Set();
+    for (const { definition, value } of infos.configs) {
+      const errors = isThorough || this.touched.has(value.name) || this.settings.get(value.name) ? value.errors : [];
+      if (this.adopted.has(value.name)) {
+        showErrors(this.adopted.get(value.name), errors);
+        continue;
+      }
+      if (!value.visible && !errors.length) continue;
+      wanted.add(value.name);
+      const group = definition ? (definition.group ?? GENERAL) : OTHER;
+      if (!order.includes(group)) order.splice(-1, 0, group);
+      const field = this.field(value.name, definition, group);
+      showErrors(field.control, errors);
+      showRecommended(field, value.recommended_values);
+      if (errors.length || definition?.required || this.settings.has(value.name)) field.group.open = true;
+    }
+    for (const [name, field] of this.fields) if (!wanted.has(name)) this.remove(name, field);
+    this.place.append(...order.filter((each) => this.groups.has(each)).map((each) => this.groups.get(each)), this.adder());
+    if (focused?.isConnected) focused.focus();
+  }
+
+  remove(name, field) {
+    field.box.remove();
+    this.fields.delete(name);
+  }
+
+  field(name, definition, groupName) {
+    const known = this.fields.get(name);
+    const form = JSON.stringify([definition?.type, groupName]);
+    if (known?.form === form) return known;
+    known?.box.remove();
+    const made = { ...this.made(name, definition), form, group: this.group(groupName) };
+    made.group.append(made.box);
+    this.fields.set(name, made);
+    return made;
+  }
+
+  group(name) {
+    if (!this.groups.has(name)) {
+      const made = element("details", { class: "group" }, element("summary", {}, name));
+      made.open = name === GENERAL || name === OTHER;
+      this.groups.set(name, made);
+    }
+    return this.groups.get(name);
+  }
+
+  made(name, definition) {
+    const id = `setting-${name}`;
+    const control = this.madeControl(id, definition);
+    const value = this.settings.get(name) ?? "";
+    control.value = value;
+    if (control.value !== value && control.tagName === "SELECT") control.append(new Option(value, value, true, true));
+    const label = element("label", { for: id }, definition?.display_name ?? name);
+    if (definition?.required) label.append(" (required)");
+    const box = element("div", { class: "field" }, label);
+    if (definition && definition.display_name !== name) box.append(element("span", { class: "name" }, name));
+    box.append(control);
+    if (definition?.documentation) {
+      control.dataset.help = `${id}-help`;
+      box.append(element("p", { class: "help", id: `${id}-help` }, definition.documentation));
+    }
+    const write = () => {
+      if (control.value === "") this.settings.delete(name);
+      else this.settings.set(name, control.value);
+      this.touched.add(name);
+    };
+    control.addEventListener("input", write);
+    control.addEventListener("change", () => {
+      write();
+      this.onChange();
+    });
+    return { control, box };
+  }
+
+  madeControl(id, definition) {
+    const common = { id, name: id, "aria-required": definition?.required ? "true" : null };
+    const fallback = definition?.default_value;
+    if (definition?.type === "BOOLEAN") {
+      const unset = new Option(fallback === null ? "not set" : `default (${fallback})`, "");
+      return element("select", common, unset, new Option("true", "true"), new Option("false", "false"));
+    }
+    const isNumber = ["INT", "LONG", "SHORT"].includes(definition?.type);
+    return element("input", {
+      ...common,
+      type: definition?.type === "PASSWORD" ? "password" : "text",
+      autocomplete: definition?.type === "PASSWORD" ? "new-password" : "off",
+      spellcheck: "false",
+      inputmode: isNumber ? "numeric" : null,
+      placeholder: fallback ? `default: ${fallback}` : null,
+    });
+  }
+
+  // For settings that nobody defines, or that come with another setting.
+  adder() {
+    if (this.adding) return this.adding;
+    const name = element("input", { id: "adding", autocomplete: "off", spellcheck: "false", placeholder: "transforms" });
+    const add = element("button", { type: "button" }, "Add");
+    add.addEventListener("click", () => {
+      const wanted = name.value.trim();
+      if (!wanted) return;
+      if (!this.control(wanted)) {
+        this.field(wanted, null, OTHER);
+        this.place.insertBefore(this.groups.get(OTHER), this.adding);
+      }
+      name.value = "";
+      this.focus(wanted);
+    });
+    this.adding = element("div", { class: "field" }, element("label", { for: "adding" }, "Another setting"), name, add);
+    return this.adding;
+  }
+}
+
+function showErrors(control, errors) {
+  const id = `${control.id}-errors`;
+  let list = document.getElementById(id) ?? control.parentElement.querySelector("ul.errors");
+  if (!list) {
+    list = element("ul", { class: "errors", id });
+    control.after(list);
+  }
+  list.replaceChildren(...errors.map((text) => element("li", {}, text)));
+  list.hidden = errors.length === 0;
+  if (errors.length) control.setAttribute("aria-invalid", "true");
+  else control.removeAttribute("aria-invalid");
+  const described = [errors.length ? id : "", control.dataset.help ?? ""].filter(Boolean).join(" ");
+  if (described) control.setAttribute("aria-describedby", described);
+  else control.removeAttribute("aria-describedby");
+}
+
+function showRecommended({ control, box }, values) {
+  if (control.tagName !== "INPUT" || control.type === "password") return;
+  const id = `${control.id}-values`;
+  box.querySelector("datalist")?.remove();
+  if (!values.length) {
+    control.removeAttribute("list");
+    return;
+  }
+  control.setAttribute("list", id);
+  box.append(element("datalist", { id }, ...values.filter((each) => each !== null).map((each) => new Option(each, each))));
+}

@@ -1,0 +1,149 @@
+// Follow the page: fetch it again every two seconds and bring <main> up to date, without losing focus or open details.
+
+const PERIOD_MS = 2000;
+const LONGEST_MS = 30000;
+const main = document.getElementById("main");
+const notice = document.getElementById("notice");
+const alarm = document.getElementById("alarm");
+const follow = document.getElementById("follow");
+
+let wait = PERIOD_MS;
+let timer = 0;
+let isAsking = false;
+let lastSeen = new Date();
+let isCutOff = false;
+
+export function announce(text) {
+  notice.textContent = text;
+}
+
+function isSame(one, other) {
+  return one.nodeType === other.nodeType && one.nodeName === other.nodeName && (one.id ?? "") === (other.id ?? "");
+}
+
+function morphAttributes(current, wanted) {
+  for (const { name, value } of wanted.attributes) {
+    if (current.getAttribute(name) !== value) current.setAttribute(name, value);
+  }
+  for (const { name } of [...current.attributes]) {
+    // What the user has opened, typed or filtered is the user's.
+    if (!wanted.hasAttribute(name) && name !== "open" && name !== "hidden") current.removeAttribute(name);
+  }
+}
+
+// Make one tree like the other. Elements with an id keep their identity.
+export function morph(current, wanted) {
+  if (current.nodeType !== Node.ELEMENT_NODE) {
+    if (current.nodeValue !== wanted.nodeValue) current.nodeValue = wanted.nodeValue;
+    return;
+  }
+  morphAttributes(current, wanted);
+  const staying = new Set([...wanted.children].map((each) => each.id).filter(Boolean));
+  const keyed = new Map([...current.children].filter((each) => each.id).map((each) => [each.id, each]));
+  let position = current.firstChild;
+  for (const next of [...wanted.childNodes]) {
+    while (position?.id && !staying.has(position.id)) position = dropped(position);
+    const match = (next.id && keyed.get(next.id)) || (position && isSame(position, next) ? position : null);
+    if (match && isSame(match, next)) {
+      if (match === position) position = position.nextSibling;
+      else current.insertBefore(match, position);
+      morph(match, next);
+    } else {
+      current.insertBefore(document.importNode(next, true), position);
+    }
+  }
+  while (position) position = dropped(position);
+}
+
+function dropped(node) {
+  const next = node.nextSibling;
+  node.remove();
+  return next;
+}
+
+function states() {
+  return new Map([...main.querySelectorAll("[data-watched]")].map((each) => [each.dataset.watched, each.dataset.state]));
+}
+
+function tellChanges(before, after) {
+  const changes = [];
+  for (const [name, state] of after) {
+    if (!before.has(name)) changes.push(`${name} is new and ${state}.`);
+    else if (before.get(name) !== state) changes.push(`${name} is ${state} now.`);
+  }
+  for (const name of before.keys()) if (!after.has(name)) changes.push(`${name} is gone.`);
+  if (changes.length) announce(changes.length > 5 ? `${changes.length} states have changed.` : changes.join(" "));
+}
+
+function show(html) {
+  const page = new DOMParser().parseFromString(html, "text/html");
+  const wanted = page.getElementById("main");
+  if (!wanted) throw new Error("the answer is no page of the console");
+  const before = states();
+  const focused = document.activeElement;
+  morph(main, wanted);
+  document.title = page.title;
+  filter();
+  if (focused && focused !== document.body && !focused.isConnected) {
+    (main.querySelector("#actions button") ?? main).focus();
+  }
+  tellChanges(before, states());
+}
+
+export async function refresh() {
+  if (isAsking) return;
+  isAsking = true;
+  clearTimeout(timer);
+  try {
+    const answer = await fetch(location.origin + location.pathname, { headers: { Accept: "text/html" }, cache: "no-store" });
+    if (!answer.headers.get("Content-Type")?.startsWith("text/html")) throw new Error(`it answered with ${answer.status}`);
+    show(await answer.text());
+    if (isCutOff) alarm.textContent = "";
+    isCutOff = false;
+    lastSeen = new Date();
+    wait = PERIOD_MS;
+  } catch (error) {
+    const since = lastSeen.toLocaleTimeString();
+    const text = `The worker can't be asked (${error.message}). What you see is from ${since}.`;
+    isCutOff = true;
+    if (alarm.textContent !== text) alarm.textContent = text;
+    wait = Math.min(wait * 2, LONGEST_MS);
+  } finally {
+    isAsking = false;
+    schedule();
+  }
+}
+
+function schedule() {
+  clearTimeout(timer);
+  if (isFollowing() && !document.hidden) timer = setTimeout(refresh, wait);
+}
+
+function isFollowing() {
+  return follow.getAttribute("aria-pressed") === "true";
+}
+
+function filter() {
+  const wanted = (document.getElementById("filter")?.value ?? "").toLowerCase();
+  for (const row of main.querySelectorAll("tr[data-name]")) {
+    row.hidden = !row.dataset.name.toLowerCase().includes(wanted);
+  }
+}
+
+follow.hidden = false;
+if (sessionStorage.getItem("follow") === "no") follow.setAttribute("aria-pressed", "false");
+follow.addEventListener("click", () => {
+  const isOn = !isFollowing();
+  follow.setAttribute("aria-pressed", String(isOn));
+  sessionStorage.setItem("follow", isOn ? "yes" : "no");
+  announce(isOn ? "The page follows what happens." : "The page stays as it is.");
+  if (isOn) refresh();
+  else clearTimeout(timer);
+});
+main.addEventListener("input", (event) => {
+  if (event.target.id === "filter") filter();
+});
+document.addEventListener("visibilitychange", () => {
+  if (!document.hidden && isFollowing()) refresh();
+});
+schedule();

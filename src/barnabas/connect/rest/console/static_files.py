@@ -1,0 +1,32 @@
+"""The few files that pages refer to, read once. A browser asks each time whether its own is still good."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from importlib.resources.abc import Traversable
+
+from starlette.responses import Response
+
+from barnabas.connect.errors import NotFound
+
+__all__ = ["StaticFiles"]
+
+_TYPES = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
+
+
+class StaticFiles:
+    def __init__(self, folder: Traversable) -> None:
+        found = (each for each in folder.iterdir() if each.name.rpartition(".")[2] in _TYPES)
+        self._contents = {each.name: each.read_bytes() for each in found}
+        self._tags = {name: f'"{hashlib.sha256(data).hexdigest()[:16]}"' for name, data in self._contents.items()}
+
+    def answer(self, segments: Sequence[str], headers: Mapping[bytes, bytes]) -> Response:
+        """Raises NotFound."""
+        name = "/".join(segments)
+        if name not in self._contents:
+            raise NotFound("There is no such file.")
+        own = {"ETag": self._tags[name], "Cache-Control": "no-cache"}
+        if headers.get(b"if-none-match", b"").decode("latin-1") == self._tags[name]:
+            return Response(status_code=304, headers=own)
+        return Response(self._contents[name], 200, own, _TYPES[name.rpartition(".")[2]])

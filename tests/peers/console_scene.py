@@ -1,0 +1,132 @@
+"""A worker's console with something on every page, without Kafka or Spark: connectors in all states, lag, progress."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from barnabas.connect.identifiers import ConnectorTaskId, TargetState
+from barnabas.connect.plugins.registry import PluginRegistry
+from barnabas.connect.plugins.validation import ConnectorValidation, ValidationDefaults
+from barnabas.connect.rest.console.console import PREFIX, Console
+from barnabas.connect.rest.console.insight import GroupLag, PartitionLag, QueryPlan, TaskProgress
+from barnabas.connect.rest.console.knowledge import Knowledge
+from barnabas.connect.rest.entities import (
+    ConfigInfos,
+    ConnectorOffset,
+    ConnectorState,
+    ConnectorStatus,
+    PluginInfo,
+    TaskStatus,
+)
+from barnabas.connect.rest.herder_port import HerderPort
+from tests.peers.scripted_herder import ScriptedCluster, ScriptedHerder
+
+__all__ = ["EVIL", "PREFIX", "SceneHerder", "SceneInsight", "SceneLags", "ScriptedCluster", "console_of"]
+
+EVIL = "<img src=x onerror=alert(1)>\"'&/"
+OTHER_WORKER = "10.0.0.2:8083"
+TRACE = (
+    'Topic orders has no partition 7\n\nTraceback (most recent call last):\n  File "task.py", line 7\n'
+    + "at long " * 60
+)
+
+
+class SceneHerder(ScriptedHerder):
+    """``failed`` has the tasks that have failed, with their traces; ``elsewhere`` those of another worker."""
+
+    def __init__(self, cluster: ScriptedCluster, url: str) -> None:
+        super().__init__(cluster, url)
+        self.failed: dict[ConnectorTaskId, str] = {}
+        self.elsewhere: set[ConnectorTaskId] = set()
+        self.registry: PluginRegistry | None = None
+        """With real plugins their forms are real."""
+
+    @property
+    def worker_id(self) -> str:
+        return self.url.partition("://")[2].rstrip("/")
+
+    async def fill(self) -> None:
+        """Connectors to look at."""
+        sink = {"connector.class": "FileStreamSink", "topics": "orders", "file": "/data/out.txt", "tasks.max": "3"}
+        source = {"connector.class": "FileStreamSource", "topic": "lines", "file": "/data/in.txt"}
+        await self.create_connector("orders-to-files", {"name": "orders-to-files", **sink}, None)
+        await self.create_connector("lines", {"name": "lines", **source, "db.password": "hunter2"}, None)
+        await self.create_connector("paused-one", {"name": "paused-one", **source}, TargetState.PAUSED)
+        await self.create_connector("stopped-one", {"name": "stopped-one", **sink}, TargetState.STOPPED)
+        await self.create_connector(EVIL, {"name": EVIL, **source, EVIL: EVIL, "topic": EVIL}, None)
+        self.failed[ConnectorTaskId("orders-to-files", 1)] = TRACE
+        self.failed[ConnectorTaskId(EVIL, 0)] = EVIL
+        self.elsewhere.add(ConnectorTaskId("orders-to-files", 2))
+        self.cluster.connectors["stopped-one"].offsets = [
+            ConnectorOffset({"kafka_topic": EVIL, "kafka_partition": 0}, {"kafka_offset": 5})
+        ]
+
+    def connector_status(self, name: str) -> ConnectorStatus:
+        status = super().connector_status(name)
+        tasks = [self._task(ConnectorTaskId(name, each.id), each) for each in status.tasks]
+        own = ConnectorState(status.connector.state, self.worker_id, status.connector.version)
+        return ConnectorStatus(name, own, tasks, status.type)
+
+    def _task(self, task: ConnectorTaskId, status: TaskStatus) -> TaskStatus:
+        worker_id = OTHER_WORKER if task in self.elsewhere else self.worker_id
+        trace = self.failed.get(task, "")
+        return TaskStatus(task.task, "FAILED" if trace else status.state, worker_id, status.version, trace)
+
+    async def restart_task(self, task: ConnectorTaskId) -> None:
+        await super().restart_task(task)
+        self.calls.append(f"restart task {task}")
+        self.failed.pop(task, None)
+
+    async def validate_config(self, config: Mapping[str, str | None]) -> ConfigInfos:
+        if self.registry is None:
+            return await super().validate_config(config)
+        text = "org.apache.kafka.connect.storage.StringConverter"
+        converters = {"key": text, "value": text, "header": text}
+        return ConnectorValidation(self.registry, ValidationDefaults("connect-cluster", converters)).validate(config)
+
+    def plugins(self, *, connectors_only: bool) -> Sequence[PluginInfo]:
+        if self.registry is None:
+            return super().plugins(connectors_only=connectors_only)
+        return self.registry.listing(connectors_only=connectors_only)
+
+    def _validate(self, config: Mapping[str, str | None]) -> None:
+        if self.registry is None:
+            super()._validate(config)
+
+
+class SceneLags:
+    def __init__(self) -> None:
+        self.end = 1500
+        self.problem = ""
+        self.asked = 0
+
+    async def lags(self, groups: Mapping[str, str]) -> Mapping[str, GroupLag]:
+        self.asked += 1
+        partitions = (PartitionLag("orders", 0, 1000, self.end, 12.5), PartitionLag("orders", 1, 40, 40, 0.0))
+        return {name: GroupLag(() if self.problem else partitions, self.problem) for name in groups}
+
+
+class SceneInsight:
+    def __init__(self) -> None:
+        self.rows = 12_345
+
+    def progress(self, task: ConnectorTaskId) -> TaskProgress | None:
+        return TaskProgress(12, self.rows, 500, 241, 1_795_260_000.0) if task.connector != "paused-one" else None
+
+    async def plan(self, task: ConnectorTaskId) -> QueryPlan | None:
+        if task.connector == "paused-one":
+            return None
+        plan = f"== Physical Plan ==\n*(1) Project [value]\n+- Scan kafka {EVIL}\n"
+        return QueryPlan(plan, '{"numInputRows": 500}', "http://localhost:4040")
+
+
+def console_of(herder: HerderPort, worker_id: str, now_s: object = None) -> Console:
+    clock = now_s or iter(range(0, 10**6, 3)).__next__
+    knowledge = Knowledge(
+        herder,
+        worker_id=worker_id,
+        now_s=clock,  # type: ignore[arg-type]
+        lags=SceneLags(),
+        insight=SceneInsight(),
+    )
+    return Console(knowledge, worker_id=worker_id, group_id="connect-cluster", cluster_id="c1", version="0.1")
