@@ -82,8 +82,13 @@ def _null_of_batch(question: Question, theirs: Any, ours: Any) -> bool:
     )
 
 
+def _name_of_no_struct(question: Question, theirs: Any, ours: Any) -> bool:
+    return _asks(question, "SetSchemaMetadata") and "Cannot list fields on non-struct type" in str(theirs)
+
+
 DIFFERENCES: tuple[tuple[str, Told], ...] = (
     ("a null has the schema that the others of its batch have after the transform", _null_of_batch),
+    ("a schema that is no struct gets its name and version too; Java's fails on it", _name_of_no_struct),
     ("both refuse, in other words: ours say what to do, or what exactly is wrong", _both_refuse),
     (
         "JSON of another type than its schema says is a bad record; Jackson makes 0, false, null or a part of it",

@@ -485,4 +485,9 @@ class SetSchemaMetadata(SidedTransform):
             raise DataException(
                 f"the name {schema.name} would make another logical type of it: use Cast or TimestampConverter"
             )
-        return Outcome(record.with_operand(self.side, replace(operand, schema=schema)))
+        if operand.fields is None:
+            return Outcome(record.with_operand(self.side, replace(operand, schema=schema)))
+        values = {
+            each.name: with_default(each.schema, operand.fields[each.name], self.replaces) for each in schema.fields
+        }
+        return Outcome(record.with_operand(self.side, Operand.of_fields(schema, operand.present, values)))
