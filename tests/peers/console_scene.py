@@ -110,10 +110,10 @@ class SceneInsight:
     def __init__(self) -> None:
         self.rows = 12_345
 
-    def progress(self, task: ConnectorTaskId) -> TaskProgress | None:
+    def task_progress(self, task: ConnectorTaskId) -> TaskProgress | None:
         return TaskProgress(12, self.rows, 500, 241, 1_795_260_000.0) if task.connector != "paused-one" else None
 
-    async def plan(self, task: ConnectorTaskId) -> QueryPlan | None:
+    async def query_plan(self, task: ConnectorTaskId) -> QueryPlan | None:
         if task.connector == "paused-one":
             return None
         plan = f"== Physical Plan ==\n*(1) Project [value]\n+- Scan kafka {EVIL}\n"

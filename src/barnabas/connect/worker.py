@@ -13,7 +13,7 @@ import secrets
 import signal
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
-from time import monotonic_ns, time_ns
+from time import monotonic, monotonic_ns, time_ns
 from typing import Protocol
 
 from starlette.requests import Request
@@ -42,6 +42,10 @@ from barnabas.connect.plugins.registry import PluginRegistry
 from barnabas.connect.plugins.runtime import OffsetStore, TaskEvent, TaskRuntime
 from barnabas.connect.plugins.validation import ConnectorValidation, ValidationDefaults
 from barnabas.connect.rest.application import Mount
+from barnabas.connect.rest.console.console import PREFIX, Console
+from barnabas.connect.rest.console.group_lag import AdminLags
+from barnabas.connect.rest.console.insight import TaskInsight
+from barnabas.connect.rest.console.knowledge import Knowledge
 from barnabas.connect.rest.entities import ConfigInfos
 from barnabas.connect.rest.rest_server import RestServer
 from barnabas.connect.rest.rest_settings import RestSettings
@@ -163,6 +167,7 @@ class Worker:
         herder.topics_read()
         self.rest.open(port, client, version=__version__, commit=_commit())
         self._mount_metrics(herder)
+        self._mount_console(port)
         group.start()
         self._poller = asyncio.create_task(self._poll(), name="poll of the group")
         self._loop.wake()
@@ -270,6 +275,24 @@ class Worker:
             await Response(body, media_type=content_type)(scope, receive, send)  # type: ignore[arg-type]
 
         self.rest.mount(Mount("/metrics", page))  # type: ignore[arg-type]
+
+    def _mount_console(self, port: WorkerPort) -> None:
+        worker_id = self.rest.worker_id
+        knowledge = Knowledge(
+            port,
+            worker_id=worker_id,
+            now_s=monotonic,
+            lags=AdminLags(self._admin, monotonic),
+            insight=self._tasks if isinstance(self._tasks, TaskInsight) else None,
+        )
+        console = Console(
+            knowledge,
+            worker_id=worker_id,
+            group_id=self.config.group_id,
+            cluster_id=port.kafka_cluster_id,
+            version=__version__,
+        )
+        self.rest.mount(Mount(PREFIX, console))
 
     # -- what comes in
 

@@ -24,7 +24,9 @@ from barnabas.connect.plugins.runtime import (
     TaskStart,
     TaskStopped,
 )
+from barnabas.connect.rest.console.insight import QueryPlan, TaskProgress
 from barnabas.connect.spark.progress import ProgressBoard
+from barnabas.connect.spark.query_insight import progress_of
 from barnabas.connect.spark.record_path import ConverterPath, RecordPath
 from barnabas.connect.spark.session import EmbeddedSessions, Sessions
 from barnabas.connect.spark.settings import SparkSettings
@@ -122,6 +124,15 @@ class SparkTaskRuntime:
     async def close(self) -> None:
         await self.stop_tasks(list(self._tasks))
         await asyncio.to_thread(self._sessions.close)
+
+    # ---- TaskInsight
+
+    def task_progress(self, task: ConnectorTaskId) -> TaskProgress | None:
+        return progress_of(self.progress, task)
+
+    async def query_plan(self, task: ConnectorTaskId) -> QueryPlan | None:
+        found = self._tasks.get(task)
+        return None if found is None else await asyncio.to_thread(found[0].plan)
 
     # ---- on a task's thread
 

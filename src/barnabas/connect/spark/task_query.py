@@ -19,11 +19,13 @@ from barnabas.connect.plugins.config_def import ConfigException
 from barnabas.connect.plugins.runtime import TaskEvent, TaskFailed, TaskPaused, TaskRunning, TaskStopped
 from barnabas.connect.spark.batch_gate import BatchGate
 from barnabas.connect.spark.failure_trace import failure_trace, without_secrets
+from barnabas.connect.spark.query_insight import plan_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+    from barnabas.connect.rest.console.insight import QueryPlan
     from barnabas.connect.spark.session import Sessions
 
 __all__ = ["QueryProgram", "TaskQuery"]
@@ -95,6 +97,11 @@ class TaskQuery:
     def join(self) -> None:
         """Wait for the thread, which may outlast the last event."""
         self._thread.join()
+
+    def plan(self) -> QueryPlan | None:
+        """What Spark does for it right now, None if no query runs. On any thread; waits for Spark."""
+        query = self._query
+        return None if query is None else plan_of(query, self._config)
 
     # ---- on the task's thread
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from barnabas.connect.identifiers import ConnectorTaskId
 
@@ -35,13 +35,14 @@ class QueryPlan:
     """The URL of Spark's own pages, None if they are switched off."""
 
 
+@runtime_checkable
 class TaskInsight(Protocol):
-    """Of the tasks that run on this worker; None for all others."""
+    """What a TaskRuntime may tell of the tasks that it runs; None for all others."""
 
-    def progress(self, task: ConnectorTaskId) -> TaskProgress | None:
+    def task_progress(self, task: ConnectorTaskId) -> TaskProgress | None:
         """Never blocks."""
 
-    async def plan(self, task: ConnectorTaskId) -> QueryPlan | None:
+    async def query_plan(self, task: ConnectorTaskId) -> QueryPlan | None:
         """None as long as its query does not run here."""
 
 

@@ -91,7 +91,7 @@ class Knowledge:
         insight = self._insight
         if insight is None:
             return None
-        return await self._known_plans.get(task, lambda: insight.plan(task))
+        return await self._known_plans.get(task, lambda: insight.query_plan(task))
 
     def task(self, view: ConnectorView, number: int) -> TaskView:
         """Raises NotFound."""
@@ -141,7 +141,7 @@ class Knowledge:
         )
 
     def _with_progress(self, view: TaskView) -> TaskView:
-        progress = self._insight.progress(view.id) if self._insight is not None else None
+        progress = self._insight.task_progress(view.id) if self._insight is not None else None
         if progress is None:
             return view
         return replace(view, progress=progress, per_second=self._rates.observe(view.id, progress.rows, self._now_s()))

@@ -2,6 +2,7 @@
 
 const GENERAL = "Settings of this class";
 const OTHER = "Other settings";
+const SECRET = /(password|passphrase|secret|token)$/i;
 
 function element(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);
@@ -64,6 +65,11 @@ export class Form {
       showErrors(field.control, errors);
       showRecommended(field, value.recommended_values);
       if (errors.length || definition?.required || this.settings.has(value.name)) field.group.open = true;
+    }
+    for (const name of this.settings.keys()) {
+      if (wanted.has(name) || this.adopted.has(name)) continue;
+      wanted.add(name);
+      this.field(name, null, OTHER);
     }
     for (const [name, field] of this.fields) if (!wanted.has(name)) this.remove(name, field);
     this.place.append(...order.filter((each) => this.groups.has(each)).map((each) => this.groups.get(each)), this.adder());
@@ -130,11 +136,12 @@ export class Form {
       const unset = new Option(fallback === null ? "not set" : `default (${fallback})`, "");
       return element("select", common, unset, new Option("true", "true"), new Option("false", "false"));
     }
+    const isSecret = definition ? definition.type === "PASSWORD" : SECRET.test(id);
     const isNumber = ["INT", "LONG", "SHORT"].includes(definition?.type);
     return element("input", {
       ...common,
-      type: definition?.type === "PASSWORD" ? "password" : "text",
-      autocomplete: definition?.type === "PASSWORD" ? "new-password" : "off",
+      type: isSecret ? "password" : "text",
+      autocomplete: isSecret ? "new-password" : "off",
       spellcheck: "false",
       inputmode: isNumber ? "numeric" : null,
       placeholder: fallback ? `default: ${fallback}` : null,

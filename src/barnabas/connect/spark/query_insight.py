@@ -1,0 +1,47 @@
+"""What a running query tells of itself: its plan and its last batch, for who looks at the console."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from barnabas.connect.identifiers import ConnectorTaskId
+from barnabas.connect.rest.console.insight import QueryPlan, TaskProgress
+from barnabas.connect.spark.failure_trace import without_secrets
+from barnabas.connect.spark.progress import ProgressBoard
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
+
+__all__ = ["plan_of", "progress_of"]
+
+log = logging.getLogger(__name__)
+
+
+def progress_of(board: ProgressBoard, task: ConnectorTaskId) -> TaskProgress | None:
+    found = board[str(task)]
+    if found is None:
+        return None
+    return TaskProgress(
+        batches=found.batches,
+        rows=found.rows,
+        last_batch_rows=found.last_batch_rows,
+        last_batch_ms=found.last_batch_ms,
+        finished_at=found.finished_at,
+    )
+
+
+def plan_of(query: StreamingQuery, config: Mapping[str, str]) -> QueryPlan | None:
+    """Waits for Spark. None for a query that has just ended; ``config`` has the secrets that must not be shown."""
+    try:
+        java = query._jsq
+        plan = str(java.explainInternal(False))
+        last = java.lastProgress()
+        progress = "" if last is None else str(last.prettyJson())
+        ui = java.sparkSession().sparkContext().uiWebUrl()
+        spark_ui = str(ui.get()) if ui.isDefined() else None
+    except Exception as error:  # Its JVM may be on its way out.
+        log.debug("a query did not tell its plan: %s", error)
+        return None
+    return QueryPlan(without_secrets(plan, config), without_secrets(progress, config), spark_ui)
