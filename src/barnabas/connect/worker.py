@@ -205,6 +205,7 @@ class Worker:
             group_id=config.group_id,
             protocol=self._protocol,
             sync_timeout_ms=config.worker_sync_timeout_ms,
+            rebalance_wait_ms=config.barnabas_connect_request_wait_ms,
             is_topic_tracking_enabled=config.topic_tracking_enable,
             restart_budget=RestartBudget(
                 max_attempts=config.barnabas_connect_task_restart_max_attempts,
