@@ -160,6 +160,7 @@ class ReplaceField(SidedTransform):
     side: Side = Side.VALUE
 
     name: ClassVar[str] = "ReplaceField"
+    passes_null: ClassVar[bool] = True
 
     @classmethod
     def of(cls, settings: Settings) -> Self:
@@ -263,6 +264,7 @@ class InsertField(SidedTransform):
     side: Side = Side.VALUE
 
     name: ClassVar[str] = "InsertField"
+    passes_null: ClassVar[bool] = True
 
     @classmethod
     def of(cls, settings: Settings) -> Self:

@@ -38,6 +38,9 @@ class SidedTransform(Transform):
 
     side: Side
 
+    passes_null: ClassVar[bool] = False
+    """Whether a null goes through even where the transform rejects every other record of these schemas."""
+
 
 class Predicate(ABC):
     name: ClassVar[str]

@@ -165,7 +165,10 @@ def _stepped(step: Step, state: _State) -> list[_State]:
     try:
         outcome = step.transform.apply(before)
     except DataException as refusal:
-        outcome = Outcome(before, F.lit(str(refusal)), exception_class=refusal.exception_class)
+        told = F.lit(str(refusal))
+        if isinstance(step.transform, SidedTransform) and step.transform.passes_null:
+            told = F.when(before.operand(step.transform.side).present, told)
+        outcome = Outcome(before, told, exception_class=refusal.exception_class)
     if outcome.dropped:
         # What has failed before is not dropped: it still is to be told.
         kept = state.failure.isNotNull() if condition is None else state.failure.isNotNull() | ~condition

@@ -1,0 +1,168 @@
+"""Our converters beside the answers of Kafka 4.3.1's own (``tests/vectors/connect/answers-4.3.1.jsonl.gz``)."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from barnabas.connect.spark.converters.converter import Converter
+from barnabas.connect.spark.converters.json_converter import JsonConverter
+from barnabas.connect.spark.converters.primitive_converters import ByteArrayConverter
+from barnabas.connect.spark.converters.record_converter import RecordConverter
+from barnabas.connect.spark.converters.registry import converter_of
+from barnabas.connect.spark.converters.simple_header_converter import SimpleHeaderConverter
+from tests.spark.connect_answers import (
+    answers,
+    as_number,
+    by_class,
+    described,
+    header_described,
+    raw_frame,
+    typed_rows,
+)
+from tests.spark.connect_differences import reason_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from tests.spark.connect_answers import Answered
+
+pytestmark = pytest.mark.spark
+
+
+def _with(value: Converter) -> RecordConverter:
+    return RecordConverter(ByteArrayConverter(), value, SimpleHeaderConverter())
+
+
+def _bytes(digits: str | None) -> bytes | None:
+    return None if digits is None else bytes.fromhex(digits)
+
+
+def _unexplained(compared: list[tuple[Answered, Any]]) -> list[str]:
+    return [
+        f"line {line}: {question}\n  Kafka: {theirs}\n  ours:  {ours}"
+        for (line, question, theirs), ours in compared
+        if as_number(theirs) != as_number(ours) and reason_of(question, theirs, ours) is None
+    ]
+
+
+def _error(row: Any) -> dict[str, str]:
+    return {"error": row["failure"]["exception_class"], "message": row["failure"]["message"]}
+
+
+@pytest.mark.long
+def test_bytes_are_read_as_kafkas_converters_read_them(spark: SparkSession) -> None:
+    compared = []
+    for (name, config), group in by_class(answers("to")).items():
+        converter = _with(converter_of("value.converter", name, dict(config)))
+        rows = [{"offset": line, "value": _bytes(question["data"])} for line, question, _ in group]
+        found = typed_rows(converter.to_connect(raw_frame(spark, rows)))
+        for each in group:
+            batch, row = found[each[0]]
+            compared.append((each, _error(row) if row["failure"] else described(batch.value_schema, row["value"])))
+    assert len(compared) > 250
+    assert _unexplained(compared) == []
+
+
+@pytest.mark.long
+def test_data_is_written_as_kafkas_converters_write_it(spark: SparkSession) -> None:
+    compared: list[tuple[Answered, Any]] = []
+    for (name, config), group in by_class(answers("from")).items():
+        converter = _with(converter_of("value.converter", name, dict(config)))
+        for member in ("envelope", "text"):
+            chosen = [each for each in group if member in (each[1]["data"] or {"text": None})]
+            rows = [
+                {"offset": line, "value": question["data"] and question["data"][member].encode()}
+                for line, question, _ in chosen
+            ]
+            if rows:
+                given = _with(JsonConverter(schemas=member == "envelope", replace_null_with_default=False))
+                batches = given.to_connect(raw_frame(spark, rows))
+                found = {row["offset"]: row for batch in batches for row in converter.from_connect([batch]).collect()}
+                compared += [_written(each, found[each[0]]) for each in chosen]
+    assert len(compared) > 250
+    assert _unexplained(compared) == []
+
+
+def _written(answered: Answered, row: Any) -> tuple[Answered, Any]:
+    """JSON is compared as JSON: its members may come in another order."""
+    line, question, theirs = answered
+    if row["failure"]:
+        return answered, _error(row)
+    ours: dict[str, Any] = {"data": None if row["value"] is None else bytes(row["value"]).hex()}
+    if question["class"].endswith("JsonConverter") and ours["data"] and theirs.get("data"):
+        told = {"json": json.loads(bytes.fromhex(theirs["data"]))}
+        return (line, question, told), {"json": json.loads(bytes.fromhex(ours["data"]))}
+    return answered, ours
+
+
+def test_headers_are_read_as_kafkas_simple_converter_reads_them(spark: SparkSession) -> None:
+    group = answers("header-to")
+    rows = [
+        {"offset": line, "headers": [{"key": "h", "value": _bytes(question["data"])}]} for line, question, _ in group
+    ]
+    found = typed_rows(_with(ByteArrayConverter()).to_connect(raw_frame(spark, rows)))
+    compared = [(each, header_described(found[each[0]][1]["headers"][0])[1]) for each in group]
+    assert _unexplained(compared) == []
+
+
+ORDER = {
+    "type": "struct",
+    "optional": False,
+    "fields": [
+        {"field": "id", "type": "int64", "optional": False},
+        {"field": "note", "type": "string", "optional": True},
+    ],
+}
+
+
+def test_a_batch_may_have_several_schemas_and_bad_records(spark: SparkSession) -> None:
+    values = [
+        json.dumps({"schema": ORDER, "payload": {"id": 1, "note": "n"}}).encode(),
+        json.dumps({"schema": {"type": "string"}, "payload": "text"}).encode(),
+        b"no json",
+        None,
+        json.dumps({"schema": ORDER, "payload": {"id": "x"}}).encode(),
+    ]
+    converter = _with(JsonConverter())
+    raw = raw_frame(spark, [{"offset": at, "value": value} for at, value in enumerate(values)])
+    batches = converter.to_connect(raw)
+    failures = {row["offset"]: row["failure"] for batch in batches for row in batch.failed.collect()}
+    assert set(failures) == {2, 4}
+    assert failures[2]["stage"] == "VALUE_CONVERTER"
+    assert failures[2]["executing_class"] == "org.apache.kafka.connect.json.JsonConverter"
+    assert '"id": Invalid type for int64' in failures[4]["message"]
+    frame = converter.to_frame(batches).orderBy("offset").collect()
+    assert [row["offset"] for row in frame] == [0, 1, 3]
+    assert frame[2]["value"] is None
+    back = {row["offset"]: row["value"] for row in converter.from_connect(batches).collect()}
+    assert json.loads(back[0]) == {"schema": ORDER, "payload": {"id": 1, "note": "n"}}
+    assert back[3] is None
+
+
+def test_schemaless_json_loses_no_field_on_its_way_to_a_sink(spark: SparkSession) -> None:
+    values = [b'{"a": 1}', b'{"b": {"c": "x"}}', b'{"a": "text", "d": null}']
+    converter = _with(JsonConverter(schemas=False))
+    raw = raw_frame(spark, [{"offset": at, "value": value} for at, value in enumerate(values)])
+    frame = converter.to_frame(converter.to_connect(raw))
+    assert sorted(frame.schema["value"].dataType.names) == ["a", "b", "d"]
+    told = [row[0] for row in frame.orderBy("offset").selectExpr("to_json(value)").collect()]
+    assert [json.loads(each) for each in told] == [{"a": 1}, {"b": {"c": "x"}}, {"a": "text"}]
+
+
+def test_a_given_schema_types_json_and_tells_fields_that_it_has_no_place_for(spark: SparkSession) -> None:
+    settings = {"schemas.enable": "false", "barnabas.schema": "id BIGINT, at TIMESTAMP, tags ARRAY<STRUCT<x: INT>>"}
+    converter = _with(JsonConverter.of(settings))
+    values = [
+        b'{"id": 1, "at": "2020-01-01T00:00:00Z", "tags": [{"x": 1}]}',
+        b'{"id": 2, "tags": [{"y": 1}]}',
+        b'{"id": "x"}',
+    ]
+    [batch] = converter.to_connect(raw_frame(spark, [{"offset": at, "value": each} for at, each in enumerate(values)]))
+    good, unknown, wrong = batch.frame.orderBy("offset").collect()
+    assert good["value"]["id"] == 1
+    assert good["value"]["tags"][0]["x"] == 1
+    assert "no place for in tags: y" in unknown["failure"]["message"]
+    assert "Invalid type for int64" in wrong["failure"]["message"]
