@@ -53,7 +53,7 @@ from barnabas.connect.herder.state_requests import StateRequests
 from barnabas.connect.herder.statuses import Statuses, state_of
 from barnabas.connect.herder.task_reconfiguration import TaskReconfiguration
 from barnabas.connect.identifiers import ConnectorTaskId, TargetState, TaskState
-from barnabas.connect.plugins.runtime import TaskEvent, TaskFailed, TaskPaused, TaskRunning
+from barnabas.connect.plugins.runtime import TaskEvent, TaskFailed, TaskPaused, TaskRunning, TopicsUsed
 from barnabas.connect.plugins.task_partitions import TASK_PARTITIONS, parse_partitions
 from barnabas.connect.session_key import KeyRotation
 from barnabas.connect.storage.config_state import (
@@ -237,6 +237,8 @@ class Herder:
                 self.statuses.uses_topics(task, self._sink_topics(task))
             case TaskPaused() if self.work.is_running(task):
                 self.statuses.set(task, TaskState.PAUSED)
+            case TopicsUsed(_, topics) if self.work.is_running(task):
+                self.statuses.uses_topics(task, sorted(topics))
             case TaskFailed(_, trace, retriable) if self.work.ended(task):
                 self.task_starts.failed += not self.statuses.is_said_to_run(task)
                 self._failed(task, trace, retriable=retriable)

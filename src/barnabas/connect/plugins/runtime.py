@@ -25,6 +25,7 @@ __all__ = [
     "TaskRuntime",
     "TaskStart",
     "TaskStopped",
+    "TopicsUsed",
 ]
 
 
@@ -61,7 +62,15 @@ class TaskStopped:
     task: ConnectorTaskId
 
 
-TaskEvent = TaskRunning | TaskPaused | TaskFailed | TaskStopped
+@dataclass(frozen=True, slots=True)
+class TopicsUsed:
+    """A source has written to these topics, maybe not for the first time (KIP-558)."""
+
+    task: ConnectorTaskId
+    topics: frozenset[str]
+
+
+TaskEvent = TaskRunning | TaskPaused | TaskFailed | TaskStopped | TopicsUsed
 
 TaskListener = Callable[[TaskEvent], None]
 """Called on the loop, in the order in which things happened to a task. The last event is Failed or Stopped."""

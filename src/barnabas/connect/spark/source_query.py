@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -42,6 +43,7 @@ log = logging.getLogger(__name__)
 _COLUMNS = frozenset({"topic", "value", "key", "partition", "timestamp", "headers"})
 _SOURCE = "spark.source"
 _OFFSET = "offset"
+_TOPICS_EVERY_S = 60
 
 
 def stored_ends(read: SourceOffsetReader) -> list[Any] | None:
@@ -67,6 +69,7 @@ class SourceProgram:
         path: RecordPath,
         read_offset: SourceOffsetReader,
         write_offsets: OffsetWriter,
+        uses_topics: Callable[[frozenset[str]], None],
     ) -> None:
         """Raises ConfigException for settings that can't be used."""
         self._spec = spec
@@ -74,6 +77,7 @@ class SourceProgram:
         self._path = path
         self._read_offset = read_offset
         self._write_offsets = write_offsets
+        self._uses_topics = uses_topics
         self._policy = ErrorPolicy.of(spec.connector_config)
         self._settings = QuerySettings.of(spec.connector_config, spec.worker_config)
         producer = producer_settings(spec.worker_config, spec.connector_config)
@@ -82,6 +86,9 @@ class SourceProgram:
             ConfigType.BOOLEAN, spec.worker_config.get("topic.creation.enable", "true"), "topic.creation.enable"
         )
         self._topic_rules = TopicRules.of(spec.connector_config, is_enabled=bool(enabled))
+        tracked = spec.worker_config.get("topic.tracking.enable", "true")
+        self._tracks_topics = bool(parse_value(ConfigType.BOOLEAN, tracked, "topic.tracking.enable"))
+        self._topics_looked_at_s = -math.inf
         self._known_topics: set[str] = set()
         self._is_started = False
         self._poller: Poller | None = None
@@ -175,16 +182,27 @@ class SourceProgram:
         else:
             records = raising(records)
         good = records.filter(F.col("failure").isNull()).select("topic", "partition", "key", "value", "headers")
+        topics = self._topics_of(good)
         if self._topic_rules is not None:
-            self._create_topics(good)
+            self._create_topics(topics)
         good.write.format("kafka").options(**self._options).save()
+        if topics and self._tracks_topics:
+            self._uses_topics(topics)
 
-    def _create_topics(self, records: DataFrame) -> None:
-        """The batch is read twice for it, so only connectors that ask for it pay."""
+    def _topics_of(self, records: DataFrame) -> frozenset[str]:
+        """The batch is read twice for it, so only connectors whose topics are made pay for it in each batch; what
+        others use is looked for in the first batch and in one every minute."""
+        now_s = time.monotonic()
+        is_time = self._tracks_topics and now_s - self._topics_looked_at_s >= _TOPICS_EVERY_S
+        if self._topic_rules is None and not is_time:
+            return frozenset()
+        self._topics_looked_at_s = now_s
+        return frozenset(str(row["topic"]) for row in records.select("topic").distinct().collect())
+
+    def _create_topics(self, topics: frozenset[str]) -> None:
         from barnabas.clients.admin import AdminClient
 
-        rules = self._topic_rules
-        names = {str(row["topic"]) for row in records.select("topic").distinct().collect()} - self._known_topics
+        rules, names = self._topic_rules, topics - self._known_topics
         if names and rules is not None:
             settings = admin_settings(self._spec.worker_config, self._spec.connector_config)
             with AdminClient.sync(properties=settings) as admin:

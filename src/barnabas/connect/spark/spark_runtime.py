@@ -23,6 +23,7 @@ from barnabas.connect.plugins.runtime import (
     TaskListener,
     TaskStart,
     TaskStopped,
+    TopicsUsed,
 )
 from barnabas.connect.rest.console.insight import QueryPlan, TaskProgress
 from barnabas.connect.spark.progress import ProgressBoard
@@ -97,7 +98,7 @@ class SparkTaskRuntime:
         query = TaskQuery(
             start.task,
             {**start.connector_config, **start.task_config},
-            lambda: self._program(start),
+            lambda: self._program(start, lambda event: self._tell(heard, event)),
             self._sessions,
             lambda event: self._tell(heard, event),
             target_state=start.target_state,
@@ -142,7 +143,7 @@ class SparkTaskRuntime:
         except RuntimeError:
             log.debug("nobody hears any more that %s", event)  # The loop has ended, and with it the worker.
 
-    def _program(self, start: TaskStart) -> QueryProgram:
+    def _program(self, start: TaskStart, report: Callable[[TaskEvent], None]) -> QueryProgram:
         self.progress.listen(self._sessions.session())
         spec = TaskSpec(
             start.task,
@@ -166,7 +167,12 @@ class SparkTaskRuntime:
             return SinkProgram(spec, task, path)
         if isinstance(task, SourceTask):
             return SourceProgram(
-                spec, task, path, context.source_offset, lambda offsets: self._write_offsets(start.task, offsets)
+                spec,
+                task,
+                path,
+                context.source_offset,
+                lambda offsets: self._write_offsets(start.task, offsets),
+                lambda topics: report(TopicsUsed(start.task, topics)),
             )
         raise TerminalError(
             f"{type(task).__name__}, the task_class of {connector.__name__}, is neither a SourceTask nor a SinkTask"

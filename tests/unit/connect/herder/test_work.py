@@ -24,7 +24,7 @@ from barnabas.connect.herder.effects import (
 from barnabas.connect.herder.local_work import StartFailed
 from barnabas.connect.herder.settings import RestartBudget
 from barnabas.connect.identifiers import ConnectorTaskId, TargetState, TaskState
-from barnabas.connect.plugins.runtime import TaskFailed, TaskPaused, TaskRunning
+from barnabas.connect.plugins.runtime import TaskFailed, TaskPaused, TaskRunning, TopicsUsed
 from barnabas.connect.storage.config_records import (
     connector_record,
     connector_removal,
@@ -359,3 +359,21 @@ def test_a_task_that_starts_here_is_no_longer_shown_where_it_was() -> None:
     driver.member("c", TASK)
     assert json.loads(driver.statuses[b"status-task-c-0"] or b"")["worker_id"] == "here:8083"
     assert state(driver, "task-c-0") == "UNASSIGNED"
+
+
+# -- topics in use
+
+
+def test_topics_that_a_task_has_used_are_said_once_and_by_who_runs_it(driver: HerderDriver) -> None:
+    def use(task: ConnectorTaskId, *topics: str) -> None:
+        driver.herder.task_event(TopicsUsed(task, frozenset(topics)), driver.now)
+        driver.run()
+
+    use(TASK, "b", "a")
+    said = driver.all_made(WriteStatus)
+    assert [each.record[0] for each in said] == [b"status-topic-a:connector-c", b"status-topic-b:connector-c"]
+    use(OTHER_TASK, "a")
+    assert driver.all_made(WriteStatus) == said
+    use(ConnectorTaskId("another", 0), "c")
+    assert driver.all_made(WriteStatus) == said
+    assert driver.herder.statuses.active_topics("c").topics == ["a", "b"]
