@@ -66,7 +66,8 @@ def _run(config: WorkerConfig) -> int:
     from barnabas.server.logging_setup import configure_logging
 
     configure_logging(config)
-    logging.getLogger("httpx").setLevel(logging.WARNING)  # Our own lines tell of requests.
+    for chatty in ("httpx", "py4j"):  # Our own lines tell of requests, and of what Spark does.
+        logging.getLogger(chatty).setLevel(logging.WARNING)
     for warning in config.warnings:
         logging.getLogger(__name__).warning("%s", warning)
     try:
