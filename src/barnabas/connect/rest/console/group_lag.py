@@ -39,7 +39,7 @@ class AdminLags:
             positions, problems = await self._positions(set(groups.values()))
             ends = await self._ends({partition for each in positions.values() for partition in each})
         except (AdminError, ClientError, TimeoutError) as error:
-            problem = f"The lag can't be read: {error or type(error).__name__}"
+            problem = f"The lag can't be read: {str(error) or 'no broker has answered in time'}"
             return {name: GroupLag(problem=problem) for name in groups}
         return {
             name: GroupLag(self._partitions(group, positions.get(group, {}), ends), problems.get(group, ""))
