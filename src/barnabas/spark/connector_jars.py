@@ -99,7 +99,8 @@ DUCKDB_JARS = (
 )
 """Drivers of databases, for connectors that are given an address of one. SQLite needs none: Python has it."""
 
-# What PySpark ships already, or nobody needs. Without these the resolver would fetch second copies, or fail on one it can't find.
+# What PySpark ships already, or nobody needs. Without these the resolver would fetch second copies, or fail on one that
+# it can't find.
 _SHIPPED_WITH_SPARK = (
     "com.google.code.findbugs:jsr305",
     "org.checkerframework:checker-qual",  # Annotations that are of no use when a program runs.

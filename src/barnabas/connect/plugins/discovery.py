@@ -39,6 +39,8 @@ OWN_CONNECTORS = (
     "barnabas.connect.spark.connectors.file_stream:FileStreamSink",
     "barnabas.connect.spark.connectors.file_stream:FileStreamSource",
     "barnabas.connect.spark.connectors.generator:Generator",
+    "barnabas.connect.spark.connectors.jdbc_sink:JdbcSink",
+    "barnabas.connect.spark.connectors.jdbc_source:JdbcSource",
     "barnabas.connect.spark.connectors.topic_to_files:TopicToFiles",
 )
 

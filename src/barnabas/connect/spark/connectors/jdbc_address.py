@@ -1,0 +1,70 @@
+"""Which database ``connection.url`` means: the three that barnabas knows how to write to and read from exactly.
+
+Credentials have settings of their own, because an address is shown in listings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
+
+__all__ = ["DatabaseAddress", "parse_address"]
+
+_FORMS = "jdbc:sqlite:/path/to/file, jdbc:duckdb:/path/to/file or jdbc:postgresql://host:port/database"
+_SECRETS = ("user", "password")
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseAddress:
+    dialect: str
+    """``sqlite``, ``duckdb`` or ``postgresql``."""
+    url: str
+    path: Path | None = None
+    """Of a database that is a file."""
+
+
+def parse_address(url: str) -> DatabaseAddress:
+    """Raises ValueError with what to write instead."""
+    scheme, _, rest = url.removeprefix("jdbc:").partition(":")
+    if not url.startswith("jdbc:") or scheme not in ("sqlite", "duckdb", "postgresql"):
+        raise ValueError(f"{_shown(url)} is no database that can be used: write {_FORMS}")
+    if scheme == "postgresql":
+        return DatabaseAddress(scheme, _checked_server(url, rest))
+    if not rest or rest.startswith(":memory:"):
+        raise ValueError(f"{url} is a database in memory, which nobody else could see: write {_FORMS}")
+    if "?" in rest:
+        raise ValueError(f"{url} has parameters after the path, which are not supported: write {_FORMS}")
+    path = Path(rest)
+    if not path.is_absolute():
+        raise ValueError(f"{rest} is no absolute path: workers may run in different folders. Write {_FORMS}")
+    return DatabaseAddress(scheme, url, path)
+
+
+def _checked_server(url: str, rest: str) -> str:
+    parts = urlsplit(rest)
+    if not rest.startswith("//") or not parts.path.strip("/"):
+        raise ValueError(f"{_shown(url)} does not name a server and a database: write {_FORMS}")
+    given = [name for name, _ in parse_qsl(parts.query, keep_blank_values=True) if name.lower() in _SECRETS]
+    if given or "@" in parts.netloc:
+        raise ValueError(
+            f"{_shown(url)} has credentials in it, and addresses are shown in listings: "
+            "write connection.user and connection.password"
+        )
+    return url
+
+
+def _shown(url: str) -> str:
+    """Without anything that could be a password."""
+    front, _, back = url.partition("?")[0].rpartition("@")
+    return f"[hidden]@{back}" if front else back
+
+
+def address_error(settings: Mapping[str, object], name: str) -> list[str]:
+    """What ``Connector.validate`` answers."""
+    try:
+        parse_address(str(settings.get(name, "")))
+    except ValueError as error:
+        return [str(error)]
+    return []

@@ -1,0 +1,87 @@
+"""The settings that both JDBC connectors have, by the names of the widely known ones, and the connection they make."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from barnabas.connect.plugins.api import (
+    REQUIRED,
+    ConfigKey,
+    ConfigType,
+    Importance,
+    NonEmptyString,
+    Password,
+    TerminalError,
+)
+from barnabas.connect.spark.connectors.jdbc_address import parse_address
+from barnabas.connect.spark.connectors.jdbc_database import Database, open_database
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["CONNECTION", "STAGING", "connect", "staging_folder", "unsupported"]
+
+URL, USER, PASSWORD = "connection.url", "connection.user", "connection.password"
+STAGING_DIRECTORY = "staging.directory"
+
+CONNECTION = (
+    ConfigKey(
+        URL,
+        ConfigType.STRING,
+        REQUIRED,
+        "The database: jdbc:sqlite:/path, jdbc:duckdb:/path or jdbc:postgresql://host:port/database.",
+        NonEmptyString(),
+        Importance.HIGH,
+    ),
+    ConfigKey(USER, ConfigType.STRING, None, "The user of the database.", importance=Importance.HIGH),
+    ConfigKey(PASSWORD, ConfigType.PASSWORD, None, "The password of the user.", importance=Importance.HIGH),
+)
+STAGING = ConfigKey(
+    STAGING_DIRECTORY,
+    ConfigType.STRING,
+    "",
+    "A folder for the files between Spark and the database. With Spark inside the worker it may be left empty; on a "
+    "cluster it has to be one that the worker and all executors see by the same path.",
+    importance=Importance.LOW,
+)
+
+
+def connect(settings: Mapping[str, Any], spark: SparkSession | None) -> Database:
+    """Raises DatabaseError, TerminalError."""
+    try:
+        address = parse_address(str(settings[URL]))
+    except ValueError as error:
+        raise TerminalError(f"{URL}: {error}") from None
+    if address.path is not None and not address.path.parent.is_dir():
+        raise TerminalError(f"{URL}: there is no folder {address.path.parent}. Make it, or write another path.")
+    password = settings[PASSWORD]
+    return open_database(address, settings[USER], password.value if isinstance(password, Password) else password, spark)
+
+
+def staging_folder(settings: Mapping[str, Any], spark: SparkSession) -> Path:
+    """A new folder; whoever asked for it removes it. Raises TerminalError."""
+    given = str(settings[STAGING_DIRECTORY] or "")
+    master = str(spark.sparkContext.master)
+    if not given and not master.startswith("local"):
+        raise TerminalError(
+            f"Spark runs on {master}, and its executors have to see the files that go to the database: set "
+            f"{STAGING_DIRECTORY} to a folder that the worker and they share."
+        )
+    try:
+        if given:
+            Path(given).mkdir(parents=True, exist_ok=True)
+        return Path(tempfile.mkdtemp(prefix="barnabas-jdbc-", dir=given or None))
+    except OSError as error:
+        raise TerminalError(f"{STAGING_DIRECTORY}: {given or tempfile.gettempdir()}: {error.strerror}") from error
+
+
+def unsupported(config: Mapping[str, str], names: Mapping[str, str]) -> dict[str, Sequence[str]]:
+    """Errors for settings of Java's connectors that would be ignored. ``names`` have the values that change nothing."""
+    return {
+        name: [f"{name}={config[name]} is not supported: remove it, or write {plain or 'nothing'}."]
+        for name, plain in names.items()
+        if name in config and config[name].strip().lower() != plain
+    }

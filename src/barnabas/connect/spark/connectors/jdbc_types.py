@@ -1,0 +1,46 @@
+"""Types of columns that databases have in common, and what each dialect calls them. Nothing here asks a database.
+
+A field that has parts (object, list, map, VARIANT) goes into a database as JSON text. Times are in UTC, without a zone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+__all__ = ["ColumnType", "Kind", "TableColumn"]
+
+
+class Kind(Enum):
+    BOOLEAN = "boolean"
+    INT8 = "int8"
+    INT16 = "int16"
+    INT32 = "int32"
+    INT64 = "int64"
+    FLOAT32 = "float32"
+    FLOAT64 = "float64"
+    DECIMAL = "decimal"
+    TEXT = "text"
+    BYTES = "bytes"
+    DATE = "date"
+    TIMESTAMP = "timestamp"
+
+
+WHOLE_NUMBERS = frozenset({Kind.INT8, Kind.INT16, Kind.INT32, Kind.INT64})
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnType:
+    kind: Kind
+    precision: int = 0
+    scale: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TableColumn:
+    """A column of a table that is there."""
+
+    name: str
+    type_name: str
+    is_nullable: bool
+    type: ColumnType

@@ -1,0 +1,124 @@
+"""A PostgreSQL of our own: a new data folder, a free port of loopback, an unprivileged user, gone afterwards."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["PostgresqlServer", "postgresql_programs", "running_postgresql"]
+
+_START_TIMEOUT_S = 60
+
+
+def postgresql_programs() -> Path | None:
+    """The folder with ``initdb`` and ``postgres``, None if there is no server on this machine."""
+    on_path = shutil.which("initdb")
+    folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+    found = [*folders, *([Path(on_path).resolve().parent] if on_path else [])]
+    return next((each for each in found if (each / "initdb").exists() and (each / "postgres").exists()), None)
+
+
+@dataclass(frozen=True)
+class PostgresqlServer:
+    programs: Path
+    folder: Path
+    port: int
+    user: str = "barnabas"
+    password: str = "barnabas-password"
+
+    @property
+    def url(self) -> str:
+        return f"jdbc:postgresql://127.0.0.1:{self.port}/postgres"
+
+    @property
+    def settings(self) -> dict[str, str]:
+        return {
+            "connection.url": self.url,
+            "connection.user": self.user,
+            "connection.password": self.password,
+        }
+
+    def sql(self, statements: str) -> list[list[str]]:
+        """Rows as psql prints them, unaligned."""
+        command = [
+            str(self.programs / "psql"),
+            "-h",
+            "127.0.0.1",
+            "-p",
+            str(self.port),
+            "-U",
+            self.user,
+            "-d",
+            "postgres",
+        ]
+        command += ["-v", "ON_ERROR_STOP=1", "-A", "-t", "-q", "-F", "\t", "-c", statements]
+        environment = {**os.environ, "PGPASSWORD": self.password, "PGTZ": "UTC"}
+        answer = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+        assert answer.returncode == 0, answer.stderr
+        return [line.split("\t") for line in answer.stdout.splitlines()]
+
+
+@contextmanager
+def running_postgresql(programs: Path) -> Iterator[PostgresqlServer]:
+    folder = Path(tempfile.mkdtemp(prefix="barnabas-postgresql-"))
+    account = _unprivileged()
+    try:
+        server = PostgresqlServer(programs, folder, _free_port())
+        secret = folder / "password"
+        secret.write_text(server.password)
+        if account is not None:
+            for path in (folder, secret):
+                os.chown(path, account.pw_uid, account.pw_gid)
+        data = folder / "data"
+        initialize = [str(programs / "initdb"), "-D", str(data), "-U", server.user, "-A", "scram-sha-256"]
+        initialize += ["--pwfile", str(secret), "-E", "UTF8", "--locale", "C", "--no-sync"]
+        subprocess.run(initialize, check=True, capture_output=True, timeout=120, cwd=folder, **_as(account))
+        command = [str(programs / "postgres"), "-D", str(data), "-p", str(server.port), "-h", "127.0.0.1"]
+        command += ["-k", str(folder), "-c", "fsync=off", "-c", "shared_buffers=16MB", "-c", "max_connections=20"]
+        with (folder / "log").open("wb") as log:
+            process = subprocess.Popen(command, stdout=log, stderr=log, cwd=folder, **_as(account))
+        try:
+            _wait_until_ready(server, process, folder / "log")
+            yield server
+        finally:
+            process.send_signal(2)  # Fast shutdown: clients are sent away.
+            process.wait(30)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _unprivileged() -> pwd.struct_passwd | None:
+    """PostgreSQL refuses to run as root."""
+    if os.getuid() != 0:
+        return None
+    known = {each.pw_name: each for each in pwd.getpwall()}
+    return known.get("postgres") or known["nobody"]
+
+
+def _as(account: pwd.struct_passwd | None) -> dict[str, int | Sequence[int]]:
+    return {} if account is None else {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _wait_until_ready(server: PostgresqlServer, process: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + _START_TIMEOUT_S
+    while time.monotonic() < deadline and process.poll() is None:
+        ready = [str(server.programs / "pg_isready"), "-h", "127.0.0.1", "-p", str(server.port)]
+        if subprocess.run(ready, capture_output=True, check=False).returncode == 0:
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"PostgreSQL did not start: {log.read_text(errors='replace')[-2000:]}")
