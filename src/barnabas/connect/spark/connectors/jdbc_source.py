@@ -80,8 +80,8 @@ class JdbcSourceTask(PolledSourceTask):
         self._batch = 0
         self._next = 0
         self._tables: list[_Table] = []
-        names = [each for each in str(self.config.get(_TABLES) or "").split(",") if each] or [None]
-        self._names: list[str | None] = [*names]
+        names = [each for each in str(self.config.get(_TABLES) or "").split(",") if each]
+        self._names: list[str | None] = [*names] or [None]
 
     def stop(self) -> None:
         self._disconnect()
@@ -164,7 +164,7 @@ class JdbcSourceTask(PolledSourceTask):
             raise TerminalError(f"the offset of {partition} can't be used: {error}. Reset or alter it.") from None
         mode = str(self.settings["mode"])
         incrementing = str(self.settings["incrementing.column.name"] or "")
-        timestamps = tuple(str(each) for each in self.settings["timestamp.column.name"] or ())
+        timestamps = tuple(_listed(self.settings["timestamp.column.name"]))
         target = None if name is None else tuple(name.split("."))
         reading = Reading.of(
             database.dialect, target, str(self.settings["query"] or ""), mode, incrementing, timestamps
@@ -279,7 +279,7 @@ class JdbcSource(SourceConnector):
     task_class = JdbcSourceTask
 
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
-        tables = [str(each) for each in self.settings["table.whitelist"] or ()]
+        tables = _listed(self.settings["table.whitelist"])
         if not tables:
             return [dict(self.config)]
         count = min(max_tasks, len(tables))
@@ -305,7 +305,7 @@ class JdbcSource(SourceConnector):
     ) -> bool:
         """Raises ValueError."""
         settings = cls.config_def.parse(config)
-        tables = [str(each) for each in _listed(settings["table.whitelist"])]
+        tables = _listed(settings["table.whitelist"])
         known = [partition_of(each) for each in tables] or [partition_of(None)]
         for partition, offset in offsets:
             if dict(partition) not in known:
@@ -314,5 +314,5 @@ class JdbcSource(SourceConnector):
         return True
 
 
-def _listed(value: Any) -> list[Any]:
-    return list(value or ())
+def _listed(value: Any) -> list[str]:
+    return [str(each) for each in value or ()]
