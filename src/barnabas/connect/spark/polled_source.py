@@ -46,12 +46,20 @@ class PolledSourceTask(SourceTask):
 class Poller:
     """The thread that polls, and the ticks by which batches follow."""
 
-    def __init__(self, task: PolledSourceTask, spark: SparkSession, gate: BatchGate, interval_s: float) -> None:
+    def __init__(
+        self,
+        task: PolledSourceTask,
+        spark: SparkSession,
+        gate: BatchGate,
+        interval_s: float,
+        pending: Polled | None = None,
+    ) -> None:
+        """``pending`` is what a poller before this one had found when its query was paused."""
         self._task = task
         self._spark = spark
         self._gate = gate
         self._interval_s = interval_s
-        self._found: Polled | Exception | None = None
+        self._found: Polled | Exception | None = pending
         self._is_done = threading.Event()
         self._stream = _TickStream(spark)
         self._thread = threading.Thread(target=self._run, name="connect-poll", daemon=True)
@@ -59,6 +67,11 @@ class Poller:
     @property
     def ticks(self) -> DataFrame:
         return self._stream.frame
+
+    @property
+    def pending(self) -> Polled | None:
+        """What was found and is not safe yet. The task believes to be after it, so it must not get lost."""
+        return self._found if isinstance(self._found, Polled) else None
 
     def begin(self) -> None:
         self._thread.start()
@@ -84,7 +97,7 @@ class Poller:
     def _run(self) -> None:
         try:
             while True:
-                found = self._poll()
+                found = self._found or self._poll()
                 if found is None:
                     self._gate.wait(self._interval_s)
                     continue

@@ -23,7 +23,7 @@ from barnabas.connect.spark.checkpoints import Checkpoint, fresh_checkpoint, ope
 from barnabas.connect.spark.dead_letters import log_source_failures
 from barnabas.connect.spark.error_policy import ErrorPolicy
 from barnabas.connect.spark.kafka_settings import admin_settings, producer_settings, spark_producer_options
-from barnabas.connect.spark.polled_source import PolledSourceTask, Poller
+from barnabas.connect.spark.polled_source import Polled, PolledSourceTask, Poller
 from barnabas.connect.spark.query_handle import QueryHandle, start_query
 from barnabas.connect.spark.record_path import RecordPath, raising
 from barnabas.connect.spark.settings import QuerySettings
@@ -100,8 +100,9 @@ class SourceProgram:
             self._is_started = True
             self._task.start(spark)
         if isinstance(self._task, PolledSourceTask):
-            self._end_polling()
-            self._poller = poller = Poller(self._task, spark, gate, self._settings.trigger_interval_ms / 1000)
+            pending = self._end_polling()
+            interval_s = self._settings.trigger_interval_ms / 1000
+            self._poller = poller = Poller(self._task, spark, gate, interval_s, pending)
 
             def process_polled(frame: DataFrame, number: int, handle: QueryHandle) -> None:
                 polled = poller.take()
@@ -145,10 +146,12 @@ class SourceProgram:
             trigger_interval_ms=self._settings.trigger_interval_ms,
         )
 
-    def _end_polling(self) -> None:
-        if self._poller is not None:
-            self._poller.join()
-            self._poller = None
+    def _end_polling(self) -> Polled | None:
+        poller, self._poller = self._poller, None
+        if poller is None:
+            return None
+        poller.join()
+        return poller.pending
 
     # ---- positions
 
