@@ -19,7 +19,8 @@ from itertools import islice
 from pathlib import Path
 
 from barnabas.pipelines.flights.dataset import FLIGHT_COUNT, find_dataset
-from barnabas.pipelines.flights.job import SPARK_SETTINGS, FlightTables
+from barnabas.pipelines.flights.flight_tables import FlightTables
+from barnabas.pipelines.flights.local_worker import SPARK_SETTINGS
 from barnabas.spark.java_runtime import find_java
 from barnabas.spark.spark_session import spark_session
 
@@ -37,7 +38,6 @@ class MicroBatch:
 def measure(folder: Path, *, flights: int, batch: int) -> Iterator[MicroBatch]:
     source = find_dataset(flights=flights).read()
     (folder / "spark").mkdir()
-    (folder / "scratch").mkdir()
     with spark_session(
         "bench",
         master="local[*]",
@@ -46,16 +46,16 @@ def measure(folder: Path, *, flights: int, batch: int) -> Iterator[MicroBatch]:
         work=folder / "spark",
         settings=SPARK_SETTINGS,
     ) as spark:
-        tables = FlightTables(folder, scratch=folder / "scratch")
+        tables = FlightTables(folder)
         lines = folder / "batch.json"
-        number = 0
+        merged = 0
         while rows := list(islice(source, batch)):
             lines.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-            before, started = tables.flight_count, time.perf_counter()
-            tables.upsert(spark.read.text(str(lines)), number)
+            started = time.perf_counter()
+            tables.upsert(spark.read.text(str(lines)))
             months = len({str(row["time_hour"])[:7] for row in rows})
-            yield MicroBatch(before, months, time.perf_counter() - started)
-            number += 1
+            yield MicroBatch(merged, months, time.perf_counter() - started)
+            merged += len(rows)
 
 
 def main() -> None:

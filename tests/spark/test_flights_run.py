@@ -28,7 +28,7 @@ class Run:
     def __init__(self, folder: Path, *arguments: str, keep: bool = False) -> None:
         command = [sys.executable, "-m", "barnabas.pipelines.flights", "--run-directory", str(folder)]
         self._process = subprocess.Popen(
-            [*command, "--batch-records-max", "1500", *arguments],
+            [*command, *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -71,6 +71,12 @@ def running(folder: Path) -> list[str]:
     return [line for line in answer.splitlines() if str(folder) in line and not line.startswith("Z")]
 
 
+def kinds_running(folder: Path) -> list[str]:
+    """Without the JVM of the worker."""
+    lines = running(folder)
+    return [kind for kind in ("node", "worker") if any(f"barnabas {kind} " in line for line in lines)]
+
+
 def all_gone(folder: Path) -> bool:
     deadline = time.monotonic() + 30
     while running(folder) and time.monotonic() < deadline:
@@ -88,28 +94,34 @@ def totals(folder: Path) -> tuple[int, int]:
 def folder(tmp_path: Path) -> Iterator[Path]:
     folder = tmp_path / "flights-data"
     yield folder
-    with suppress(OSError, ValueError):
-        process_id = json.loads((folder / "node.json").read_text())["process_id"]
-        if process_id and any(f"log.dirs={folder}" in line for line in running(folder)):
-            os.kill(process_id, signal.SIGKILL)
+    for kind in ("worker", "node"):
+        with suppress(OSError, ValueError):
+            process_id = json.loads((folder / f"{kind}.json").read_text())["process_id"]
+            if process_id and f"barnabas {kind}" in "\n".join(running(folder)):
+                os.kill(process_id, signal.SIGKILL)
 
 
-def test_a_run_proves_its_totals_and_the_kept_node_serves_the_next_one(folder: Path) -> None:
+def test_a_run_proves_its_totals_and_kept_node_and_worker_serve_the_next_one(folder: Path) -> None:
     first = Run(folder, "--flights", str(FLIGHTS), keep=True)
     assert first.wait() == 0, first.output
     assert totals(folder) == (FLIGHTS, WITHOUT_DEPARTURE)
     assert f"agree with the source: {FLIGHTS:,} flights, {WITHOUT_DEPARTURE} of them without" in first.output
     assert (folder / "delays.png").read_bytes().startswith(b"\x89PNG")
-    node = json.loads((folder / "node.json").read_text())
+    assert f"{FLIGHTS:,} of the {FLIGHTS:,} records of the topics are in the files, each exactly once" in first.output
+    assert f"the database holds the same {FLIGHTS:,} flights" in first.output
+    node, worker = (json.loads((folder / f"{kind}.json").read_text()) for kind in ("node", "worker"))
     assert f"bootstrap server 127.0.0.1:{node['port']}" in first.output
-    assert len(running(folder)) == 1
+    assert f"console http://127.0.0.1:{worker['port']}/console" in first.output
+    assert kinds_running(folder) == ["node", "worker"]
 
     second = Run(folder, "--flights", "1000")
     assert second.wait() == 0, second.output
     assert "using the node that an earlier run left up" in second.output
+    assert "using the worker that an earlier run left up" in second.output
     assert "was finished: starting over" in second.output
     assert totals(folder)[0] == 1000
-    assert len(running(folder)) == 1
+    assert kinds_running(folder) == ["node", "worker"]
+    os.kill(worker["process_id"], signal.SIGTERM)
     os.kill(node["process_id"], signal.SIGTERM)
     assert all_gone(folder)
 

@@ -1,7 +1,7 @@
-"""Send the flights to the topic: JSON, keyed by carrier, each row once.
+"""Send the flights to their topics: JSON, keyed by carrier, each row once.
 
 The producer is idempotent, so a retry after a lost response is not a second record. What a killed run had written is
-found by reading the topic; only the other rows are sent.
+found by reading the topics; only the other rows are sent.
 """
 
 from __future__ import annotations
@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 import threading
 import time
+from collections.abc import Callable
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from barnabas.pipelines.errors import PipelineError
 from barnabas.pipelines.flights.dataset import FlightDataset, SourceTotals
-from barnabas.pipelines.flights.flight_topic import FlightTopic
+from barnabas.pipelines.flights.flight_topic import FlightTopics
 
 __all__ = ["FlightProducer"]
 
@@ -32,15 +33,24 @@ _SETTINGS = {
 
 
 class FlightProducer(threading.Thread):
-    """Runs beside the query. ``totals`` is complete, and ``error`` meaningful, once the thread has ended."""
+    """Runs beside the connectors. ``totals`` is complete, and ``error`` meaningful, once the thread has ended."""
 
-    def __init__(self, topic: FlightTopic, dataset: FlightDataset, *, rate: int | None, resume: bool) -> None:
+    def __init__(
+        self,
+        topics: FlightTopics,
+        dataset: FlightDataset,
+        *,
+        rate: int | None,
+        resume: bool,
+        tell: Callable[[str], None],
+    ) -> None:
         super().__init__(name="flight-producer", daemon=True)
         self.totals = SourceTotals()
         self.error: PipelineError | None = None
         self.found = 0
         """Flights that an earlier run had written."""
-        self._topic = topic
+        self._topics = topics
+        self._tell = tell
         self._dataset = dataset
         self._rate = rate
         self._resume = resume
@@ -67,16 +77,20 @@ class FlightProducer(threading.Thread):
             self.error = PipelineError(f"the producer failed: {error!r}")
 
     def _produce(self) -> None:
-        present = self._topic.rows(self._dataset.flights, self._note_found) if self._resume else bytearray()
-        producer = Producer({**_SETTINGS, "bootstrap.servers": self._topic.bootstrap_server})
+        present = self._topics.rows(self._note_found) if self._resume else bytearray()
+        producer = Producer({**_SETTINGS, "bootstrap.servers": self._topics.bootstrap_server})
         encode = json.JSONEncoder(separators=(",", ":")).encode
-        started, sent = time.monotonic(), 0
+        started, sent, is_second = time.monotonic(), 0, False
         for flight in self._dataset.read():
             self.totals.add(flight)
-            row = flight["row"]
-            if present and present[int(row or 0)]:
+            row = int(flight["row"] or 0)
+            if row >= self._topics.second_from and not is_second:
+                is_second = True
+                if self._topics.begin_second():
+                    self._tell(f"the second half of the flights begins: topic {self._topics.second.name} is made")
+            if present and present[row]:
                 continue
-            self._send(producer, str(flight["carrier"]), encode(flight))
+            self._send(producer, self._topics.of(row), str(flight["carrier"]), encode(flight))
             sent += 1
             if sent % _POLL_EVERY == 0:
                 producer.poll(0)
@@ -85,17 +99,17 @@ class FlightProducer(threading.Thread):
                     break
         self._finish(producer)
 
-    def _send(self, producer: Producer, carrier: str, value: str) -> None:
+    def _send(self, producer: Producer, topic: str, carrier: str, value: str) -> None:
         while True:
             try:
-                producer.produce(self._topic.name, key=carrier, value=value, on_delivery=self._delivered)
+                producer.produce(topic, key=carrier, value=value, on_delivery=self._delivered)
                 return
             except BufferError:
                 producer.poll(0.1)  # The queue is full: wait for acknowledgements.
                 if self._stop_asked.is_set() or self._delivery_error:
                     return
             except KafkaException as error:
-                raise PipelineError(f"can't produce to {self._topic.name}: {error.args[0].str()}") from error
+                raise PipelineError(f"can't produce to {topic}: {error.args[0].str()}") from error
 
     def _pace(self, producer: Producer, started: float, sent: int) -> None:
         if self._rate is None:
@@ -110,7 +124,7 @@ class FlightProducer(threading.Thread):
                 break
         if self._delivery_error is not None:
             raise PipelineError(
-                f"flights could not be written to {self._topic.name} at {self._topic.bootstrap_server}: "
+                f"flights could not be written to {self._topics.first.name} at {self._topics.bootstrap_server}: "
                 f"{self._delivery_error.str()}. Started again, the run goes on where it was."
             )
 

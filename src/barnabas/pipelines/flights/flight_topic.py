@@ -1,4 +1,8 @@
-"""The topic that the flights stream through: made, looked into and removed with an ordinary Kafka client."""
+"""The topics that the flights stream through: made, looked into and removed with an ordinary Kafka client.
+
+The second half of the stream has a topic of its own, which is made when the first half is sent: connectors that
+subscribe to a pattern find it while they run.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +10,27 @@ import json
 import time
 from collections.abc import Callable
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka import (
+    Consumer,
+    ConsumerGroupTopicPartitions,
+    KafkaError,
+    KafkaException,
+    TopicCollection,
+    TopicPartition,
+)
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from barnabas.pipelines.errors import PipelineError
 
-__all__ = ["FlightTopic", "row_of"]
+__all__ = ["SECOND_HALF", "FlightTopic", "FlightTopics", "row_of"]
+
+SECOND_HALF = "-second-half"
 
 _REQUEST_TIMEOUT_SECONDS = 20.0
 _DELETE_TIMEOUT_SECONDS = 60.0
 _READ_AT_ONCE = 10_000
+_READ_PAUSE_SECONDS = 1.0
 _NOBODY_ANSWERED = (KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE)
 
 
@@ -72,21 +86,12 @@ class FlightTopic:
         producer had spread its flights, and no trust in what else was written to the topic since.
         """
         present = bytearray(flights)
-        consumer = Consumer(
-            {
-                "bootstrap.servers": self.bootstrap_server,
-                "group.id": f"{self.name}-resume",  # Never joined, nothing is committed: the client insists on one.
-                "enable.auto.commit": False,
-                "auto.offset.reset": "earliest",
-                "fetch.min.bytes": 1,
-                "log_level": 0,
-            }
-        )
+        consumer = self._consumer()
         try:
             ends = self._ends(consumer)
             consumer.assign([TopicPartition(self.name, partition, 0) for partition in ends])
             while ends:
-                messages = consumer.consume(_READ_AT_ONCE, timeout=1.0)
+                messages = consumer.consume(_READ_AT_ONCE, timeout=_READ_PAUSE_SECONDS)
                 for message in messages:
                     error = message.error()
                     if error is not None:
@@ -105,6 +110,28 @@ class FlightTopic:
         finally:
             consumer.close()
         return present
+
+    def ends(self) -> dict[int, int]:
+        """The end offsets of the partitions that have records."""
+        consumer = self._consumer()
+        try:
+            return self._ends(consumer)
+        except KafkaException as error:
+            raise self._failed("look into", error) from error
+        finally:
+            consumer.close()
+
+    def _consumer(self) -> Consumer:
+        return Consumer(
+            {
+                "bootstrap.servers": self.bootstrap_server,
+                "group.id": f"{self.name}-resume",  # Never joined, nothing is committed: the client insists on one.
+                "enable.auto.commit": False,
+                "auto.offset.reset": "earliest",
+                "fetch.min.bytes": 1,
+                "log_level": 0,
+            }
+        )
 
     def _ends(self, consumer: Consumer) -> dict[int, int]:
         metadata = consumer.list_topics(self.name, timeout=_REQUEST_TIMEOUT_SECONDS).topics[self.name]
@@ -132,6 +159,77 @@ class FlightTopic:
                 "and that the cluster is up and reachable from here by the addresses that it advertises."
             )
         return PipelineError(f"can't {verb} topic {self.name} at {self.bootstrap_server}: {error.args[0].str()}")
+
+
+class FlightTopics:
+    """The topic, and the one of the second half of ``flights`` flights."""
+
+    def __init__(self, bootstrap_server: str, name: str, *, flights: int, partitions: int) -> None:
+        self.bootstrap_server = bootstrap_server
+        self.first = FlightTopic(bootstrap_server, name)
+        self.second = FlightTopic(bootstrap_server, name + SECOND_HALF)
+        self.second_from = (flights + 1) // 2
+        """The row with which the second half begins."""
+        self._flights = flights
+        self._partitions = partitions
+        self._admin = AdminClient({"bootstrap.servers": bootstrap_server, "log_level": 0})
+
+    @property
+    def pattern(self) -> str:
+        """What matches both names and no other."""
+        return f"{self.first.name.replace('.', '[.]')}({SECOND_HALF})?"
+
+    def of(self, row: int) -> str:
+        return (self.first if row < self.second_from else self.second).name
+
+    def begin_second(self) -> bool:
+        """Make the topic of the second half; False if it is there already."""
+        if self.second.id() is not None:
+            return False
+        self.second.create(self._partitions)
+        return True
+
+    def rows(self, tell: Callable[[int], None]) -> bytearray:
+        """One byte per row of the source: 1 if one of the topics holds that flight already."""
+        present = self.first.rows(self._flights, tell)
+        if self.second.id() is not None:
+            found = sum(present)
+            later = self.second.rows(self._flights, lambda rows: tell(found + rows))
+            present = bytearray(map(max, present, later))
+        return present
+
+    def ends(self) -> dict[tuple[str, int], int]:
+        """By topic and partition, of those that have records."""
+        topics = [self.first] if self.second.id() is None else [self.first, self.second]
+        return {(topic.name, partition): end for topic in topics for partition, end in topic.ends().items()}
+
+    def committed(self, group: str) -> dict[tuple[str, int], int]:
+        """Where a consumer group is in these topics; empty while it has committed nothing."""
+        request = ConsumerGroupTopicPartitions(group)
+        try:
+            found = self._admin.list_consumer_group_offsets([request], request_timeout=_REQUEST_TIMEOUT_SECONDS)
+            positions = found[group].result().topic_partitions or []
+        except KafkaException as error:
+            if error.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND:
+                return {}
+            raise self.first._failed("see who has read", error) from error
+        names = (self.first.name, self.second.name)
+        return {
+            (each.topic, each.partition): each.offset for each in positions if each.topic in names and each.offset > 0
+        }
+
+    def delete(self) -> None:
+        """The first one goes last: who finds it knows that the other may be there too."""
+        self.second.delete()
+        self.first.delete()
+
+    def forget_group(self, group: str) -> None:
+        """A group of that name may have offsets of the topics' predecessors."""
+        try:
+            self._admin.delete_consumer_groups([group], request_timeout=_REQUEST_TIMEOUT_SECONDS)[group].result()
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.GROUP_ID_NOT_FOUND:
+                raise self.first._failed(f"remove the group {group} of", error) from error
 
 
 def row_of(value: bytes | None) -> int | None:

@@ -14,7 +14,7 @@ from barnabas.pipelines.flights.dataset import FLIGHT_COUNT
 __all__ = ["FlightsOptions", "parse_options"]
 
 _ADDRESS = re.compile(r"[^\s:,]+:\d{1,5}(,[^\s:,]+:\d{1,5})*|\[[0-9a-fA-F:]+\]:\d{1,5}")
-_TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+_TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,200}")  # The names of other topics begin with it.
 _TRUE, _FALSE = ("1", "true", "yes", "on"), ("", "0", "false", "no", "off")
 
 
@@ -39,7 +39,7 @@ def parse_options(arguments: Sequence[str], environment: Mapping[str, str]) -> F
     parsed = parser.parse_args(arguments)
     keep = environment.get("KEEP", "").lower()
     if keep not in _TRUE + _FALSE:
-        parser.error(f"the environment variable KEEP is {keep!r}; it may be 1 (leave the node up) or 0")
+        parser.error(f"the environment variable KEEP is {keep!r}; it may be 1 (leave node and worker up) or 0")
     if parsed.bootstrap_server and parsed.port is not None:
         parser.error("--port is for the node that is started here; with --bootstrap-server none is")
     return FlightsOptions(
@@ -60,9 +60,9 @@ def parse_options(arguments: Sequence[str], environment: Mapping[str, str]) -> F
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m barnabas.pipelines.flights",
-        description="Start a node, stream the flights that left New York City in 2013 into a topic, and keep delays "
-        "per carrier and hour current in Parquet with a Spark query, until all of them are in. An interrupted run goes "
-        "on where it was; a finished one starts over.",
+        description="Start a node and a Connect worker, stream the flights that left New York City in 2013 into "
+        "topics, and have connectors land them in files and a database and keep delays per carrier and hour current, "
+        "until all of them are in. An interrupted run goes on where it was; a finished one starts over.",
         allow_abbrev=False,
     )
     where = parser.add_argument_group("where")
@@ -71,7 +71,7 @@ def _parser() -> argparse.ArgumentParser:
         type=_folder,
         default=Path("flights-data"),
         metavar="FOLDER",
-        help="keeps the node's data, the checkpoint and the results (default: ./flights-data)",
+        help="keeps the node's data, the worker's settings and the results (default: ./flights-data)",
     )
     where.add_argument(
         "--bootstrap-server",
@@ -83,7 +83,7 @@ def _parser() -> argparse.ArgumentParser:
     where.add_argument("--topic", type=_topic, default="flights", help="(default: flights)")
     where.add_argument("--partitions", type=_integer(1, 1000), default=4, help="of the topic (default: 4)")
     how = parser.add_argument_group("how")
-    how.add_argument("--keep", action="store_true", help="leave the node up at the end; KEEP=1 does the same")
+    how.add_argument("--keep", action="store_true", help="leave node and worker up at the end; KEEP=1 does the same")
     how.add_argument("--fresh", action="store_true", help="start over, even if the last run was interrupted")
     how.add_argument(
         "--flights",
@@ -98,9 +98,9 @@ def _parser() -> argparse.ArgumentParser:
     how.add_argument(
         "--batch-records-max",
         type=_integer(100, 10_000_000),
-        default=40_000,
+        default=100_000,
         metavar="COUNT",
-        help="records in a micro-batch (default: 40000)",
+        help="records in a batch of a connector (default: 100000)",
     )
     how.add_argument(
         "--cores", type=_cores, default="*", metavar="COUNT", help="for Spark (default: all of this machine)"
@@ -136,7 +136,7 @@ def _address(text: str) -> str:
 def _topic(text: str) -> str:
     if not _TOPIC.fullmatch(text) or text in (".", ".."):
         raise argparse.ArgumentTypeError(
-            f"{text!r} is no name for a topic: letters, digits, '.', '_', '-'; 249 at most"
+            f"{text!r} is no name for a topic: letters, digits, '.', '_', '-'; 200 at most, as others begin with it"
         )
     return text
 

@@ -1,8 +1,9 @@
-"""Show how far both sides are: bars on a terminal, a line every few seconds anywhere else."""
+"""Show how far producer and connectors are: bars on a terminal, a line every few seconds anywhere else."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from rich.console import Console
@@ -17,7 +18,8 @@ _SECONDS_BETWEEN_LINES = 5.0
 class RunProgress(Protocol):
     def start(self) -> None: ...
 
-    def update(self, *, produced: int, processed: int) -> None: ...
+    def update(self, *, produced: int, processed: Mapping[str, int]) -> None:
+        """``processed`` is by connector."""
 
     def stop(self) -> None: ...
 
@@ -29,7 +31,7 @@ class _Rate(ProgressColumn):
 
 
 class BarProgress:
-    def __init__(self, console: Console, *, topic: str, total: int) -> None:
+    def __init__(self, console: Console, *, connectors: Sequence[str], total: int) -> None:
         self._progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -38,24 +40,25 @@ class BarProgress:
             TimeElapsedColumn(),
             console=console,
         )
-        self._produced = self._progress.add_task(f"produced to topic {topic}", total=total)
-        self._processed = self._progress.add_task("processed by Spark", total=total)
+        self._produced = self._progress.add_task("produced", total=total)
+        self._processed = {name: self._progress.add_task(f"connector {name}", total=total) for name in connectors}
 
     def start(self) -> None:
         self._progress.start()
 
-    def update(self, *, produced: int, processed: int) -> None:
+    def update(self, *, produced: int, processed: Mapping[str, int]) -> None:
         self._progress.update(self._produced, completed=produced)
-        self._progress.update(self._processed, completed=processed)
+        for name, task in self._processed.items():
+            self._progress.update(task, completed=processed.get(name, 0))
 
     def stop(self) -> None:
         self._progress.stop()
 
 
 class LineProgress:
-    def __init__(self, console: Console, *, topic: str, total: int) -> None:
+    def __init__(self, console: Console, *, connectors: Sequence[str], total: int) -> None:
         self._console = console
-        self._topic = topic
+        self._connectors = connectors
         self._total = total
         self._started = self._last = time.monotonic()
         self._said = ""
@@ -63,19 +66,20 @@ class LineProgress:
     def start(self) -> None:
         self._started = self._last = time.monotonic()
 
-    def update(self, *, produced: int, processed: int) -> None:
+    def update(self, *, produced: int, processed: Mapping[str, int]) -> None:
         now = time.monotonic()
-        text = f"produced {produced:,} of {self._total:,} to {self._topic}, processed {processed:,}"
-        is_done = produced >= self._total and processed >= self._total
+        counts = ", ".join(f"{name} {processed.get(name, 0):,}" for name in self._connectors)
+        text = f"produced {produced:,} of {self._total:,}; {counts}"
+        is_done = min(produced, *(processed.get(name, 0) for name in self._connectors)) >= self._total
         if (now - self._last >= _SECONDS_BETWEEN_LINES or is_done) and text != self._said:
             self._last, self._said = now, text
-            self._console.print(f"  {now - self._started:4.0f} s  {text}", highlight=False)
+            self._console.print(f"  {now - self._started:4.0f} s  {text}", highlight=False, soft_wrap=True)
 
     def stop(self) -> None:
         """Nothing is drawn that would have to be taken away."""
 
 
-def run_progress(console: Console, *, topic: str, total: int) -> RunProgress:
+def run_progress(console: Console, *, connectors: Sequence[str], total: int) -> RunProgress:
     if console.is_terminal:
-        return BarProgress(console, topic=topic, total=total)
-    return LineProgress(console, topic=topic, total=total)
+        return BarProgress(console, connectors=connectors, total=total)
+    return LineProgress(console, connectors=connectors, total=total)

@@ -1,7 +1,9 @@
-"""What is told at the end: whether the tables add up to the source, the top rows, the plot."""
+"""What is told at the end: whether files, tables and database add up to the source, the top rows, the plot."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,36 +17,95 @@ from barnabas.pipelines.flights.dataset import SourceTotals
 if TYPE_CHECKING:
     import pandas as pd
 
-    from barnabas.pipelines.flights.job import FlightTables
+    from barnabas.pipelines.flights.run_directory import RunDirectory
 
-__all__ = ["DEPARTURES_MIN", "check_totals", "delays_table", "read_delays", "report", "worst_hours"]
+__all__ = [
+    "DEPARTURES_MIN",
+    "LandedTotals",
+    "check_database",
+    "check_landed",
+    "check_totals",
+    "delays_table",
+    "read_delays",
+    "read_landed",
+    "report",
+    "worst_hours",
+]
 
 DEPARTURES_MIN = 10
 """Hours with fewer departures are left out of the top rows: the 95th percentile of two flights says nothing."""
 
 
 _ROWS_SHOWN = 15
+_AGAIN = "The next run starts over by itself."
 _WIDTH_WITH_NAMES = 105
 """On a narrower terminal carriers are shown by their code alone, so that no figure is cut off."""
 
 
+@dataclass(frozen=True, slots=True)
+class LandedTotals:
+    """What the files hold that the connector wrote."""
+
+    records: int
+    """Rows of the files: one for each record of the topics, if each came exactly once."""
+    positions: int
+    """Different places in the topics that they came from."""
+    flights: int
+    """Different flights among them."""
+    not_departed: int
+    dep_delay_sum: int
+
+
 def report(
-    tables: FlightTables, source: SourceTotals, airlines: dict[str, str], *, plot: Path, console: Console
+    directory: RunDirectory, source: SourceTotals, airlines: dict[str, str], *, records: int, console: Console
 ) -> None:
-    """Prove the tables, show the top rows, draw the plot. Raises PipelineError if the tables do not add up."""
+    """Prove what was written, show the top rows, draw the plot. ``records`` is how many are in the topics.
+
+    Raises PipelineError if something does not add up.
+    """
     from barnabas.pipelines.flights.delay_plot import draw_delays
 
-    delays = read_delays(tables.delays.path)
-    check_totals(delays, source, flights_in_table=tables.flights.row_count())
+    landed = read_landed(directory.landed)
+    check_landed(landed, source, records=records)
+    delays = read_delays(directory.delays)
+    check_totals(delays, source, flights_in_table=_row_count(directory.flights))
+    if directory.database.exists():
+        check_database(directory.database, source)
     rows = worst_hours(delays, _ROWS_SHOWN)
     table = delays_table(rows, of=len(delays), airlines=airlines if console.width >= _WIDTH_WITH_NAMES else {})
     console.print(table)
-    draw_delays(delays, airlines, plot)
-    console.print(
+    draw_delays(delays, airlines, directory.plot)
+    _say(console, f"{landed.records:,} of the {records:,} records of the topics are in the files, each exactly once")
+    if records > landed.flights:
+        _say(console, f"{records - landed.flights:,} of them were no flights, or one that was sent twice")
+    if directory.database.exists():
+        _say(console, f"the database holds the same {source.flights:,} flights")
+    _say(
+        console,
         f"totals from the Parquet agree with the source: {source.flights:,} flights, {source.not_departed:,} of them "
         f"without a departure, in {len(delays):,} carrier hours",
-        highlight=False,
-        soft_wrap=True,
+    )
+
+
+def _say(console: Console, text: str) -> None:
+    console.print(text, highlight=False, soft_wrap=True)
+
+
+def read_landed(folder: Path) -> LandedTotals:
+    import pandas as pd
+
+    if not any(folder.glob("*.parquet")):
+        raise PipelineError(f"there are no files in {folder}: the connector wrote nothing. Start again with --fresh.")
+    columns = ["row", "dep_delay", "_topic", "_partition", "_offset"]
+    landed = pd.read_parquet(folder, columns=columns)
+    places = landed[["_topic", "_partition", "_offset"]].drop_duplicates()
+    flights = landed[landed["row"].notna()].drop_duplicates("row")
+    return LandedTotals(
+        records=len(landed),
+        positions=len(places),
+        flights=len(flights),
+        not_departed=int(flights["dep_delay"].isna().sum()),
+        dep_delay_sum=int(flights["dep_delay"].sum()),
     )
 
 
@@ -52,38 +113,78 @@ def read_delays(table: Path) -> pd.DataFrame:
     import pandas as pd
 
     if not table.exists():
-        raise PipelineError(f"there is no table in {table}: the query wrote nothing. Start again with --fresh.")
+        raise PipelineError(f"there is no table in {table}: the connector wrote nothing. Start again with --fresh.")
     return pd.read_parquet(table)
+
+
+def check_landed(landed: LandedTotals, source: SourceTotals, *, records: int) -> None:
+    """Every record once, and so every flight. Records that no converter can read are left out by the connector."""
+    _compare(
+        "the files do not add up to the source",
+        {
+            "rows that came twice": (landed.records - landed.positions, 0),
+            "flights": (landed.flights, source.flights),
+            "flights without a departure": (landed.not_departed, source.not_departed),
+            "minutes of departure delay": (landed.dep_delay_sum, source.dep_delay_sum),
+        },
+    )
+    if landed.records > records:
+        raise PipelineError(f"the files hold {landed.records:,} rows, and the topics {records:,} records. {_AGAIN}")
+
+
+def check_database(path: Path, source: SourceTotals) -> None:
+    import sqlite3
+    from contextlib import closing
+
+    query = "SELECT count(*), count(DISTINCT row), count(*) - count(dep_delay), sum(dep_delay) FROM flights"
+    try:
+        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
+            rows, flights, not_departed, delays = database.execute(query).fetchone()
+    except sqlite3.Error as error:
+        raise PipelineError(f"the database {path} can't be read: {error}. Start again with --fresh.") from error
+    _compare(
+        "the database does not add up to the source",
+        {
+            "rows": (rows, source.flights),
+            "flights": (flights, source.flights),
+            "flights without a departure": (not_departed, source.not_departed),
+            "minutes of departure delay": (delays or 0, source.dep_delay_sum),
+        },
+    )
 
 
 def check_totals(delays: pd.DataFrame, source: SourceTotals, *, flights_in_table: int) -> None:
     """Compare what the Parquet tables add up to with what was counted while the source was read."""
     departed = delays[delays["departed"] > 0]
-    found = {
-        "flights": int(delays["flights"].sum()),
-        "flights without a departure": int(delays["not_departed"].sum()),
-        "flights with a departure": int(delays["departed"].sum()),
-        "minutes of departure delay": round(float((departed["dep_delay_mean"] * departed["departed"]).sum())),
-        "rows of the table of flights": flights_in_table,
-    }
-    expected = {
-        "flights": source.flights,
-        "flights without a departure": source.not_departed,
-        "flights with a departure": source.flights - source.not_departed,
-        "minutes of departure delay": source.dep_delay_sum,
-        "rows of the table of flights": source.flights,
+    minutes = round(float((departed["dep_delay_mean"] * departed["departed"]).sum()))
+    figures = {
+        "flights": (int(delays["flights"].sum()), source.flights),
+        "flights without a departure": (int(delays["not_departed"].sum()), source.not_departed),
+        "flights with a departure": (int(delays["departed"].sum()), source.flights - source.not_departed),
+        "minutes of departure delay": (minutes, source.dep_delay_sum),
+        "rows of the table of flights": (flights_in_table, source.flights),
     }
     by_carrier = delays.groupby("carrier", observed=True)["flights"].sum().to_dict()
     for carrier in sorted(source.flights_by_carrier.keys() | by_carrier.keys()):
-        found[f"flights of {carrier}"] = int(by_carrier.get(carrier, 0))
-        expected[f"flights of {carrier}"] = source.flights_by_carrier.get(carrier, 0)
+        found, expected = int(by_carrier.get(carrier, 0)), source.flights_by_carrier.get(carrier, 0)
+        figures[f"flights of {carrier}"] = (found, expected)
+    _compare("the tables do not add up to the source", figures)
+
+
+def _compare(what: str, figures: Mapping[str, tuple[int, int]]) -> None:
+    """``figures`` are what was found and what is expected, by name. Raises PipelineError."""
     wrong = [
-        f"{name}: {found[name]:,} instead of {expected[name]:,}" for name in expected if found[name] != expected[name]
+        f"{name}: {found:,} instead of {expected:,}" for name, (found, expected) in figures.items() if found != expected
     ]
     if wrong:
-        raise PipelineError(
-            "the tables do not add up to the source. " + "; ".join(wrong) + ". The next run starts over by itself."
-        )
+        raise PipelineError(f"{what}. {'; '.join(wrong)}. {_AGAIN}")
+
+
+def _row_count(table: Path) -> int:
+    """Read from the files' footers alone."""
+    import pyarrow.parquet as parquet
+
+    return sum(parquet.read_metadata(file).num_rows for file in table.glob("month=*/*.parquet"))
 
 
 def worst_hours(delays: pd.DataFrame, count: int) -> pd.DataFrame:

@@ -1,57 +1,44 @@
-"""One run from beginning to end: node and Spark up, query first, then the flights, then the proof and the pictures.
+"""One run from beginning to end: node and worker up, connectors made, then the flights, the proof and the pictures.
 
 Every step asks what is there already, so that a run that was killed anywhere can simply be started again:
 
-- the topic is read to learn which flights it lacks; only these are sent;
-- the query continues from its checkpoint, which belongs to one topic id: a topic made anew is read from its beginning;
-- the tables are unions by row number: what was merged before may be merged again.
+- the topics are read to learn which flights they lack; only these are sent;
+- the connectors are in the worker's topics, and their positions in their consumer groups or beside their data;
+- whoever starts over removes connectors, positions, topics and results, in an order that a kill can't spoil.
 """
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rich.console import Console
 
+from barnabas.connect.rest_client import ConnectClient
 from barnabas.pipelines.errors import PipelineError
 from barnabas.pipelines.flights.dataset import FlightDataset, SourceTotals, find_dataset
+from barnabas.pipelines.flights.flight_connectors import FlightConnectors, connector_configs, group_of
 from barnabas.pipelines.flights.flight_producer import FlightProducer
-from barnabas.pipelines.flights.flight_topic import FlightTopic
+from barnabas.pipelines.flights.flight_topic import FlightTopic, FlightTopics
 from barnabas.pipelines.flights.interruption import Interruption
-from barnabas.pipelines.flights.job import (
-    SPARK_SETTINGS,
-    FlightTables,
-    check_query,
-    is_reading,
-    read_topic,
-    start_query,
-    stop_query,
-)
 from barnabas.pipelines.flights.local_node import LocalNode
+from barnabas.pipelines.flights.local_worker import LocalWorker, internal_topics
 from barnabas.pipelines.flights.options import FlightsOptions
 from barnabas.pipelines.flights.progress import RunProgress, run_progress
 from barnabas.pipelines.flights.report import report
 from barnabas.pipelines.flights.run_directory import RunDirectory
-from barnabas.pipelines.flights.starting_point import RunRecord, RunState, starting_point
+from barnabas.pipelines.flights.starting_point import RunRecord, RunState, StartingPoint, starting_point
 from barnabas.spark.connector_jars import cache_directory, connector_jars
 from barnabas.spark.errors import SparkUnavailable
-from barnabas.spark.java_runtime import JavaRuntime, find_java
-from barnabas.spark.spark_session import spark_session
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
+from barnabas.spark.java_runtime import find_java
 
 __all__ = ["FlightsRun"]
 
 _POLL_SECONDS = 0.25
-_FIRST_TRIGGER_SECONDS_MAX = 300.0
+_LOOK_SECONDS = 1.0
+"""How often the worker is asked for states; positions are asked for with every poll."""
 
 
 class FlightsRun:
@@ -60,8 +47,9 @@ class FlightsRun:
         self._environment = environment
         self._console = console
         self._directory = RunDirectory(options.run_directory)
-        self._tables = FlightTables(self._directory.path, scratch=self._directory.scratch)
         self._node: LocalNode | None = None
+        self._worker: LocalWorker | None = None
+        self._processed: dict[str, int] = {}
 
     def run(self, interruption: Interruption) -> None:
         """No child outlives it. Raises PipelineError or SparkUnavailable with what a person can do, or Interrupted."""
@@ -71,15 +59,21 @@ class FlightsRun:
             resources.callback(self._directory.close)
             self._directory.open()
             dataset = find_dataset(flights=self._options.flights)
-            java = find_java(self._environment)
-            jars = connector_jars(cache_directory(self._environment), java, self._tell)
+            # The worker would do both itself, and say it in a trace.
+            connector_jars(cache_directory(self._environment), find_java(self._environment), self._tell)
             bootstrap_server = self._start_node(resources)
-            record, totals = self._stream(bootstrap_server, dataset, java, jars)
-            self._conclude(record, totals, dataset)
+            topics = FlightTopics(
+                bootstrap_server,
+                self._options.topic,
+                flights=self._options.flights,
+                partitions=self._options.partitions,
+            )
+            record, totals = self._stream(topics, dataset, resources)
+            self._conclude(record, totals, topics, dataset)
             self._tell(f"finished in {time.monotonic() - started:.0f} s")
             self._say_where(bootstrap_server)
         except (PipelineError, SparkUnavailable) as error:
-            if self._directory.is_full():  # Node, producer and Spark each have their own words for it.
+            if self._directory.is_full():  # Node, worker, producer and Spark each have their own words for it.
                 raise PipelineError(
                     f"the disk of {self._directory.path} is full: free some space and start again, the run goes on "
                     f"where it was. What failed first: {error}"
@@ -89,147 +83,174 @@ class FlightsRun:
             interruption.shield()
             resources.close()
 
+    # ---- node and worker
+
     def _start_node(self, resources: ExitStack) -> str:
         if self._options.bootstrap_server is not None:
             FlightTopic(self._options.bootstrap_server, self._options.topic).id()  # Says at once if nobody answers.
             return self._options.bootstrap_server
         self._node = LocalNode(self._directory, port=self._options.port, keep=self._options.keep)
-        resources.callback(self._node.stop)
+        resources.callback(self._node.process.stop)
         self._tell(self._node.start())
+        self._node.await_ready()
+        self._tell(
+            f"the node is ready at {self._node.bootstrap_server} (process {self._node.process.record.process_id})"
+        )
         return self._node.bootstrap_server
 
+    def _start_worker(self, bootstrap_server: str, resources: ExitStack) -> tuple[LocalWorker, ConnectClient]:
+        worker = self._worker = LocalWorker(
+            self._directory,
+            bootstrap_server=bootstrap_server,
+            topic=self._options.topic,
+            cores=self._options.cores,
+            keep=self._options.keep,
+        )
+        resources.callback(worker.process.stop)
+        self._tell(worker.start())
+        client = resources.enter_context(ConnectClient(worker.url))
+        worker.await_ready(client)
+        self._tell(
+            f"the worker is ready (process {worker.process.record.process_id}), its console is {worker.url}/console"
+        )
+        return worker, client
+
+    # ---- the stream
+
     def _stream(
-        self, bootstrap_server: str, dataset: FlightDataset, java: JavaRuntime, jars: list[Path]
+        self, topics: FlightTopics, dataset: FlightDataset, resources: ExitStack
     ) -> tuple[RunRecord, SourceTotals]:
-        """Let the query process every flight. Spark is gone again when this returns."""
-        self._tell("starting Spark")
-        with spark_session(
-            "barnabas flights",
-            master=f"local[{self._options.cores}]",
-            jars=jars,
-            java=java,
-            work=self._directory.spark,
-            settings=SPARK_SETTINGS,
-        ) as spark:
-            if self._node is not None:
-                self._node.await_ready()
-                self._tell(f"the node is ready at {bootstrap_server} (process {self._node.process_id})")
-            topic = FlightTopic(bootstrap_server, self._options.topic)
-            record, resumes = self._prepare_topic(topic)
-            query = self._start_query(spark, record, bootstrap_server)
-            producer = FlightProducer(topic, dataset, rate=self._options.rate, resume=resumes)
-            try:
-                self._await_first_trigger(query)
-                self._watch(query, producer)
-            finally:
-                producer.stop()
-                stop_query(query)
+        """Let the connectors process every flight. Unless it is kept, the worker is gone when this returns."""
+        start, wanted = self._starting_point(topics)
+        if not start.resumes:
+            self._directory.write_record(wanted)  # Whatever is left after a kill from here on counts as not begun.
+        worker, client = self._start_worker(topics.bootstrap_server, resources)
+        configs = connector_configs(topics, self._directory, self._options.batch_records_max)
+        connectors = FlightConnectors(client, configs, self._check, self._tell)
+        record = self._directory.record() if start.resumes else self._start_over(topics, connectors, wanted)
+        assert record is not None
+        connectors.create()
+        self._tell(f"connectors {', '.join(configs)}: made by REST; their tasks start Spark")
+        connectors.await_running()
+        self._tell(f"they read what matches {topics.pattern}; streaming {self._options.flights:,} flights")
+        producer = FlightProducer(topics, dataset, rate=self._options.rate, resume=start.resumes, tell=self._tell)
+        try:
+            self._watch(topics, connectors, producer)
+        finally:
+            producer.stop()
+        if not self._options.keep and not worker.process.record.kept:
+            worker.process.stop()
         return record, producer.totals
 
-    def _prepare_topic(self, topic: FlightTopic) -> tuple[RunRecord, bool]:
-        """The record of this run, with the id of a topic that is there, and whether it continues a former run."""
+    def _starting_point(self, topics: FlightTopics) -> tuple[StartingPoint, RunRecord]:
         options = self._options
-        former = self._directory.record()
-        wanted = RunRecord(options.bootstrap_server, options.topic, options.flights, options.partitions)
-        topic_id = topic.id()
-        start = starting_point(former, wanted, topic_id=topic_id, is_fresh_asked=options.fresh)
-        self._tell(start.text)
-        if start.resumes and former is not None:
-            self._tables.load()
-            return former, True
-        # In this order, so that whatever is left after a kill in between still counts as not begun.
-        self._directory.write_record(replace(wanted, topic_id=topic_id))
-        self._directory.forget_results()
-        if topic_id is not None:
-            topic.delete()
-        record = replace(wanted, state=RunState.STREAMING, topic_id=topic.create(options.partitions))
-        self._directory.write_record(record)
-        return record, False
-
-    def _start_query(self, spark: SparkSession, record: RunRecord, bootstrap_server: str) -> StreamingQuery:
-        records = read_topic(
-            spark,
-            bootstrap_server=bootstrap_server,
-            topic=record.topic,
-            batch_records_max=self._options.batch_records_max,
+        wanted = RunRecord(
+            options.bootstrap_server, options.topic, options.flights, options.partitions, topic_id=topics.first.id()
         )
-        return start_query(records, self._tables, checkpoint=self._directory.checkpoints / str(record.topic_id))
+        names = (topics.second.name, *internal_topics(options.topic).values())
+        others = [each for each in names if FlightTopic(topics.bootstrap_server, each).id() is not None]
+        start = starting_point(
+            self._directory.record(), wanted, topic_id=wanted.topic_id, others=others, is_fresh_asked=options.fresh
+        )
+        self._tell(start.text)
+        return start, wanted
 
-    def _await_first_trigger(self, query: StreamingQuery) -> None:
-        deadline = time.monotonic() + _FIRST_TRIGGER_SECONDS_MAX
-        while not is_reading(query, self._tables):
-            self._check(query)
-            if time.monotonic() > deadline:
-                raise PipelineError(
-                    f"the query did not begin to read within {_FIRST_TRIGGER_SECONDS_MAX:.0f} s. "
-                    f"Spark's log: {self._directory.spark / 'spark.log'}"
-                )
-            time.sleep(0.1)
-        self._tell(f"the query is reading topic {self._options.topic}; streaming {self._options.flights:,} flights")
+    def _start_over(self, topics: FlightTopics, connectors: FlightConnectors, wanted: RunRecord) -> RunRecord:
+        """Nobody writes to the results once the connectors are gone, and nobody has positions in the new topics."""
+        connectors.remove()
+        self._directory.forget_results()
+        topics.delete()
+        for name in connectors.configs:
+            topics.forget_group(group_of(name))
+        record = replace(wanted, state=RunState.STREAMING, topic_id=topics.first.create(self._options.partitions))
+        self._directory.write_record(record)
+        return record
 
-    def _watch(self, query: StreamingQuery, producer: FlightProducer) -> None:
-        """Produce, and wait until the query has processed all of it."""
-        progress = run_progress(self._console, topic=self._options.topic, total=self._options.flights)
+    def _watch(self, topics: FlightTopics, connectors: FlightConnectors, producer: FlightProducer) -> None:
+        """Produce, and wait until every connector has committed all of it."""
+        names = list(connectors.configs)
+        progress = run_progress(self._console, connectors=names, total=self._options.flights)
         progress.start()
         try:
             producer.start()
-            self._draw_while(producer, query, producer, progress)
+            while producer.is_alive():
+                self._look(topics, connectors, producer, progress)
+                producer.join(_POLL_SECONDS)
             if producer.error is not None:
-                self._check(query)  # If the node has died, that is the cause.
+                self._check()  # If the node has died, that is the cause.
                 raise producer.error
-            caught_up = threading.Thread(target=_process_all_available, args=[query], daemon=True)
-            caught_up.start()
-            self._draw_while(caught_up, query, producer, progress)
-            self._check(query)
-            progress.update(produced=producer.produced, processed=self._tables.flight_count)
+            ends = topics.ends()
+            while not all(_is_done(topics.committed(group_of(name)), ends) for name in names):
+                self._look(topics, connectors, producer, progress)
+                time.sleep(_POLL_SECONDS)
+            progress.update(produced=producer.produced, processed=self._read_positions(topics, names))
         finally:
             progress.stop()
 
-    def _draw_while(
-        self, thread: threading.Thread, query: StreamingQuery, producer: FlightProducer, progress: RunProgress
+    def _look(
+        self, topics: FlightTopics, connectors: FlightConnectors, producer: FlightProducer, progress: RunProgress
     ) -> None:
-        while thread.is_alive():
-            self._check(query)
-            progress.update(produced=producer.produced, processed=self._tables.flight_count)
-            thread.join(_POLL_SECONDS)
+        self._check()
+        connectors.check_tasks(every=_LOOK_SECONDS)
+        progress.update(produced=producer.produced, processed=self._read_positions(topics, list(connectors.configs)))
 
-    def _check(self, query: StreamingQuery) -> None:
-        if self._node is not None:
-            self._node.check_alive()
-        check_query(query, log=self._directory.spark / "spark.log")
+    def _read_positions(self, topics: FlightTopics, names: list[str]) -> dict[str, int]:
+        self._processed = {name: sum(topics.committed(group_of(name)).values()) for name in names}
+        return self._processed
 
-    def _conclude(self, record: RunRecord, totals: SourceTotals, dataset: FlightDataset) -> None:
-        if self._tables.foreign_records:
-            self._tell(f"{self._tables.foreign_records} records of the topic were no flights, and were left out")
+    def _check(self) -> None:
+        for each in (self._node, self._worker):
+            if each is not None:
+                each.process.check_alive()
+
+    # ---- the end
+
+    def _conclude(self, record: RunRecord, totals: SourceTotals, topics: FlightTopics, dataset: FlightDataset) -> None:
+        records = sum(topics.ends().values())
         try:
-            report(self._tables, totals, dataset.airline_names(), plot=self._directory.plot, console=self._console)
+            report(self._directory, totals, dataset.airline_names(), records=records, console=self._console)
         except PipelineError:
             self._directory.write_record(replace(record, state=RunState.STARTING))  # The next run starts over.
             raise
         self._directory.write_record(replace(record, state=RunState.FINISHED))
 
     def _say_where(self, bootstrap_server: str) -> None:
-        self._tell(f"result table   {self._tables.delays.path}")
-        self._tell(f"flights        {self._tables.flights.path}")
-        self._tell(f"plot           {self._directory.plot}")
-        self._tell(f"Spark's log    {self._directory.spark / 'spark.log'}")
+        directory = self._directory
+        self._tell(f"result table   {directory.delays}")
+        self._tell(f"flights        {directory.landed}")
+        if directory.database.exists():
+            self._tell(f"database       {directory.database}")
+        self._tell(f"plot           {directory.plot}")
+        self._tell(
+            f"worker         {directory.worker_properties} (log: {directory.worker_log}, Spark's: {directory.worker})"
+        )
         if self._node is None:
-            self._tell(f"topic          {self._options.topic} at {bootstrap_server}")
+            self._tell(f"topics         {self._options.topic} and others that begin with it, at {bootstrap_server}")
+        else:
+            self._tell(f"node's data    {directory.node} (log: {directory.node_log})")
+        self._say_what_stays_up(bootstrap_server)
+
+    def _say_what_stays_up(self, bootstrap_server: str) -> None:
+        up = []
+        for each in (self._node, self._worker):
+            if each is None or not each.process.is_running_now:
+                continue
+            if self._options.keep:
+                each.process.leave_up()
+            if each.process.record.kept:
+                up.append(each)
+        if not up:
             return
-        self._tell(f"node's data    {self._directory.node} (log: {self._directory.node_log})")
-        if self._options.keep:
-            self._node.leave_up()
-        if self._node.is_kept:
+        if self._node in up:
             self._tell(f"the node stays up: bootstrap server {bootstrap_server}, topic {self._options.topic}")
-            self._tell(f"stop it with   kill {self._node.process_id}")
+        if self._worker is not None and self._worker in up:
+            self._tell(f"the worker stays up: {self._worker.url}, console {self._worker.url}/console")
+            self._tell(f"look at it     barnabas connect status --worker {self._worker.url}")
+        self._tell(f"stop with      kill {' '.join(str(each.process.record.process_id) for each in reversed(up))}")
 
     def _tell(self, text: str) -> None:
         self._console.print(text, highlight=False, soft_wrap=True, markup=False)
 
 
-def _process_all_available(query: StreamingQuery) -> None:
-    """Ends early when the query fails or is stopped: the watching thread finds out itself."""
-    try:
-        query.processAllAvailable()
-    except Exception:
-        return
+def _is_done(committed: Mapping[tuple[str, int], int], ends: Mapping[tuple[str, int], int]) -> bool:
+    return all(committed.get(partition, 0) >= end for partition, end in ends.items())

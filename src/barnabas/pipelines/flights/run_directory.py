@@ -2,7 +2,7 @@
 
 One process at a time works in the folder. ``run.json`` says what is being done and whether it was finished; it is
 written before the work starts and again when its outcome was checked. Everything else is derived: the topic's
-content, the checkpoint and the tables each tell for themselves how far they are.
+content, the groups of the connectors and the tables each tell for themselves how far they are.
 """
 
 from __future__ import annotations
@@ -31,8 +31,15 @@ class RunDirectory:
         self.node = self.path / "node"
         self.node_log = self.path / "node.log"
         self.node_record = self.path / "node.json"
-        self.spark = self.path / "spark"
-        self.checkpoints = self.path / "checkpoint"
+        self.worker = self.path / "worker"
+        """Spark's log, checkpoints and scratch files. A worker that was left up goes on to use it."""
+        self.worker_log = self.path / "worker.log"
+        self.worker_record = self.path / "worker.json"
+        self.worker_properties = self.path / "worker.properties"
+        self.flights = self.path / "flights"
+        self.delays = self.path / "delays_by_carrier_hour"
+        self.landed = self.path / "landed"
+        self.database = self.path / "flights.db"
         self._scratch = self.path / "scratch"
         self._record = self.path / "run.json"
         self._lock_file: IO[str] | None = None
@@ -47,10 +54,9 @@ class RunDirectory:
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             self._lock()
-            self.trash(self._scratch, self.spark)
+            self.trash(self._scratch)
             shutil.rmtree(self.path / "trash", ignore_errors=True)
             self._scratch.mkdir()
-            self.spark.mkdir()
         except OSError as error:
             raise PipelineError(
                 f"can't work in {self.path}: {error.strerror}. Choose another folder with --run-directory."
@@ -63,7 +69,7 @@ class RunDirectory:
             )
 
     def close(self) -> None:
-        self.trash(self._scratch, self.spark / "scratch")
+        self.trash(self._scratch)
         if self._lock_file is not None:
             self._lock_file.close()
             self._lock_file = None
@@ -83,9 +89,9 @@ class RunDirectory:
         write_durably(self._record, json.dumps(asdict(record), indent=2) + "\n")
 
     def forget_results(self) -> None:
-        """Remove checkpoint, tables and plot. The checkpoint goes first: without it everything is read again."""
-        self.trash(self.checkpoints)
-        self.trash(self.path / "delays_by_carrier_hour", self.path / "flights", self.plot)
+        """Remove tables and plot. Nobody may be writing to them."""
+        beside = [self.path / f"{self.database.name}{each}" for each in ("-wal", "-shm", "-journal")]
+        self.trash(self.delays, self.flights, self.landed, *beside, self.database, self.plot)
 
     def trash(self, *paths: Path) -> None:
         """Remove at once, by a rename: a folder half removed by a killed process never counts as one."""

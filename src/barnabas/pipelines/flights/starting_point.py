@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -14,7 +15,7 @@ class RunState(StrEnum):
     STARTING = "starting"
     """What a former run left is being removed: nothing of it counts any more."""
     STREAMING = "streaming"
-    """Topic, checkpoint and tables belong together, and whoever comes may go on with them."""
+    """Topics, connectors and tables belong together, and whoever comes may go on with them."""
     FINISHED = "finished"
     """The tables were checked against the source, and the plot is drawn."""
 
@@ -39,9 +40,15 @@ class StartingPoint:
 
 
 def starting_point(
-    former: RunRecord | None, wanted: RunRecord, *, topic_id: str | None, is_fresh_asked: bool
+    former: RunRecord | None,
+    wanted: RunRecord,
+    *,
+    topic_id: str | None,
+    others: Sequence[str] = (),
+    is_fresh_asked: bool,
 ) -> StartingPoint:
-    """``topic_id`` is that of the topic which is there now, if any.
+    """``topic_id`` is that of the topic which is there now, if any. ``others`` are topics with names that the run would
+    give to its own: of the second half, of the worker.
 
     A topic on somebody else's cluster that we did not make is never touched: raises PipelineError. On a node of our
     own, whatever has the topic's name is ours.
@@ -50,6 +57,11 @@ def starting_point(
         raise PipelineError(
             f"topic {wanted.topic} exists already at {wanted.bootstrap_server}, and no run in this folder made it. "
             "It is left as it is. Choose another name with --topic, or delete it yourself."
+        )
+    if wanted.bootstrap_server is not None and others and not _was_here(former, wanted):
+        raise PipelineError(
+            f"{', '.join(others)} at {wanted.bootstrap_server}: topics of these names are there already, and no run "
+            "in this folder made them. They are left as they are. Choose another name with --topic, or delete them."
         )
     if former is None:
         return StartingPoint(False, "this is the first run here")
@@ -67,12 +79,12 @@ def starting_point(
 
 
 def _is_ours(former: RunRecord | None, wanted: RunRecord, topic_id: str) -> bool:
-    return (
-        former is not None
-        and former.bootstrap_server == wanted.bootstrap_server
-        and former.topic == wanted.topic
-        and former.topic_id == topic_id
-    )
+    return former is not None and _was_here(former, wanted) and former.topic_id == topic_id
+
+
+def _was_here(former: RunRecord | None, wanted: RunRecord) -> bool:
+    """A run writes its record only when it has seen that none of its topics was somebody else's."""
+    return former is not None and former.bootstrap_server == wanted.bootstrap_server and former.topic == wanted.topic
 
 
 def _work(record: RunRecord) -> tuple[str | None, str, int, int]:

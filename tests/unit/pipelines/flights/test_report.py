@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import io
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -10,7 +13,16 @@ from rich.console import Console
 from barnabas.pipelines.errors import PipelineError
 from barnabas.pipelines.flights.dataset import SourceTotals
 from barnabas.pipelines.flights.delay_plot import draw_delays
-from barnabas.pipelines.flights.report import check_totals, delays_table, read_delays, worst_hours
+from barnabas.pipelines.flights.report import (
+    LandedTotals,
+    check_database,
+    check_landed,
+    check_totals,
+    delays_table,
+    read_delays,
+    read_landed,
+    worst_hours,
+)
 
 SOURCE = SourceTotals(flights=60, not_departed=4, dep_delay_sum=1540, flights_by_carrier={"UA": 40, "AA": 20})
 
@@ -50,6 +62,55 @@ def test_what_does_not_add_up_is_named(changes: dict[str, list[object]], message
 def test_a_lost_flight_in_the_table_of_flights_is_named() -> None:
     with pytest.raises(PipelineError, match="rows of the table of flights: 59 instead of 60"):
         check_totals(delays(), SOURCE, flights_in_table=59)
+
+
+LANDED = LandedTotals(records=61, positions=61, flights=60, not_departed=4, dep_delay_sum=1540)
+
+
+def test_files_with_every_record_once_pass_also_with_records_that_are_no_flights() -> None:
+    check_landed(LANDED, SOURCE, records=61)
+    check_landed(LANDED, SOURCE, records=70)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"records": 62}, "rows that came twice: 1 instead of 0"),
+        ({"flights": 59}, "flights: 59 instead of 60"),
+        ({"not_departed": 5}, "flights without a departure: 5 instead of 4"),
+        ({"dep_delay_sum": 0}, "minutes of departure delay: 0 instead of 1,540"),
+        ({"records": 71, "positions": 71}, "71 rows, and the topics 70 records"),
+    ],
+)
+def test_files_that_do_not_add_up_are_told(changes: dict[str, int], message: str) -> None:
+    with pytest.raises(PipelineError, match=message):
+        check_landed(replace(LANDED, **changes), SOURCE, records=70)
+
+
+def test_landed_files_are_counted_by_place_and_by_flight(tmp_path: Path) -> None:
+    rows = {
+        "row": pd.array([1, 2, 2, 3, None], dtype="Int64"),
+        "dep_delay": pd.array([5, None, None, 7, None], dtype="Int64"),
+        "_topic": ["a", "a", "a", "b", "b"],
+        "_partition": [0, 0, 0, 0, 1],
+        "_offset": [0, 1, 2, 0, 0],
+    }
+    pd.DataFrame(rows).to_parquet(tmp_path / "one.parquet")
+    assert read_landed(tmp_path) == LandedTotals(5, 5, flights=3, not_departed=1, dep_delay_sum=12)
+    with pytest.raises(PipelineError, match="no files in .*--fresh"):
+        read_landed(tmp_path / "none")
+
+
+def test_a_database_is_compared_with_the_source(tmp_path: Path) -> None:
+    source = SourceTotals(flights=2, not_departed=1, dep_delay_sum=9)
+    with closing(sqlite3.connect(tmp_path / "flights.db")) as database, database:
+        database.execute("CREATE TABLE flights (row INTEGER, dep_delay INTEGER)")
+        database.executemany("INSERT INTO flights VALUES (?, ?)", [(1, 9), (2, None)])
+    check_database(tmp_path / "flights.db", source)
+    with pytest.raises(PipelineError, match="rows: 2 instead of 3"):
+        check_database(tmp_path / "flights.db", replace(source, flights=3))
+    with pytest.raises(PipelineError, match="can't be read"):
+        check_database(tmp_path / "none.db", source)
 
 
 def test_the_worst_hours_come_first_and_those_with_few_departures_not_at_all() -> None:

@@ -55,16 +55,19 @@ def test_opening_clears_the_scratch_of_a_killed_run_and_nothing_else(directory: 
     assert (directory.path / "flights").exists()
 
 
-def test_forgetting_results_removes_checkpoint_tables_and_plot_but_not_the_nodes_data(directory: RunDirectory) -> None:
+def test_forgetting_results_removes_tables_database_and_plot_but_not_the_nodes_data(directory: RunDirectory) -> None:
     directory.open()
-    kept, gone = [directory.node], [directory.checkpoints, directory.path / "flights"]
+    kept = [directory.node, directory.worker]
+    gone = [directory.flights, directory.delays, directory.landed]
     for folder in kept + gone:
         folder.mkdir()
         (folder / "file").write_text("")
     directory.plot.write_text("")
+    directory.database.write_text("")
     directory.forget_results()
-    assert [folder.exists() for folder in kept + gone] == [True, False, False]
+    assert [folder.exists() for folder in kept + gone] == [True, True, False, False, False]
     assert not directory.plot.exists()
+    assert not directory.database.exists()
 
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:

@@ -56,6 +56,17 @@ def test_a_topic_of_somebody_elses_cluster_that_we_did_not_make_is_left_alone(fo
         start(former, FOREIGN)
 
 
+def test_topics_of_the_runs_other_names_on_somebody_elses_cluster_are_left_alone() -> None:
+    with pytest.raises(PipelineError, match=r"flights-second-half at kafka:9092.*--topic"):
+        starting_point(None, FOREIGN, topic_id=None, others=["flights-second-half"], is_fresh_asked=False)
+    deleted_by_hand = replace(FOREIGN, state=RunState.FINISHED, topic_id="first")
+    point = starting_point(
+        deleted_by_hand, FOREIGN, topic_id=None, others=["flights-second-half"], is_fresh_asked=False
+    )
+    assert not point.resumes
+    assert starting_point(None, WANTED, topic_id=None, others=["flights-connect-configs"], is_fresh_asked=False)
+
+
 @pytest.mark.parametrize("state", RunState)
 def test_our_own_topic_on_somebody_elses_cluster_may_be_used_again(state: RunState) -> None:
     former = replace(FOREIGN, state=state, topic_id="first")

@@ -1,0 +1,50 @@
+"""FlightDelays: a sink connector that keeps delays per carrier and hour current while flights stream in.
+
+An example of a connector of one's own: the worker brings the records, the upsert makes a repeated batch harmless.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from barnabas.connect.plugins.api import ConfigDef, ConfigKey, NonEmptyString, SinkBatch, SinkConnector, SinkTask
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["FlightDelays"]
+
+_DIRECTORY = "directory"
+
+
+class FlightDelaysTask(SinkTask):
+    def start(self, spark: SparkSession) -> None:
+        from barnabas.pipelines.flights.flight_tables import FlightTables
+
+        self._tables = FlightTables(Path(str(self.settings[_DIRECTORY])))
+
+    def write(self, df: DataFrame, batch: SinkBatch) -> None:
+        self._tables.upsert(df)
+
+
+class FlightDelays(SinkConnector):
+    """Departure delays per carrier and hour, as tables of Parquet."""
+
+    version = "1.0.0"
+    task_class = FlightDelaysTask
+    config_def = ConfigDef(
+        [ConfigKey(_DIRECTORY, documentation="Where the tables are. An absolute path.", validator=NonEmptyString())]
+    )
+
+    def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
+        """One task, whatever is allowed: two would replace each other's months."""
+        return [dict(self.config)]
+
+    @classmethod
+    def validate(cls, config: Mapping[str, str], settings: Mapping[str, Any]) -> Mapping[str, Sequence[str]]:
+        directory = settings.get(_DIRECTORY)
+        if directory and not Path(str(directory)).is_absolute():
+            return {_DIRECTORY: [f"{directory} is no absolute path."]}
+        return {}

@@ -1,0 +1,182 @@
+"""The connectors of the run: made by REST, watched by REST and by what they have committed, removed by REST."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from barnabas.connect.rest_client import ConnectClient, RequestRefused, WorkerUnreachable
+from barnabas.pipelines.errors import PipelineError
+from barnabas.pipelines.flights.flight_topic import FlightTopics
+from barnabas.pipelines.flights.run_directory import RunDirectory
+
+__all__ = ["FlightConnectors", "connector_configs", "failure_of", "group_of"]
+
+_NOT_FOUND = 404
+_START_SECONDS_MAX = 300.0
+_STOP_SECONDS_MAX = 90.0
+_FAILED_SECONDS_MAX = 60.0
+"""So long a failed task may stay failed: the worker restarts it by itself."""
+_COLUMNS = """row BIGINT, carrier STRING, flight INT, tailnum STRING, origin STRING, dest STRING, time_hour STRING, \
+dep_delay INT, arr_delay INT, distance INT"""
+"""What is landed of a flight's fields; the others stay in the topics."""
+_VALUES = {
+    "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+    "value.converter.schemas.enable": "false",
+    "value.converter.barnabas.schema": _COLUMNS,
+    "value.converter.barnabas.schema.unknown.fields": "ignore",
+    "transforms": "time",
+    "transforms.time.type": "org.apache.kafka.connect.transforms.TimestampConverter$Value",
+    "transforms.time.field": "time_hour",
+    "transforms.time.target.type": "Timestamp",
+    "transforms.time.format": "yyyy-MM-dd'T'HH:mm:ss'Z'",
+    "errors.tolerance": "all",  # What is no flight is left out and counted, and does not hold up the others.
+}
+
+
+def connector_configs(
+    topics: FlightTopics, directory: RunDirectory, batch_records_max: int
+) -> dict[str, dict[str, str]]:
+    """The settings of each connector, by its name. All read the topics that the pattern matches, also later ones."""
+    common = {
+        "topics.regex": topics.pattern,
+        "tasks.max": "1",
+        "barnabas.batch.records.max": str(batch_records_max),
+    }
+    name = topics.first.name
+    return {
+        f"{name}-delays": {
+            **common,
+            "connector.class": "barnabas.pipelines.flights.connectors:FlightDelays",
+            "directory": str(directory.path),
+            "value.converter": "org.apache.kafka.connect.storage.StringConverter",
+        },
+        f"{name}-to-files": {
+            **common,
+            **_VALUES,
+            "connector.class": "TopicToFiles",
+            "directory": str(directory.landed),
+            "record.columns": "topic,partition,offset",
+        },
+        f"{name}-to-database": {
+            **common,
+            **_VALUES,
+            "connector.class": "JdbcSink",
+            "connection.url": f"jdbc:sqlite:{directory.database}",
+            "table.name.format": "flights",
+            "auto.create": "true",
+            "insert.mode": "upsert",
+            "pk.mode": "record_value",
+            "pk.fields": "row",
+        },
+    }
+
+
+def group_of(connector: str) -> str:
+    """The consumer group in which a sink commits."""
+    return f"connect-{connector}"
+
+
+@dataclass(slots=True)
+class FlightConnectors:
+    client: ConnectClient
+    configs: Mapping[str, Mapping[str, str]]
+    check: Callable[[], None]
+    """Raises when the node or the worker has ended."""
+    tell: Callable[[str], None]
+    _failed_since: dict[str, float] = field(default_factory=dict)
+    _checked: float = 0.0
+
+    def create(self) -> None:
+        """Make those that are missing; one that is there with other settings is changed."""
+        for name, config in self.configs.items():
+            if self._config(name) != {"name": name, **config}:
+                self._ask(lambda name=name, config=config: self.client.put_config(name, config))  # type: ignore[misc]
+
+    def await_running(self) -> None:
+        """Until each has a task that runs. The first one that does has started Spark."""
+        deadline = time.monotonic() + _START_SECONDS_MAX
+        while waiting := [name for name in self.configs if not _runs(self._status(name))]:
+            self.check()
+            self.check_tasks()
+            if time.monotonic() > deadline:
+                raise PipelineError(
+                    f"{', '.join(waiting)}: no task was running after {_START_SECONDS_MAX:.0f} s. "
+                    f"See {self.client.url}/connectors/{waiting[0]}/status"
+                )
+            time.sleep(0.25)
+
+    def remove(self) -> None:
+        """Stop their tasks first: afterwards nobody writes any more."""
+        known = set(self._ask(self.client.connectors) or ())
+        there = [name for name in self.configs if name in known]
+        for name in there:
+            self._ask(lambda name=name: self.client.change_state(name, "stop"))  # type: ignore[misc]
+        deadline = time.monotonic() + _STOP_SECONDS_MAX
+        for name in there:
+            while (status := self._status(name)) is not None and status["tasks"]:
+                self.check()
+                if time.monotonic() > deadline:
+                    raise PipelineError(
+                        f"the tasks of {name} did not stop. See {self.client.url}/connectors/{name}/status"
+                    )
+                time.sleep(0.1)
+            self._ask(lambda name=name: self.client.delete(name))  # type: ignore[misc]
+
+    def check_tasks(self, *, every: float = 0.0) -> None:
+        """Raise, with the reason, for a task that stays failed. One that failed just now is told of.
+
+        Does nothing if it was done less than ``every`` seconds ago.
+        """
+        now = time.monotonic()
+        if now - self._checked < every:
+            return
+        self._checked = now
+        for name in self.configs:
+            reason = failure_of(self._status(name))
+            if reason is None:
+                self._failed_since.pop(name, None)
+            elif name not in self._failed_since:
+                self._failed_since[name] = now
+                self.tell(f"connector {name} has failed, and its worker restarts it: {reason}")
+            elif now - self._failed_since[name] > _FAILED_SECONDS_MAX:
+                raise PipelineError(
+                    f"connector {name} stays failed: {reason}. See {self.client.url}/connectors/{name}/status"
+                )
+
+    def _config(self, name: str) -> Mapping[str, Any] | None:
+        config: Mapping[str, Any] | None = self._ask(lambda: self.client.config(name))
+        return config
+
+    def _status(self, name: str) -> Mapping[str, Any] | None:
+        status: Mapping[str, Any] | None = self._ask(lambda: self.client.status(name))
+        return status
+
+    def _ask(self, request: Callable[[], Any]) -> Any:
+        """None for what is not there. Raises PipelineError, for a dead worker with its last words."""
+        try:
+            return request()
+        except RequestRefused as error:
+            if error.status == _NOT_FOUND:
+                return None
+            raise PipelineError(f"the worker at {self.client.url} refuses: {error}") from error
+        except WorkerUnreachable as error:
+            self.check()
+            raise PipelineError(str(error)) from error
+
+
+def failure_of(status: Mapping[str, Any] | None) -> str | None:
+    """Why a connector or one of its tasks has failed, in a line."""
+    if status is None:
+        return None
+    for each in (status["connector"], *status["tasks"]):
+        if each["state"] == "FAILED":
+            lines = [line.strip() for line in str(each.get("trace", "")).splitlines() if line.strip()]
+            return lines[0] if lines else "for no known reason"
+    return None
+
+
+def _runs(status: Mapping[str, Any] | None) -> bool:
+    return bool(status and status["tasks"] and all(each["state"] == "RUNNING" for each in status["tasks"]))

@@ -1,0 +1,118 @@
+"""A Connect worker as a child process, its properties and its Spark in the run's folder.
+
+Its topics and its group are named after the flights' topic, so that runs on one cluster don't meet in one group.
+"""
+
+from __future__ import annotations
+
+import shutil
+import signal
+from collections.abc import Mapping
+
+from barnabas.common.properties_file import MalformedProperties, format_properties, parse_properties
+from barnabas.connect.rest_client import ConnectClient, RequestRefused, WorkerUnreachable
+from barnabas.pipelines.errors import PipelineError
+from barnabas.pipelines.flights.child_process import HOST, ChildProcess, ProcessRecord, free_ports, is_free
+from barnabas.pipelines.flights.run_directory import RunDirectory, write_durably
+
+__all__ = ["SPARK_SETTINGS", "LocalWorker", "internal_topics"]
+
+_READY_TIMEOUT_SECONDS = 120.0
+_CONF = "barnabas.connect.spark.conf."
+
+SPARK_SETTINGS = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.adaptive.enabled": "false",  # Its re-planning costs more than these small stages.
+    "spark.ui.enabled": "false",
+    "spark.driver.memory": "1g",
+    # The run is over before the optimizing compiler has earned its keep: it would double the CPU of the first minute.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000",
+}
+
+
+def internal_topics(topic: str) -> dict[str, str]:
+    """The worker's three, by the settings that name them."""
+    return {
+        "config.storage.topic": f"{topic}-connect-configs",
+        "offset.storage.topic": f"{topic}-connect-offsets",
+        "status.storage.topic": f"{topic}-connect-status",
+    }
+
+
+class LocalWorker:
+    def __init__(self, directory: RunDirectory, *, bootstrap_server: str, topic: str, cores: str, keep: bool) -> None:
+        self._directory = directory
+        self._bootstrap_server = bootstrap_server
+        self._topic = topic
+        self._cores = cores
+        self.process = ChildProcess(
+            "worker",
+            argument=str(directory.worker_properties),
+            record=directory.worker_record,
+            log=directory.worker_log,
+            keep=keep,
+        )
+
+    @property
+    def url(self) -> str:
+        return f"http://{HOST}:{self.process.record.port}"
+
+    def start(self) -> str:
+        """Start the worker, or take over the one that a former run left; says which."""
+        former = self.process.former()
+        if former is not None and self.process.is_running(former):
+            self._check_cluster(former)
+            return self.process.take_over(former)
+        port = former.port if former is not None and is_free(former.port) else free_ports(1)[0]
+        self._directory.worker.mkdir(exist_ok=True)
+        shutil.rmtree(self._directory.worker / "scratch", ignore_errors=True)
+        write_durably(self._directory.worker_properties, format_properties(self._properties(port)))
+        # Killed at once: what it had begun is repeated, and a graceful end could take longer than the next start.
+        self.process.start(
+            ["worker", str(self._directory.worker_properties)], ProcessRecord(0, port), end_by=signal.SIGKILL
+        )
+        return f"starting a Connect worker, its settings are in {self._directory.worker_properties}"
+
+    def await_ready(self, client: ConnectClient) -> None:
+        def is_ready() -> bool:
+            try:
+                client.connectors()
+            except (RequestRefused, WorkerUnreachable):
+                return False
+            return True
+
+        self.process.await_ready(is_ready, seconds=_READY_TIMEOUT_SECONDS)
+
+    def _check_cluster(self, former: ProcessRecord) -> None:
+        """A worker that was left up for another cluster, or topic, is of no use."""
+        try:
+            settings = parse_properties(self._directory.worker_properties.read_text()).values
+        except (OSError, MalformedProperties):
+            settings = {}
+        wanted = self._properties(former.port)
+        if any(settings.get(name) != wanted[name] for name in ("bootstrap.servers", "group.id")):
+            raise PipelineError(
+                f"a worker of an earlier run is still up (process {former.process_id}), for "
+                f"{settings.get('bootstrap.servers', 'another cluster')}. Stop it first: kill {former.process_id}"
+            )
+
+    def _properties(self, port: int) -> Mapping[str, str]:
+        return {
+            "bootstrap.servers": self._bootstrap_server,
+            "group.id": f"{self._topic}-connect",
+            "listeners": f"http://{HOST}:{port}",
+            **internal_topics(self._topic),
+            "config.storage.replication.factor": "-1",
+            "offset.storage.replication.factor": "-1",
+            "status.storage.replication.factor": "-1",
+            "offset.storage.partitions": "1",
+            "status.storage.partitions": "1",
+            "key.converter": "org.apache.kafka.connect.storage.StringConverter",
+            "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+            "value.converter.schemas.enable": "false",
+            "barnabas.connect.spark.master": f"local[{self._cores}]",
+            "barnabas.connect.spark.directory": str(self._directory.worker),
+            **{f"{_CONF}{name}": value for name, value in SPARK_SETTINGS.items()},
+        }
