@@ -45,6 +45,8 @@ export function morph(current, wanted) {
     while (position?.id && !staying.has(position.id)) position = dropped(position);
     const match = (next.id && keyed.get(next.id)) || (position && isSame(position, next) ? position : null);
     if (match && isSame(match, next)) {
+      // What stands before it and does not stay goes: an element that is moved would lose the focus.
+      while (position !== match && position && !(position.id && staying.has(position.id))) position = dropped(position);
       if (match === position) position = position.nextSibling;
       else current.insertBefore(match, position);
       morph(match, next);

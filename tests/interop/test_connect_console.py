@@ -1,0 +1,253 @@
+"""The console in a real browser: live updates, buttons, forms, the keyboard, a phone. Skipped where there is none."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from collections.abc import AsyncIterator, Iterator
+from urllib.parse import quote
+
+import pytest
+
+from barnabas.connect.identifiers import ConnectorTaskId
+from barnabas.connect.plugins.discovery import discover
+from barnabas.connect.rest.application import Mount
+from barnabas.connect.rest.rest_server import RestServer
+from barnabas.connect.rest.rest_settings import RestSettings
+from tests.interop.chromium import Chromium, find_chromium
+from tests.peers.console_scene import EVIL, PREFIX, SceneHerder, console_of
+from tests.peers.scripted_herder import ScriptedCluster
+
+pytestmark = [pytest.mark.interop, pytest.mark.anyio]
+
+PAGES = (
+    "",
+    "create",
+    "connectors/orders-to-files",
+    "connectors/stopped-one",
+    "connectors/lines/edit",
+    "connectors/lines/tasks/0/plan",
+    "connectors/" + quote(EVIL, safe=""),
+)
+FILE_STREAM_SINK = "barnabas.connect.spark.connectors.file_stream.FileStreamSink"
+
+
+class _Clock:
+    def now_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def monotonic_ms(self) -> int:
+        return time.monotonic_ns() // 1_000_000
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
+    path = find_chromium()
+    if path is None:
+        pytest.skip("there is no Chromium; install the package chromium to see the console in a browser")
+    browser = Chromium(path, tmp_path_factory.mktemp("chromium"))
+    yield browser
+    browser.close()
+
+
+class Worker:
+    """Its REST API and console on a socket, with a scripted herder behind."""
+
+    def __init__(self, server: RestServer, herder: SceneHerder) -> None:
+        self.server = server
+        self.herder = herder
+        self.url = f"{server.advertised_url.rstrip('/')}{PREFIX}/"
+
+
+@pytest.fixture
+async def worker() -> AsyncIterator[Worker]:
+    settings = RestSettings.read({"listeners": "http://127.0.0.1:0"})
+    server = RestServer(settings, clock=_Clock(), random_bytes=os.urandom)
+    await server.start()
+    herder = SceneHerder(ScriptedCluster(server.advertised_url), server.advertised_url)
+    herder.registry = await asyncio.to_thread(discover)
+    await herder.fill()
+    server.mount(Mount(PREFIX, console_of(herder, server.worker_id, time.monotonic)))
+    server.open(herder, server.client(herder.session), version="1", commit="c")
+    yield Worker(server, herder)
+    await server.stop()
+
+
+def _focused(browser: Chromium) -> str:
+    return str(browser.run("document.activeElement.id"))
+
+
+async def test_no_page_is_wider_than_a_phone_or_says_anything_is_wrong(browser: Chromium, worker: Worker) -> None:
+    def look() -> None:
+        browser.problems.clear()
+        for width, dark in ((360, False), (1280, True)):
+            browser.size(width, dark=dark)
+            for page in PAGES:
+                browser.open(worker.url + page)
+                if page.endswith("edit"):
+                    browser.wait_for("document.querySelectorAll('#form .field').length > 5")
+                assert browser.run("document.documentElement.scrollWidth <= innerWidth"), (page, width)
+        assert browser.problems == []  # Among them: EVIL has not called alert.
+
+    await asyncio.to_thread(look)
+
+
+async def test_a_page_follows_what_happens_and_leaves_the_user_where_he_is(browser: Chromium, worker: Worker) -> None:
+    task = ConnectorTaskId("orders-to-files", 1)
+
+    def look() -> None:
+        browser.size(1280)
+        browser.open(worker.url + "connectors/orders-to-files")
+        browser.run("document.getElementById('trace-1').open = true")
+        browser.run("document.getElementById('restart-2').focus()")
+        worker.herder.failed[ConnectorTaskId("orders-to-files", 0)] = "The disk is full"
+        browser.wait_for("document.getElementById('task-0').dataset.state === 'failed'")
+        browser.wait_for("document.getElementById('notice').textContent === 'orders-to-files task 0 is failed now.'")
+        assert "The disk is full" in browser.run("document.getElementById('task-0-failure').textContent")
+        assert browser.run("document.getElementById('trace-1').open")
+        assert _focused(browser) == "restart-2"
+        del worker.herder.failed[task]
+        browser.wait_for("!document.getElementById('trace-1')")
+        assert _focused(browser) == "restart-2"
+
+    await asyncio.to_thread(look)
+
+
+async def test_a_button_asks_first_and_then_the_worker(browser: Chromium, worker: Worker) -> None:
+    calls = worker.herder.calls
+
+    def look() -> None:
+        browser.size(360)
+        browser.open(worker.url + "connectors/orders-to-files")
+        browser.click("#restart-1")
+        assert _focused(browser) == "confirm-no"
+        browser.press("Enter", 13)
+        browser.wait_for("!document.getElementById('confirm').open")
+        assert (calls, _focused(browser)) == ([], "restart-1")
+        browser.click("#restart-1")
+        browser.click("#confirm-yes")
+        browser.wait_for("document.getElementById('notice').textContent === 'The restart of task 1 has begun.'")
+        assert calls == ["restart task orders-to-files-1"]
+        assert browser.run("document.getElementById('task-1').dataset.state") == "running"
+        browser.click("#restart")
+        browser.click("#confirm-option")
+        browser.click("#confirm-yes")
+        browser.wait_for("document.getElementById('notice').textContent.includes('has begun')")
+        assert calls[-1] == "restart orders-to-files True True"
+        browser.click("#stop")
+        browser.click("#confirm-yes")
+        browser.wait_for("document.getElementById('resume')")
+        browser.click("#delete")
+        browser.click("#confirm-yes")
+        browser.wait_for(f"location.href === {json.dumps(worker.url)} && document.readyState === 'complete'")
+
+    await asyncio.to_thread(look)
+    assert "orders-to-files" not in worker.herder.cluster.connectors
+
+
+async def test_an_answer_that_is_no_is_shown_in_the_workers_words(browser: Chromium, worker: Worker) -> None:
+    def look() -> None:
+        browser.size(1280)
+        browser.open(worker.url + "connectors/lines")
+        browser.click("#delete")
+        del worker.herder.cluster.connectors["lines"]
+        browser.click("#confirm-yes")
+        browser.wait_for("document.getElementById('alarm').textContent === 'Connector lines not found'")
+        browser.wait_for("document.querySelector('h1').textContent === 'That did not work'")
+
+    await asyncio.to_thread(look)
+
+
+async def test_the_keyboard_is_enough(browser: Chromium, worker: Worker) -> None:
+    def look() -> None:
+        browser.size(1280)
+        browser.open(worker.url)
+        browser.press("Tab", 9)
+        assert browser.run("document.activeElement.className") == "skip"
+        assert browser.run("document.activeElement.getBoundingClientRect().left >= 0")
+        browser.press("Enter", 13)
+        browser.wait_for("document.activeElement.id === 'main'")
+        browser.press("Tab", 9)
+        assert _focused(browser) == "filter"
+        assert browser.run("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+        browser.type("#filter", "paused")
+        browser.wait_for("[...document.querySelectorAll('tr[data-name]')].filter(e => !e.hidden).length === 1")
+
+    await asyncio.to_thread(look)
+
+
+async def test_a_connector_is_made_by_a_form_whose_errors_are_next_to_their_fields(
+    browser: Chromium, worker: Worker
+) -> None:
+    connectors = worker.herder.cluster.connectors
+
+    def look() -> None:
+        browser.size(360)
+        browser.open(worker.url + "create")
+        browser.type("#name", "a/b c")
+        browser.run(f"document.getElementById('plugin').value = {json.dumps(FILE_STREAM_SINK)}")
+        browser.run("document.getElementById('plugin').dispatchEvent(new Event('change'))")
+        browser.wait_for("document.getElementById('setting-file')")
+        browser.click("#save")
+        browser.wait_for("document.getElementById('setting-file').getAttribute('aria-invalid') === 'true'")
+        assert "Missing required" in browser.run("document.getElementById('setting-file-errors').textContent")
+        assert "setting-file-errors" in browser.run(
+            "document.getElementById('setting-file').getAttribute('aria-describedby')"
+        )
+        browser.wait_for("document.activeElement.id === 'problems'")
+        assert "a/b c" not in connectors
+        browser.type("#setting-file", "/data/out.txt")
+        browser.type("#setting-topics", EVIL)
+        browser.run("document.getElementById('setting-transforms').closest('details').open = true")
+        browser.type("#setting-transforms", "mask")
+        browser.wait_for("document.getElementById('setting-transforms.mask.type')")
+        browser.type("#setting-transforms", "")
+        browser.wait_for("!document.getElementById('setting-transforms.mask.type')")
+        browser.type("#setting-topics", "orders")
+        browser.click("#save")
+        browser.wait_for("document.querySelector('h1').textContent === 'a/b c'")
+
+    browser.problems.clear()
+    await asyncio.to_thread(look)
+    assert browser.problems == []
+    assert connectors["a/b c"].config == {
+        "name": "a/b c",
+        "connector.class": FILE_STREAM_SINK,
+        "file": "/data/out.txt",
+        "topics": "orders",
+    }
+
+
+async def test_a_connector_is_changed_as_json(browser: Chromium, worker: Worker) -> None:
+    connectors = worker.herder.cluster.connectors
+    config = {"connector.class": FILE_STREAM_SINK, "file": "/new", "topics": "orders", "tasks.max": 2}
+
+    def look() -> None:
+        browser.size(1280)
+        browser.open(worker.url + "connectors/stopped-one/edit")
+        browser.click("#as-json")
+        browser.wait_for("document.getElementById('json-text').value.includes('/data/out.txt')")
+        browser.type("#json-text", "{")
+        browser.click("#save")
+        browser.wait_for("document.getElementById('problems').textContent.includes('is no JSON')")
+        browser.type("#json-text", json.dumps(config))
+        browser.click("#as-form")
+        browser.wait_for("document.getElementById('setting-tasks.max')?.value === '2'")
+        browser.click("#save")
+        browser.wait_for("document.querySelector('h1').textContent === 'stopped-one'")
+
+    await asyncio.to_thread(look)
+    assert connectors["stopped-one"].config == {**config, "tasks.max": "2", "name": "stopped-one"}
+
+
+async def test_a_worker_that_is_gone_is_told(browser: Chromium, worker: Worker) -> None:
+    def look(condition: str) -> None:
+        browser.wait_for(condition)
+
+    browser.size(1280)
+    await asyncio.to_thread(browser.open, worker.url)
+    await worker.server.stop()
+    await asyncio.to_thread(look, "document.getElementById('alarm').textContent.includes('What you see is from')")
+    assert browser.run("document.querySelectorAll('tr[data-name]').length") == 5
