@@ -38,10 +38,12 @@ OWN_CONNECTORS = (
     "barnabas.connect.plugins.mock_connectors:MockSourceConnector",
     "barnabas.connect.spark.connectors.file_stream:FileStreamSink",
     "barnabas.connect.spark.connectors.file_stream:FileStreamSource",
+    "barnabas.connect.spark.connectors.files_to_topic:FilesToTopic",
     "barnabas.connect.spark.connectors.generator:Generator",
     "barnabas.connect.spark.connectors.jdbc_sink:JdbcSink",
     "barnabas.connect.spark.connectors.jdbc_source:JdbcSource",
     "barnabas.connect.spark.connectors.topic_to_files:TopicToFiles",
+    "barnabas.connect.spark.connectors.topic_to_topic:TopicToTopic",
 )
 
 _MODULE_AND_CLASS = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)

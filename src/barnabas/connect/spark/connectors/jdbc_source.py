@@ -80,7 +80,11 @@ class JdbcSourceTask(PolledSourceTask):
         self._batch = 0
         self._next = 0
         self._tables: list[_Table] = []
-        names = [each for each in str(self.config.get(_TABLES) or "").split(",") if each]
+        names = (
+            str(self.config[_TABLES]).split(",")
+            if _TABLES in self.config
+            else _listed(self.settings["table.whitelist"])
+        )
         self._names: list[str | None] = [*names] or [None]
 
     def stop(self) -> None:
