@@ -3,8 +3,9 @@
 ``--only authorizer`` compares the authorizers, called directly and over the wire, and writes their page; ``--only
 wire`` measures anew only the second part of it. ``--only admin`` compares the requests of an operator's tools, times
 the plan of a large cluster, and writes their page. ``--only quorum`` compares quorums of controllers: their start,
-failover, forwarding and snapshots; ``--only replication`` compares three brokers with replicas. Either with
-``--quick`` is small, which shows that it works and is no comparison.
+failover, forwarding and snapshots; ``--only replication`` compares three brokers with replicas; ``--only connect``
+compares workers of Connect, also with plain PySpark. Any of these three with ``--quick`` is small, which shows that it
+works and is no comparison.
 
 Rounds alternate, so that a machine that changes its speed changes it for both. Everything stays on loopback and
 stops by itself; the folders are removed at the end.
@@ -17,7 +18,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from bench import replication
+from bench import connect, replication
 from bench.admin import measure_admin
 from bench.admin_plan import measure_plans
 from bench.admin_report import write_admin_report
@@ -25,6 +26,7 @@ from bench.authorized_wire import measure_wire
 from bench.authorizer import measure_authorizer
 from bench.authorizer_report import read_shapes, write_authorizer_report
 from bench.codec import measure_codec
+from bench.connect_report import write_connect_report
 from bench.measurements import Figures, folder_for, measure
 from bench.quorum import QUICK, QuorumSizes, measure_quorum
 from bench.quorum_report import write_quorum_report
@@ -43,16 +45,18 @@ def main() -> None:
     parser.add_argument("--topics", type=int, default=10_000, help="one-partition topics to create")
     parser.add_argument(
         "--only",
-        choices=["nodes", "codec", "authorizer", "wire", "admin", "quorum", "replication"],
+        choices=["nodes", "codec", "authorizer", "wire", "admin", "quorum", "replication", "connect"],
         help="leave the other parts out",
     )
     parser.add_argument(
-        "--quick", action="store_true", help="with --only quorum or replication: one small round, to .cache/bench"
+        "--quick",
+        action="store_true",
+        help="with --only quorum, replication or connect: one small round, to .cache/bench",
     )
     parser.add_argument("--output", type=Path, help="folder of the pages (default docs/benchmarks)")
     options = parser.parse_args()
-    if options.quick and options.only not in ("quorum", "replication"):
-        parser.error("--quick is of --only quorum and --only replication: add one of them, or leave --quick out")
+    if options.quick and options.only not in ("quorum", "replication", "connect"):
+        parser.error("--quick is of --only quorum, replication and connect: add one of them, or leave --quick out")
     if options.output is None:
         options.output = PROJECT / (".cache/bench" if options.quick else "docs/benchmarks")
     require_peer()
@@ -74,7 +78,11 @@ def main() -> None:
         replicated = replication.QUICK if options.quick else replication.ReplicationSizes()
         figures_of = replication.measure_replication(1 if options.quick else min(options.rounds, 2), replicated)
         print(f"written: {write_replication_report(options.output, figures_of, replicated)}", flush=True)
-    if options.only in ("authorizer", "wire", "admin", "quorum", "replication"):
+    if options.only in (None, "connect"):
+        of_connect = connect.QUICK if options.quick else connect.ConnectSizes()
+        connected = connect.measure_connect(1 if options.quick else min(options.rounds, 2), of_connect)
+        print(f"written: {write_connect_report(options.output, connected, of_connect)}", flush=True)
+    if options.only in ("authorizer", "wire", "admin", "quorum", "replication", "connect"):
         return
     codec = {} if options.only == "nodes" else measure_codec()
     for name, value in codec.items():

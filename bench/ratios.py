@@ -11,7 +11,7 @@ __all__ = ["Rounds", "bars", "medians_of", "plot", "ratio", "short", "table"]
 Rounds = Mapping[str, Sequence[Mapping[str, float]]]
 """By side, the figures of each round by name."""
 
-_RATES = ("requests/s", "MB/s")
+_RATES = ("requests/s", "MB/s", "records/s")
 """Of these more is better, of everything else less."""
 _LEAST = 1e-9
 """What is less counts as nothing."""

@@ -1,0 +1,125 @@
+"""Writes what Connect takes: a JSON file with every figure, a page with a table and bars, a plot."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from bench.connect import ConnectSizes
+from bench.ratios import Rounds, medians_of, ratio, short
+from bench.report import machine
+
+__all__ = ["connect_page", "write_connect_report"]
+
+_OVERHEAD_MAX = 0.05
+"""Over plain PySpark."""
+_LEAVE_MAX_S = 3.0
+_LEAVES = "a worker leaves, until all runs, s"
+
+Medians = Mapping[str, Mapping[str, float]]
+
+
+def write_connect_report(folder: Path, rounds: Rounds, sizes: ConnectSizes) -> Path:
+    """Returns the page that was written."""
+    folder.mkdir(parents=True, exist_ok=True)
+    figures = {"machine": machine(), "sizes": sizes._asdict(), "rounds": rounds}
+    (folder / "connect.json").write_text(json.dumps(figures, indent=1) + "\n")
+    page = folder / "connect.md"
+    page.write_text(connect_page(rounds, sizes))
+    _plot(folder / "connect.png", medians_of(rounds))
+    return page
+
+
+def connect_page(rounds: Rounds, sizes: ConnectSizes) -> str:
+    medians = medians_of(rounds)
+    lines = [
+        "# Connect: barnabas, Kafka Connect 4.3.1 and plain PySpark on the same machine",
+        "",
+        f"Written by `python -m bench --only connect` ({machine()['cores']} cores, Python {machine()['python']}, "
+        f"rounds of each side in turn: {len(rounds['barnabas'])}). Absolute figures depend on the machine; the ratios "
+        "are what counts: above 1, barnabas is better.",
+        "",
+        *_explanation(sizes),
+        "",
+        "![ratios](connect.png)",
+        "",
+        "| | Kafka Connect | plain PySpark | barnabas | ratio to Kafka Connect | ratio to plain PySpark |",
+        "|---|---:|---:|---:|---:|---:|",
+        *(_row(name, medians) for name in medians["barnabas"]),
+        "",
+        "## Bars",
+        "",
+        *_bars(medians),
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _row(name: str, medians: Medians) -> str:
+    figures = [short(medians[side][name]) if name in medians[side] else "" for side in ("kafka", "spark", "barnabas")]
+    ratios = [short(_ratio_to(side, name, medians)) if name in medians[side] else "" for side in ("kafka", "spark")]
+    return f"| {name} | {' | '.join([*figures, *ratios])} |"
+
+
+def _ratio_to(side: str, name: str, medians: Medians) -> float:
+    """How many times better barnabas is than a side."""
+    return ratio(name, {"kafka": medians[side], "barnabas": medians["barnabas"]})
+
+
+def _bars(medians: Medians) -> list[str]:
+    ours = medians["barnabas"]
+    checks = []
+    for name in ours:
+        if name.endswith("records/s") and name in medians["spark"]:
+            overhead = 1 / _ratio_to("spark", name, medians) - 1
+            what = f"{name.removesuffix(', records/s')}: at most {_OVERHEAD_MAX:.0%} slower than plain PySpark"
+            checks.append((overhead <= _OVERHEAD_MAX, what, f"{overhead:+.1%}"))
+    left_s = ours[_LEAVES]
+    checks.append((left_s <= _LEAVE_MAX_S, f"a worker leaves: all runs within {_LEAVE_MAX_S:g} s", f"{left_s:.2f} s"))
+    return [f"- {'holds' if good else '**does not hold yet**'}: {what} ({value})" for good, what, value in checks]
+
+
+def _explanation(sizes: ConnectSizes) -> list[str]:
+    return [
+        f"- Moving records: {sizes.records:,} of 1 KB, from a topic with four partitions or a file with as many lines, "
+        "by one task. A connector is made paused and told to go on; the clock ends when what came out is complete as "
+        "somebody else sees it, and what came out is counted. Everybody has moved some records before. Kafka's worker "
+        "has no connector to Parquet; the queries on plain PySpark are written by hand "
+        "([bench/connect_plain.py](../../bench/connect_plain.py)). CPU is that of the process and its children.",
+        f"- A group of two workers with {sizes.connectors} connectors: one gets SIGTERM, and another time SIGKILL, "
+        "until the status says that everything runs on the other one. Whoever is killed is missed after 10 s on both "
+        "sides; `scheduled.rebalance.max.delay.ms` is 10 s, because with its default of five minutes Kafka's workers "
+        "wait for so long, also for one that has left.",
+        f"- REST: {sizes.requests:,} times the status of a connector, {sizes.creations:,} connectors created STOPPED, "
+        "by one client, one after another.",
+        "",
+        "One broker of Kafka's serves all; it and the workers share the cores. Each JVM that moves records has a heap "
+        "of 2 GiB, Kafka's worker the options of its own start script. How it is measured: "
+        "[bench/connect.py](../../bench/connect.py), [bench/connect_group.py](../../bench/connect_group.py).",
+    ]
+
+
+def _plot(path: Path, medians: Medians) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    names = list(medians["barnabas"])
+    figure, axes = pyplot.subplots(figsize=(9, 0.5 * len(names) + 1.2), layout="constrained")
+    sides = (("kafka", "Kafka Connect 4.3.1", "#2a7f62", -0.2), ("spark", "plain PySpark", "#3b6ea5", 0.2))
+    for side, label, color, shift in sides:
+        there = [index for index, name in enumerate(names) if name in medians[side]]
+        ratios = [_ratio_to(side, names[index], medians) for index in there]
+        drawn = axes.barh([index + shift for index in there], ratios, 0.36, color=color, label=f"than {label}")
+        axes.bar_label(drawn, [short(value) for value in ratios], padding=3, fontsize=8)
+    axes.set_yticks(range(len(names)), names, fontsize=8)
+    axes.invert_yaxis()
+    axes.set_xscale("log")
+    axes.axvline(1, color="black", linewidth=1)
+    axes.set_xlabel("how many times better barnabas is (log scale)")
+    axes.legend(fontsize=8)
+    axes.margins(x=0.12)
+    figure.savefig(path, dpi=130)
+    pyplot.close(figure)
