@@ -74,7 +74,10 @@ class FileStreamSource(SourceConnector):
     config_def = ConfigDef(
         [
             ConfigKey(
-                _FILE, documentation="The file to read. It may come later, and grow.", validator=NonEmptyString()
+                _FILE,
+                documentation="The file to read. It may come later, and grow.",
+                validator=NonEmptyString(),
+                importance=Importance.HIGH,
             ),
             ConfigKey(
                 _TOPIC,

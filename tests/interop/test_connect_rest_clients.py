@@ -1,0 +1,185 @@
+"""Unmodified clients of others get from our worker what they get from Kafka's: the same calls to both, side by side.
+
+Both workers have a group of their own on one node of ours. What may differ is named here: who a worker is, versions,
+the words of an error, and what else one of them has (plugins, settings of ours that Kafka does not know).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.peers.barnabas_node import BarnabasNode
+from tests.peers.barnabas_worker import BarnabasWorker
+from tests.peers.connect_clients import Answer, JavaClient, PythonClient
+from tests.peers.connect_worker import ConnectWorker, worker_settings
+
+pytestmark = [pytest.mark.interop, pytest.mark.long, pytest.mark.timeout(600)]
+
+SIDES = ("kafka", "barnabas")
+FILE_SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
+_OF_A_WORKER = {"worker_id", "workerId", "version", "commit"}
+_LISTS_OF_PLUGINS = {"plugins", "list-plugins"}
+_ON_THE_WAY = {"RESTARTING", "UNASSIGNED"}
+"""What is shown of a restart depends on how soon one asks."""
+_HTTP_ERROR = re.compile(r"(\d{3}) \w+ Error: ")
+
+
+@pytest.fixture(scope="module")
+def workers(
+    barnabas_node: BarnabasNode, kafka_peer: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, str]]:
+    """Their URLs by side."""
+    folder = tmp_path_factory.mktemp("clients")
+    real = ConnectWorker(folder / "kafka", worker_settings(barnabas_node.bootstrap, "clients-kafka"))
+    ours = BarnabasWorker(folder / "barnabas", worker_settings(barnabas_node.bootstrap, "clients-barnabas"))
+    try:
+        real.start()
+        ours.start(timeout_s=90)
+        yield {"kafka": real.url, "barnabas": ours.url}
+    finally:
+        for worker in (ours, real):
+            worker.stop(timeout_s=60)
+
+
+def test_the_java_client_gets_the_same_from_both(workers: Mapping[str, str], tmp_path: Path) -> None:
+    client = JavaClient()
+    told = {side: client.tell(workers[side], _file(tmp_path, side), f"java-client-{side}") for side in SIDES}
+    assert len(told["kafka"]) > 30
+    _assert_same(told)
+
+
+def test_the_python_client_gets_the_same_from_both(workers: Mapping[str, str], tmp_path: Path) -> None:
+    client = PythonClient()
+
+    def tell(side: str) -> dict[str, Answer]:
+        return _story(lambda *arguments: client.call(workers[side], *arguments), _file(tmp_path, side), side)
+
+    with ThreadPoolExecutor(2) as pool:
+        told = dict(zip(SIDES, pool.map(tell, SIDES), strict=True))
+    assert len(told["kafka"]) > 25
+    _assert_same(told)
+
+
+def _story(call: Callable[..., Answer], file: Path, side: str) -> dict[str, Answer]:
+    """Every command of ``kc`` on a connector that is made and deleted."""
+    topic = f"python-client-{side}"
+    config = {"connector.class": FILE_SOURCE, "tasks.max": "1", "file": str(file), "topic": topic}
+    wrong = {**config, "tasks.max": "many"}
+    told: dict[str, Answer] = {}
+
+    def tell(*arguments: str, name: str | None = None) -> None:
+        told[name or " ".join(arguments)] = call(*arguments)
+
+    def wait(wanted: str, *arguments: str) -> None:
+        deadline = time.monotonic() + 90
+        while True:
+            told[f"{' '.join(arguments)} until {wanted.removesuffix(side)}"] = found = call(*arguments)
+            if wanted in json.dumps(found.content) or time.monotonic() > deadline:
+                return
+            time.sleep(0.2)
+
+    tell("info")
+    tell("list-plugins")
+    tell("list", name="list of none")
+    tell("get", "missing")
+    tell("validate-config", "FileStreamSourceConnector", "-d", json.dumps(config), name="validate")
+    tell("validate-config", "FileStreamSourceConnector", "-d", json.dumps(wrong), name="validate what is wrong")
+    tell("create", "-d", json.dumps({"name": "wrong", "config": wrong}), name="create what is wrong")
+    tell("create", "-d", json.dumps({"name": "file", "config": config}), name="create")
+    wait("RUNNING", "task-status", "file", "0")
+    tell("create", "-d", json.dumps({"name": "file", "config": config}), name="create again")
+    tell("list")
+    tell("list", "--expand=status")
+    tell("list", "--expand=info")
+    for command in ("get", "status", "config", "list-tasks"):
+        tell(command, "file")
+    tell("task-status", "file", "7")
+    wait(topic, "list-topics", "file")
+    tell("reset-topics", "file")
+    tell("pause", "file")
+    wait("PAUSED", "task-status", "file", "0")
+    tell("resume", "file")
+    wait("RUNNING", "task-status", "file", "0")
+    tell("restart", "file")
+    tell("restart", "file", "--include-tasks")
+    wait("RUNNING", "task-status", "file", "0")
+    tell("restart-task", "file", "0")
+    tell("restart-task", "file", "7")
+    tell("update", "file", "-d", json.dumps({**config, "batch.size": "1000"}), name="update")
+    wait("batch.size", "config", "file")
+    tell("delete", "file")
+    tell("delete", "file", name="delete what is gone")
+    tell("list", name="list in the end")
+    return told
+
+
+def _file(folder: Path, side: str) -> Path:
+    """A connector's."""
+    file = folder / f"{side}.txt"
+    file.write_text("one\ntwo\nthree\n")
+    return file
+
+
+def _assert_same(told: Mapping[str, Mapping[str, Answer]]) -> None:
+    kafka, ours = told["kafka"], told["barnabas"]
+    assert list(kafka) == list(ours)
+    failed = {name for name, answer in kafka.items() if not answer.is_success}
+    assert failed == {name for name, answer in ours.items() if not answer.is_success}
+    differences = {}
+    for name in kafka:
+        both = _comparable(kafka[name], "kafka"), _comparable(ours[name], "barnabas")
+        if name in _LISTS_OF_PLUGINS:
+            both = _kinds(both[0]), _kinds(both[1])
+        if both[0] != both[1]:
+            differences[name] = both
+    assert not differences, json.dumps(differences, indent=1)[:6000]
+
+
+def _comparable(answer: Answer, side: str) -> Any:
+    """Without who a worker is, and of an HTTP error without the URL and the phrase beside its number."""
+    text = json.dumps(answer.content)
+    for one in (f"{side}.txt", f"client-{side}"):
+        text = text.replace(one, one.replace(side, "side"))
+    content = json.loads(text)
+    if isinstance(content, str) and (error := _HTTP_ERROR.match(content)):
+        return f"HTTP status {error[1]}"
+    return _common(content)
+
+
+def _common(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        if "definition" in value and "value" in value:
+            return _common_setting(value)
+        found = {key: _common(each) for key, each in value.items() if key not in _OF_A_WORKER}
+        return found | ({"state": "RUNNING"} if found.get("state") in _ON_THE_WAY else {})
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_common(each) for each in value]
+    return value
+
+
+def _common_setting(setting: Mapping[str, Mapping[str, Any]]) -> Any:
+    """Of a validation. Ours is described in other words, has converters of its own, and classes have other versions."""
+    definition, value = dict(setting["definition"]), dict(setting["value"])
+    del definition["documentation"]
+    for name in ("recommendedValues", "recommended_values"):
+        value.pop(name, None)
+    if definition["name"].endswith("plugin.version"):
+        del value["value"]
+        for name in ("defaultValue", "default_value"):
+            definition.pop(name, None)
+    if definition["name"] == "file":
+        del definition["required"]  # Kafka's reads its standard input without one, ours reads files.
+    return definition, value
+
+
+def _kinds(plugins: Sequence[Mapping[str, str]]) -> Any:
+    """Names of classes differ: which kinds there are, and what is said of each."""
+    return sorted({(plugin["type"], *sorted(plugin)) for plugin in plugins})
