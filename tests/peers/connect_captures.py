@@ -189,7 +189,7 @@ def _shape_differences(capture: Capture, content: Any) -> Iterator[str]:
 def _shape(value: Any, is_free: bool = False) -> Any:
     if isinstance(value, dict):
         shapes = {key: _shape(each, key in _FREE_FIELDS) for key, each in value.items() if key not in _OPTIONAL}
-        return {"*": sorted({repr(each) for each in shapes.values()})} if is_free else shapes
+        return {"*": list({repr(each): each for each in shapes.values()}.values())} if is_free else shapes
     if isinstance(value, list):
         return sorted({repr(_shape(each)) for each in value})
     if isinstance(value, bool):
@@ -203,7 +203,10 @@ def _fits(found: Any, recorded: Any) -> bool:
     """An empty list or map fits any."""
     if isinstance(recorded, dict) and isinstance(found, dict):
         if "*" in recorded or "*" in found:
-            return _fits(found.get("*", []), recorded.get("*", []))
+            of_found, of_recorded = found.get("*", []), recorded.get("*", [])
+            return (
+                not of_found or not of_recorded or any(_fits(one, other) for one in of_found for other in of_recorded)
+            )
         return recorded.keys() == found.keys() and all(_fits(found[key], recorded[key]) for key in recorded)
     if isinstance(recorded, list) and isinstance(found, list):
         # What is in a list or map may be more or less than one kind: a definition may be null or not.
