@@ -1,0 +1,67 @@
+"""``barnabas connect`` against a worker of ours, of which all but Spark is real."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from barnabas.cli.connect import main
+from tests.peers.barnabas_node import BarnabasNode
+from tests.peers.in_process_workers import TaskLedger, in_process_worker
+
+pytestmark = pytest.mark.interop
+
+
+def test_a_connector_is_created_run_changed_and_deleted(
+    barnabas_node: BarnabasNode, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def story() -> None:
+        async with in_process_worker(barnabas_node.bootstrap, "command-line", TaskLedger()) as worker:
+
+            async def run(*arguments: str, status: int = 0) -> Any:
+                line = [*arguments, "--worker", worker.url, "-o", "json"]
+                found = await asyncio.to_thread(main, line)
+                said = capsys.readouterr()
+                assert found == status, said
+                return json.loads(said.out)
+
+            def states(answer: Any) -> list[str]:
+                (found,) = answer["connectors"]
+                return [found["state"], *(each["state"] for each in found["tasks"])]
+
+            assert (await run("health"))["status"] == "healthy"
+            assert (await run("list"))["connectors"] == []
+            assert any(each["class"].endswith(".TopicToFiles") for each in (await run("plugins"))["plugins"])
+            keys = {each["name"] for each in (await run("plugin-config", "TopicToFiles"))["settings"]}
+            assert {"directory", "format"} <= keys
+
+            wrong = ["--config", "connector.class=TopicToFiles", "--config", "format=paper", "--config", "topics=t"]
+            errors = (await run("create", "files", *wrong, status=1))["errors"]
+            assert [each["item"] for each in errors] == ["directory", "format"]
+
+            source = ["--config", "connector.class=MockSource", "--config", "tasks.max=2"]
+            await run("create", "mock", *source, "--wait")
+            assert states(await run("status", "mock")) == ["RUNNING", "RUNNING", "RUNNING"]
+            await run("create", "mock", *source, status=1)
+            await run("pause", "mock", "--wait")
+            assert states(await run("list")) == ["PAUSED", "PAUSED", "PAUSED"]
+            await run("resume", "mock", "--wait")
+            await run("restart", "mock", "--include-tasks", "--wait")
+            await run("restart", "mock", "--task", "1", "--wait")
+            await run("patch", "mock", "--config", "tasks.max=1", "--wait")
+            assert (await run("config", "mock"))["config"]["tasks.max"] == "1"
+            assert (await run("topics", "mock"))["connectors"] == [{"connector": "mock", "topics": []}]
+
+            await run("reset-offsets", "mock", status=1)
+            await run("stop", "mock", "--wait")
+            assert (await run("offsets", "mock"))["offsets"] == []
+            await run("set-logger", "barnabas.connect", "--level", "DEBUG")
+            assert (await run("loggers", "barnabas.connect"))["loggers"]["barnabas.connect"]["level"] == "DEBUG"
+            await run("set-logger", "barnabas.connect", "--level", "INFO")
+            await run("delete", "mock")
+            await run("status", "mock", status=1)
+
+    asyncio.run(story())
