@@ -1,0 +1,42 @@
+"""The page of the connectors that come along: every setting is there, and the examples are good settings."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+
+import pytest
+
+from barnabas.connect.plugins.api import Connector
+from barnabas.connect.plugins.discovery import OWN_CONNECTORS
+from barnabas.connect.plugins.testing import ConnectorKit
+from tests.docs.tracked import PROJECT
+
+PAGE = (PROJECT / "docs/connect/connectors.md").read_text()
+SECTIONS = PAGE.split("\n## ")[1:]
+CONNECTORS: dict[str, type[Connector]] = {
+    name.partition(":")[2]: getattr(importlib.import_module(name.partition(":")[0]), name.partition(":")[2])
+    for name in OWN_CONNECTORS
+    if "mock_connectors" not in name
+}
+EXAMPLES = [json.loads(each) for each in re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)]
+
+
+def section_of(name: str) -> str:
+    return next(each for each in SECTIONS if f"`{name}`" in each.splitlines()[0])
+
+
+@pytest.mark.parametrize("name", CONNECTORS)
+def test_every_setting_of_a_connector_is_in_its_section(name: str) -> None:
+    section = section_of(name)
+    if name == "JdbcSource":
+        section = section.replace("`connection.*`", "`connection.url`, `connection.user`, `connection.password`")
+    missing = [key.name for key in CONNECTORS[name].config_def if f"`{key.name}" not in section]
+    assert missing == []
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=[each["connector.class"] for each in EXAMPLES])
+def test_the_settings_of_an_example_are_good(example: dict[str, str]) -> None:
+    kit = ConnectorKit(CONNECTORS[example["connector.class"]], example)
+    assert kit.errors == {}
