@@ -141,6 +141,8 @@ class SqliteDatabase:
             return write_untyped(names, iter(lambda: cursor.fetchmany(_ROWS_AT_A_TIME), []), file)
         except sqlite3.Error as error:
             raise self._error(error) from error
+        except ValueError as error:
+            raise DatabaseError(f"{self._path}: {error}", is_transient=False) from error
 
     def commit(self) -> None:
         if self._connection.in_transaction:

@@ -106,7 +106,7 @@ def csv_to_parquet(source: Path, columns: Mapping[str, ColumnType], file: Path) 
     reader = arrow_csv.open_csv(
         source,
         arrow_csv.ReadOptions(column_names=names, block_size=16 << 20),
-        arrow_csv.ParseOptions(newlines_in_values=True),
+        arrow_csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
         arrow_csv.ConvertOptions(
             column_types={name: _transferred(each) for name, each in columns.items()},
             null_values=[""],

@@ -27,6 +27,7 @@ from barnabas.connect.plugins.api import (
     SinkBatch,
     SinkConnector,
     SinkTask,
+    TerminalError,
     TopicPartition,
     ValidString,
 )
@@ -71,16 +72,16 @@ class JdbcSinkTask(SinkTask):
         self._spark = spark
         self._stopping = threading.Event()
         self._database: Database | None = None
-        self._folder: Path | None = None
-        self._folder = staging_folder(self.settings, spark)
+        self._scratch: Path | None = None
+        self._folder = self._scratch = staging_folder(self.settings, spark)
         self._positions = Positions(self.context.connector, self.context.task, str(self.settings["positions.table"]))
         self._with_retries(self._positions.prepare)
 
     def stop(self) -> None:
         self._stopping.set()
         self._disconnect()
-        if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
+        if self._scratch is not None:
+            shutil.rmtree(self._scratch, ignore_errors=True)
 
     def positions(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
         noted: dict[TopicPartition, int] = {}
@@ -107,7 +108,6 @@ class JdbcSinkTask(SinkTask):
 
     def write(self, df: DataFrame, batch: SinkBatch) -> None:
         fields = fields_of(df, self.settings)
-        assert self._folder is not None
         folder = self._folder / f"batch-{batch.id}"
         dialect = self._connected().dialect.name
         try:
@@ -169,7 +169,9 @@ class JdbcSinkTask(SinkTask):
                 return
             except DatabaseError as error:
                 self._disconnect()  # Which ends the transaction, and whatever state the connection was in.
-                if not error.is_transient or left <= 0 or self._stopping.is_set():
+                if not error.is_transient:
+                    raise TerminalError(str(error)) from error
+                if left <= 0 or self._stopping.is_set():
                     raise
                 left -= 1
                 log.warning("task %s-%d tries again: %s", self.context.connector, self.context.task, error)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from barnabas.connect.plugins.api import (
@@ -75,7 +76,8 @@ class _Table:
 class JdbcSourceTask(PolledSourceTask):
     def start(self, spark: SparkSession) -> None:
         self._database: Database | None = None
-        self._folder = staging_folder(self.settings, spark)
+        self._scratch: Path | None = None
+        self._folder = self._scratch = staging_folder(self.settings, spark)
         self._spark = spark
         self._batch = 0
         self._next = 0
@@ -89,7 +91,8 @@ class JdbcSourceTask(PolledSourceTask):
 
     def stop(self) -> None:
         self._disconnect()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        if self._scratch is not None:
+            shutil.rmtree(self._scratch, ignore_errors=True)
 
     def poll(self, spark: SparkSession) -> Polled | None:
         """The tables in turn, so that none waits for a busy one. What was found the last time is safe now."""
@@ -105,9 +108,11 @@ class JdbcSourceTask(PolledSourceTask):
                     found = self._read(database, table)
                     if found is not None:
                         return found
-        except DatabaseError:
+        except DatabaseError as error:
             self._disconnect()
-            raise
+            if error.is_transient:
+                raise
+            raise TerminalError(str(error)) from error
         return None
 
     # ---- one table

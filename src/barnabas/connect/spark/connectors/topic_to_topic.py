@@ -44,6 +44,7 @@ log = logging.getLogger(__name__)
 _PREFIX = "source."
 _SERVERS = "source.bootstrap.servers"
 _PARTITIONS = "source.partitions"
+_BATCH, _BATCH_DEFAULT = "barnabas.batch.records.max", "500000"
 _BYTES = ("ByteArrayConverter", "org.apache.kafka.connect.converters.ByteArrayConverter")
 _CONVERTERS = ("key.converter", "value.converter", "header.converter")
 _OURS = frozenset(
@@ -82,9 +83,9 @@ class TopicToTopicTask(SourceTask):
             assigned.setdefault(each.topic, []).append(each.partition)
             starts.setdefault(each.topic, {})[str(each.partition)] = self._start(each)
         reader = spark.readStream.format("kafka").options(**{f"kafka.{name}": text for name, text in client.items()})
-        most = self.config.get("barnabas.batch.records.max")
+        most = self.config.get(_BATCH, _BATCH_DEFAULT)
         records = (
-            (reader.option("maxOffsetsPerTrigger", most) if most else reader)
+            reader.option("maxOffsetsPerTrigger", most)
             .option("assign", json.dumps(assigned))
             .option("startingOffsets", json.dumps(starts))
             .option("includeHeaders", "true")
