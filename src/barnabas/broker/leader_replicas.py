@@ -91,7 +91,11 @@ class LeaderReplicas:
 
     def follow_cluster(self, cluster: ClusterImage) -> None:
         """Brokers came, went or changed: those may join an ISR now that could not before."""
+        was_known = self.context.is_known
         self.context.cluster = cluster
+        if not was_known and self.context.is_known:
+            for leader in self.all:
+                leader.maybe_advance(self._clock.monotonic_ms())
         self._look_again()
 
     def stop(self) -> None:

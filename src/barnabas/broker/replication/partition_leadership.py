@@ -61,6 +61,15 @@ class LeadershipContext:
         self.cluster = cluster
         self.replica_lag_time_max_ms = replica_lag_time_max_ms
 
+    @property
+    def is_known(self) -> bool:
+        """Whether the metadata has come as far as the registration of this very process.
+
+        A broker that starts reads what it led before, and with whom in sync; others may have led since.
+        """
+        broker = self.cluster.broker(self.broker_id)
+        return broker is not None and broker.epoch == self.broker_epoch()
+
     def may_join(self, replica: ReplicaState, registration: PartitionRegistration) -> bool:
         """Whether it is active, its disk too, and the process that fetches is the one that is registered.
 
@@ -251,7 +260,7 @@ class PartitionLeadership:
 
     def high_watermark(self, leader_end_offset: int, min_insync_replicas: int, now_ms: int) -> int:
         """How far it may be moved now; -1 when it has to stay. May be below where it is: it never goes back."""
-        if len(self.isr) < self.required_in_sync(min_insync_replicas):
+        if len(self.isr) < self.required_in_sync(min_insync_replicas) or not self.context.is_known:
             return -1
         offset = leader_end_offset
         for replica in self.replicas.values():

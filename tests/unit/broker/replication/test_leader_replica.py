@@ -8,7 +8,7 @@ from barnabas.broker.replication.partition_leadership import ProposalKind
 from barnabas.broker.replication.replica_state import FollowerContact
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.uuid import Uuid
-from tests.unit.broker.replication.leader import LAG_MS, Leader, NumberLog, broker, cluster, registration
+from tests.unit.broker.replication.leader import EPOCHS, LAG_MS, Leader, NumberLog, broker, cluster, registration
 
 AFTER_APPEND = ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
 
@@ -33,6 +33,17 @@ def test_who_leads_alone_commits_at_once() -> None:
     leader.now_ms += LAG_MS + 1
     leader.append(3)
     assert leader.high_watermark == 3
+
+
+def test_who_leads_in_metadata_that_does_not_know_its_process_commits_nothing() -> None:
+    """A broker that starts reads there that it led: what others have committed since it can't know. Seed 701."""
+    leader = Leader(NumberLog(end=5), state=registration(1))
+    leader.context.cluster = cluster(broker(1, epoch=EPOCHS[1] - 1))
+    leader.replica.maybe_advance(leader.now_ms)
+    assert leader.log.high_watermark == 0
+    leader.context.cluster = cluster()
+    leader.replica.maybe_advance(leader.now_ms)
+    assert leader.log.high_watermark == 5
 
 
 def test_a_leader_that_is_alone_in_sync_waits_for_who_is_about_to_join() -> None:
