@@ -25,7 +25,7 @@ from barnabas.connect.spark.connectors.jdbc_types import ColumnType, Kind, Table
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["DriverDatabase"]
+__all__ = ["DriverDatabase", "is_transient_error"]
 
 _DRIVERS = {"postgresql": "org.postgresql.Driver", "duckdb": "org.duckdb.DuckDBDriver"}
 _LOGIN_TIMEOUT_S = "20"
@@ -38,6 +38,9 @@ _drivers: weakref.WeakKeyDictionary[Any, dict[str, Any]] = weakref.WeakKeyDictio
 
 _DECIDED = ("22", "23", "42", "28", "3D")
 """Classes of SQLSTATE that come again: bad data, a violated constraint, a wrong statement or password, no database."""
+_SOMEBODY_WAS_FASTER = ("42P07", "42701")
+_MADE_AT_ONCE = ("pg_type_typname_nsp_index", "pg_class_relname_nsp_index", "already exists")
+"""Of two tasks that create the same table or column one is told so, and finds it there when it tries again."""
 _DECIDED_BY_DUCKDB = ("Constraint", "Conversion", "Binder", "Catalog", "Parser", "Out of Range", "Invalid Input")
 
 _KINDS = {
@@ -252,10 +255,17 @@ class DriverDatabase:
         state = ""
         with suppress(Exception):
             state = str(thrown.getSQLState() or "")
-        is_decided = state[:2] in _DECIDED if state else False
-        if self.dialect.name == "duckdb":
-            is_decided = any(f"{word} Error" in message for word in _DECIDED_BY_DUCKDB)
-        return DatabaseError(f"{self._where}: {message}", is_transient=not is_decided)
+        is_transient = is_transient_error(self.dialect.name, state, message)
+        return DatabaseError(f"{self._where}: {message}", is_transient=is_transient)
+
+
+def is_transient_error(dialect: str, state: str, message: str) -> bool:
+    """By SQLSTATE, which DuckDB does not tell, and by the message."""
+    if state in _SOMEBODY_WAS_FASTER or any(each in message for each in _MADE_AT_ONCE):
+        return True
+    if dialect == "duckdb":
+        return not any(f"{word} Error" in message for word in _DECIDED_BY_DUCKDB)
+    return state[:2] not in _DECIDED
 
 
 def _plain(result: Any, at: int) -> Any:
