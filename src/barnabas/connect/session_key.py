@@ -43,6 +43,7 @@ class KeyRotation:
     the write is told by ``read`` (the record came back, which is what counts) or ``failed``; after a failure the topic
     must be read to its end before the next ``poll``, because the record may be in it all the same.
 
+    ``now_ms`` is by the wall clock, by which keys grow old; pauses after failures are by the monotonic one.
     ``algorithm`` is the platform's spelling (``mac_algorithms.key_generator``): Kafka writes that one into the record.
     """
 
@@ -67,7 +68,8 @@ class KeyRotation:
         self._expires_ms: int | None = None
         self._written: SessionKey | None = None
         self._failures = 0
-        self._retry_ms = 0
+        self._retry_ms = 0.0
+        """On the monotonic clock."""
 
     @property
     def is_writing(self) -> bool:
@@ -86,30 +88,32 @@ class KeyRotation:
         self._expires_ms = min(key.created_ms, now_ms) + self._ttl_ms if self._ttl_ms else None
         self._written = None
         self._failures = 0
-        self._retry_ms = 0
+        self._retry_ms = 0.0
 
-    def poll(self, now_ms: int, *, is_leader: bool, protocol_version: int) -> SessionKey | None:
+    def poll(self, now_ms: int, monotonic_ms: float, *, is_leader: bool, protocol_version: int) -> SessionKey | None:
         """A new key, if one has to be written now."""
-        if not self._may_generate(is_leader, protocol_version) or now_ms < self._retry_ms or not self._is_due(now_ms):
+        if not self._may_generate(is_leader, protocol_version):
+            return None
+        if monotonic_ms < self._retry_ms or not self._is_due(now_ms):
             return None
         self._written = SessionKey(self._random_bytes(self._size), self._algorithm, now_ms)
         return self._written
 
-    def failed(self, now_ms: int) -> None:
+    def failed(self, monotonic_ms: float) -> None:
         """The key could not be written, or not be read back in time."""
         if self._written is None:
             return  # It came back after all, with what was read since.
         self._written = None
         pause = min(self._backoff_ms << min(self._failures, 32), self._backoff_max_ms)
         self._failures += 1
-        self._retry_ms = now_ms + pause
+        self._retry_ms = monotonic_ms + pause
 
-    def next_poll_ms(self, now_ms: int, *, is_leader: bool, protocol_version: int) -> int | None:
-        """When ``poll`` may have something to give without anything else happening; None is never."""
+    def pause_ms(self, now_ms: int, monotonic_ms: float, *, is_leader: bool, protocol_version: int) -> float | None:
+        """After how long ``poll`` may have something to give without anything else happening; None is never."""
         if not self._may_generate(is_leader, protocol_version):
             return None
         due = now_ms if self._is_due(now_ms) else self._expires_ms
-        return None if due is None else max(due, self._retry_ms)
+        return None if due is None else max(due - now_ms, self._retry_ms - monotonic_ms, 0)
 
     def _may_generate(self, is_leader: bool, protocol_version: int) -> bool:
         return is_leader and protocol_version >= _SIGNING_SINCE and self._written is None

@@ -26,6 +26,7 @@ from barnabas.clients.client_config import client_config
 from barnabas.clients.errors import ClientError
 from barnabas.clients.network_client import NetworkClient
 from barnabas.common.errors import Terminal
+from barnabas.connect.group.client_ids import default_client_id
 from barnabas.connect.group.group_client import GroupClient
 from barnabas.connect.group.notices import Notice
 from barnabas.connect.group.protocol import ProtocolVersion
@@ -167,7 +168,8 @@ class Worker:
         herder.topics_read()
         self.rest.open(port, client, version=__version__, commit=_commit())
         self._mount_metrics(herder)
-        self._mount_console(port)
+        if self.config.barnabas_connect_console_enable:
+            self._mount_console(port)
         group.start()
         self._poller = asyncio.create_task(self._poll(), name="poll of the group")
         self._loop.wake()
@@ -205,7 +207,7 @@ class Worker:
             group_id=config.group_id,
             protocol=self._protocol,
             sync_timeout_ms=config.worker_sync_timeout_ms,
-            rebalance_wait_ms=config.barnabas_connect_request_wait_ms,
+            rebalance_wait_ms=0,  # The REST API waits, once for a request however many times it asks.
             is_topic_tracking_enabled=config.topic_tracking_enable,
             restart_budget=RestartBudget(
                 max_attempts=config.barnabas_connect_task_restart_max_attempts,
@@ -232,7 +234,7 @@ class Worker:
     def _group_network(self) -> NetworkClient:
         """Members of the group are told apart by the worker's address, as Kafka's are."""
         properties = self.config.client_properties
-        name = properties.get("client.id") or f"connect-{self.rest.worker_id}"
+        name = properties.get("client.id") or default_client_id(self.rest.worker_id)
         settings = client_config({**properties, "client.id": name}, source="the worker's settings")
         self._network = NetworkClient(settings)
         return self._network
@@ -252,6 +254,7 @@ class Worker:
             task_shutdown_graceful_timeout_ms=config.task_shutdown_graceful_timeout_ms,
             retry_backoff_ms=config.retry_backoff_ms,
             retry_backoff_max_ms=config.retry_backoff_max_ms,
+            reassign_immediately=config.barnabas_connect_reassign_immediately,
         )
 
     def _make_validation(self, registry: PluginRegistry) -> ConnectorValidation:
@@ -310,7 +313,13 @@ class Worker:
     def _noticed(self, notice: Notice) -> None:
         if self._herder is not None and self._group is not None:
             membership = self._group.membership
-            self._herder.notice(notice, membership.owners, membership.member_urls, self._now())
+            self._herder.notice(
+                notice,
+                membership.owners,
+                membership.member_urls,
+                self._now(),
+                are_all_members_ours=membership.are_all_members_ours,
+            )
             if self._herder.failure is not None:
                 self._fail(WorkerFailed(self._herder.failure))
             self._wake()

@@ -56,7 +56,8 @@ class WorkerPort:
     def session(self) -> SessionView:
         key = self._herder.keys.key
         in_force = self._herder.context.group.protocol_version >= ProtocolVersion.SESSIONED
-        return SessionView(in_force, None if key is None else key.key)
+        is_fresh = self._herder.context.group.are_all_members_ours
+        return SessionView(in_force, None if key is None else key.key, do_all_members_send_freshness=is_fresh)
 
     def stage(self) -> str | None:
         return self._herder.context.stages.current()

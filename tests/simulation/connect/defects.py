@@ -92,8 +92,8 @@ _poll = KeyRotation.poll
 _assign = AssignedWork.assign
 
 
-def _eager_key(self: KeyRotation, now_ms: int, **options: Any) -> Any:
-    key = _poll(self, now_ms, **options)
+def _eager_key(self: KeyRotation, now_ms: int, monotonic_ms: float, **options: Any) -> Any:
+    key = _poll(self, now_ms, monotonic_ms, **options)
     if key is not None:
         self.key = key
     return key

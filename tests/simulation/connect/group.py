@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from barnabas.clients.client_config import Address
+from barnabas.connect.group.client_ids import default_client_id
 from barnabas.connect.group.group_requests import GroupRequest
 from barnabas.coordinator.group.request_context import GroupRequestContext
 from barnabas.protocol.api_keys import ApiKey
@@ -78,6 +79,10 @@ class SimulatedCoordinator:
                 world.after(world.random.uniform(1, 1_500), fail)
                 if world.random.random() < 0.5:
                     return
+            if world.random.random() < 0.01:  # Only this message is lost: the request, or its answer.
+                if world.random.random() < 0.5:
+                    self._handle(worker, request, lambda _: None)
+                return
             self._handle(worker, request, lambda response: world.after(world.delay_ms(), lambda: answer(response)))
 
         world.after(request.timeout_ms, fail)
@@ -88,7 +93,7 @@ class SimulatedCoordinator:
         version = _VERSIONS[request.api_key]
         message: Any = request.message(version)
         coordinator, now_ms = self._driver.coordinator, self._driver.now_ms
-        context = GroupRequestContext(version, f"connect-{worker}", "/127.0.0.1")
+        context = GroupRequestContext(version, default_client_id(f"{worker}:8083"), "/127.0.0.1")
         if request.api_key is ApiKey.FIND_COORDINATOR:
             found = Coordinator(key=message.coordinator_keys[0], host=_ADDRESS.host, port=_ADDRESS.port)
             answer(FindCoordinatorResponse(coordinators=[found]))

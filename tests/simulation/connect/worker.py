@@ -219,7 +219,13 @@ class SimulatedWorker:
 
             self.cluster.coordinator.send(self.name, output, answered, failed)
         elif not isinstance(output, DropConnections):
-            self.herder.notice(output, self.membership.owners, self.membership.member_urls, self._now())  # type: ignore[arg-type]
+            self.herder.notice(
+                output,  # type: ignore[arg-type]
+                self.membership.owners,
+                self.membership.member_urls,
+                self._now(),
+                are_all_members_ours=self.membership.are_all_members_ours,
+            )
 
     # -- effects
 

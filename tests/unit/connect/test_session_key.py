@@ -20,11 +20,13 @@ def rotation(*, algorithm: str = "HmacSHA256", size: int = 32, ttl_ms: int = HOU
 
 
 def poll(keys: KeyRotation, now_ms: int, *, is_leader: bool = True, version: int = 2) -> SessionKey | None:
-    return keys.poll(now_ms, is_leader=is_leader, protocol_version=version)
+    return keys.poll(now_ms, now_ms, is_leader=is_leader, protocol_version=version)
 
 
 def due(keys: KeyRotation, now_ms: int, *, is_leader: bool = True, version: int = 2) -> int | None:
-    return keys.next_poll_ms(now_ms, is_leader=is_leader, protocol_version=version)
+    """Of clocks that agree."""
+    pause_ms = keys.pause_ms(now_ms, now_ms, is_leader=is_leader, protocol_version=version)
+    return None if pause_ms is None else now_ms + int(pause_ms)
 
 
 def test_a_leader_without_a_key_makes_one_of_its_size_and_algorithm() -> None:
@@ -154,6 +156,15 @@ def test_a_success_makes_the_next_pause_short_again() -> None:
     assert poll(keys, late) is not None
     keys.failed(late)
     assert due(keys, late) == late + 250
+
+
+def test_setting_the_wall_clock_back_does_not_keep_a_leader_from_trying_again() -> None:
+    keys = rotation()
+    assert keys.poll(10 * HOUR, 0, is_leader=True, protocol_version=2) is not None
+    keys.failed(0)
+    assert keys.pause_ms(HOUR, 100, is_leader=True, protocol_version=2) == 150
+    assert keys.poll(HOUR, 249, is_leader=True, protocol_version=2) is None
+    assert keys.poll(HOUR, 250, is_leader=True, protocol_version=2) is not None
 
 
 def test_a_key_is_never_shown() -> None:

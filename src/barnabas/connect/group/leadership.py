@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from barnabas.connect.group.assignor import AssignmentRound, Assignor, ConfigSnapshot, config_mismatch
+from barnabas.connect.group.client_ids import is_ours
 from barnabas.connect.group.cooperative_assignor import CooperativeAssignor
 from barnabas.connect.group.eager_assignor import EagerAssignor
 from barnabas.connect.group.protocol import (
@@ -31,6 +32,8 @@ class Leadership:
         self.owners: dict[str | ConnectorTaskId, str] = {}
         """Who runs each connector and task after the last round that was led, by URL."""
         self.member_urls: frozenset[str] = frozenset()
+        self.are_all_members_ours = False
+        """Whether every member of that round is a worker of this project, as far as their ids say."""
         self._snapshot = snapshot
         self._trouble = trouble
         self._eager: Assignor = EagerAssignor()
@@ -59,6 +62,7 @@ class Leadership:
             assignor = self._cooperative if agreed.is_cooperative else self._eager
             assignments = assignor.assign(round_)
         self._remember(members, assignments, agreed)
+        self.are_all_members_ours = all(is_ours(member.member_id) for member in response.members)
         nothing = Assignment(agreed, 0, round_.leader_id, round_.leader_url, config.offset)
         return [
             (member.member_id, encode_assignment(assignments.get(member.member_id, nothing)))

@@ -60,6 +60,7 @@ from barnabas.protocol.errors import DecodeError
 __all__ = ["DropConnections", "Membership", "Output", "Phase"]
 
 _NEVER_MS = float("inf")
+_ENDS_A_GENERATION = (Meaning.REJOIN, Meaning.NEW_GENERATION, Meaning.NOT_A_MEMBER)
 
 
 class Phase(Enum):
@@ -106,6 +107,8 @@ class Membership:
         self._last_id = 0
         self._main: tuple[int, ApiKey, float] | None = None
         self._beat: _Beat | None = None
+        self._stale_beats = 0
+        """How many in a row were answered that their generation is over."""
         self._retry_at_ms = 0.0
         self._retries = 0
         self._last_trouble = ""
@@ -139,6 +142,11 @@ class Membership:
     def member_urls(self) -> frozenset[str]:
         """Of all members, on the leader; else empty."""
         return self._leadership.member_urls if self.is_leader else frozenset()
+
+    @property
+    def are_all_members_ours(self) -> bool:
+        """Whether every member is a worker of this project, as their ids say. Only the leader knows."""
+        return self.is_leader and self._leadership.are_all_members_ours
 
     @property
     def is_settled(self) -> bool:
@@ -306,6 +314,7 @@ class Membership:
         protocols = join_protocols(settings.protocol, settings.url, self._snapshot().offset, self.allocation)
         reason, self._rejoin_reason = self._rejoin_reason or "joining", None
         self.phase = Phase.JOINING
+        self._stale_beats = 0
         self._catch_up.forget()
         self._rejoin_at_ms = _NEVER_MS
         self._send(
@@ -344,6 +353,7 @@ class Membership:
         self.member_id = response.member_id
         self.generation = response.generation_id
         self._liveness.heard(sent_ms)
+        self._liveness.took_part(sent_ms)
         self._agree(agreed)
         assignments: list[tuple[str, bytes]] = []
         if response.leader == response.member_id and not response.skip_assignment:
@@ -382,6 +392,7 @@ class Membership:
         self.phase = Phase.STABLE
         self._last_completed_generation = self.generation
         self._liveness.heard(sent_ms)
+        self._liveness.took_part(sent_ms)
         self._liveness.joined(now_ms)
         self._retries = 0
         self._last_trouble = ""
@@ -471,9 +482,16 @@ class Membership:
             return  # It was about a membership that is over.
         meaning = meaning_of(code)
         is_joining = self.phase in (Phase.JOINING, Phase.SYNCING)
-        if meaning in (Meaning.FINE, Meaning.REJOIN, Meaning.NEW_GENERATION):
+        if meaning in (Meaning.FINE, Meaning.REJOIN):  # A beat of an old generation does not prolong the session.
             self._liveness.heard(beat.sent_ms)
-        if is_joining and meaning is Meaning.NOT_A_MEMBER:
+        if meaning is Meaning.FINE and self.phase is Phase.STABLE:
+            self._liveness.took_part(beat.sent_ms)
+        self._stale_beats = self._stale_beats + 1 if meaning is Meaning.NEW_GENERATION else 0
+        if self.phase is Phase.SYNCING and meaning in _ENDS_A_GENERATION:
+            self._give_request_up(code, now_ms)
+        elif self.phase is Phase.JOINING and self._stale_beats > 1:
+            self._give_request_up(code, now_ms)  # The group has the generation that our JoinGroup was to bring.
+        elif is_joining and meaning is Meaning.NOT_A_MEMBER:
             self._lose("the coordinator does not know this member any more")
         elif meaning is Meaning.REJOIN and self.phase is Phase.STABLE:
             self._rejoin_reason = self._rejoin_reason or "the group rebalances"
@@ -481,6 +499,13 @@ class Membership:
             self._trouble(f"a heartbeat was answered with the error {code}; trying again")
         elif meaning in (Meaning.MOVED, Meaning.NEVER) or (meaning is not Meaning.FINE and not is_joining):
             self._handle_error("Heartbeat", code, now_ms)
+
+    def _give_request_up(self, code: int, now_ms: float) -> None:
+        """What JoinGroup or SyncGroup was about is over: an answer tells nothing new, and may never come."""
+        self._main = None
+        self._stale_beats = 0
+        self._outputs.append(DropConnections())  # What comes next must not stand behind it.
+        self._handle_error("Heartbeat", code, now_ms)
 
     def _handle_error(self, what: str, code: int, now_ms: float) -> None:
         meaning = meaning_of(code)

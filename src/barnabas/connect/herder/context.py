@@ -51,6 +51,8 @@ class GroupView:
     """Who runs what, by URL. Only the leader knows."""
     member_worker_ids: frozenset[str] = frozenset()
     """All members, by their ``host:port``. Only the leader knows."""
+    are_all_members_ours: bool = False
+    """Whether no member is a worker of Kafka's. Only the leader knows."""
 
     @property
     def is_leader(self) -> bool:

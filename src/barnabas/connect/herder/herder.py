@@ -152,15 +152,23 @@ class Herder:
 
     # -- the group
 
-    def notice(self, notice: Notice, owners: Mapping[Unit, str], member_urls: Iterable[str], now: Now) -> None:
-        """What the membership tells. ``owners`` and ``member_urls`` go with Assigned, and are empty for a follower."""
+    def notice(
+        self,
+        notice: Notice,
+        owners: Mapping[Unit, str],
+        member_urls: Iterable[str],
+        now: Now,
+        *,
+        are_all_members_ours: bool = False,
+    ) -> None:
+        """What the membership tells. What is beside the notice goes with Assigned, and is empty for a follower."""
         self.procedures.now = now
         match notice:
             case Joining():
                 self.rebalance_times.began(self.procedures.now.monotonic_ms)
                 self.rebalance.joining()
             case Assigned() if not self._is_stopping:
-                self.rebalance.assigned(notice, owners, member_urls)
+                self.rebalance.assigned(notice, owners, member_urls, are_all_members_ours=are_all_members_ours)
             case StopWork():
                 self.rebalance.stop_work(notice)
             case Lost(reason):

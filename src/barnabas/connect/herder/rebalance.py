@@ -59,8 +59,15 @@ class Rebalance:
         self._is_joining = True
         self._update()
 
-    def assigned(self, notice: Assigned, owners: Mapping[Unit, str], member_urls: Iterable[str]) -> None:
-        """``owners``, by URL, and ``member_urls`` are known to the leader only."""
+    def assigned(
+        self,
+        notice: Assigned,
+        owners: Mapping[Unit, str],
+        member_urls: Iterable[str],
+        *,
+        are_all_members_ours: bool = False,
+    ) -> None:
+        """``owners``, by URL, and what is said of the members are known to the leader only."""
         group, assignment = self._context.group, notice.assignment
         group.member_id = notice.member_id
         group.leader_id, group.leader_url = assignment.leader, assignment.leader_url
@@ -69,6 +76,7 @@ class Rebalance:
         group.config_offset = assignment.config_offset
         group.owners = dict(owners)
         group.member_worker_ids = frozenset(urlsplit(url).netloc for url in member_urls)
+        group.are_all_members_ours = are_all_members_ours
         self._is_joining = False
         self._has_asked = False
         units: list[Unit] = [*assignment.connectors, *assignment.tasks]
@@ -88,7 +96,7 @@ class Rebalance:
         """The StopWork that comes with it names everything; what is assigned is nothing from now on."""
         group = self._context.group
         group.member_id, group.leader_id, group.leader_url, group.generation = "", None, None, -1
-        group.owners, group.member_worker_ids = {}, frozenset()
+        group.owners, group.member_worker_ids, group.are_all_members_ours = {}, frozenset(), False
         self._is_joining = True
         self._update()
         self._assigned_work.revoke(self._assigned_work.assigned)

@@ -48,7 +48,7 @@ class SelfHealing:
         budget = self._budget
         if not retriable:
             self.forget(unit)
-            return "It is not restarted by itself, because that can't change anything: change its configuration."
+            return "It is not restarted by itself, because that can't change anything: mend the cause, then restart it."
         if budget.max_attempts == 0:
             return ""
         attempts = self._attempts.setdefault(unit, _Attempts())

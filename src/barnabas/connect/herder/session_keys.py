@@ -44,13 +44,20 @@ class SessionKeys:
     def _now_ms(self) -> int:
         return self._context.procedures.now.wall_ms
 
+    @property
+    def _monotonic_ms(self) -> float:
+        return self._context.procedures.now.monotonic_ms
+
     async def _rotate(self) -> None:
         context, rotation = self._context, self._rotation
         while True:
             await Until(lambda: context.group.is_settled)
             rotation.adopt(context.config.session_key, self._now_ms)
             key = rotation.poll(
-                self._now_ms, is_leader=context.group.is_leader, protocol_version=context.group.protocol_version
+                self._now_ms,
+                self._monotonic_ms,
+                is_leader=context.group.is_leader,
+                protocol_version=context.group.protocol_version,
             )
             if key is not None:
                 await self._write(key)
@@ -67,7 +74,7 @@ class SessionKeys:
                 raise ConnectError("the record was not there when the topic was read back")
         except (ConnectError, OSError) as error:
             log.warning("the session key could not be written or read back: %s; trying again", error)
-            self._rotation.failed(self._now_ms)
+            self._rotation.failed(self._monotonic_ms)
             await self._read_to_end()
 
     async def _read_to_end(self) -> None:
@@ -83,6 +90,8 @@ class SessionKeys:
         """Until the group or the key is another one, or the time of this one is over."""
         group, rotation = self._context.group, self._rotation
         seen = (group.is_leader, group.protocol_version, rotation.key)
-        due_ms = rotation.next_poll_ms(self._now_ms, is_leader=group.is_leader, protocol_version=group.protocol_version)
-        pause_ms = _LOOK_AGAIN_MS if due_ms is None else min(due_ms - self._now_ms, _LOOK_AGAIN_MS)
+        pause_ms = rotation.pause_ms(
+            self._now_ms, self._monotonic_ms, is_leader=group.is_leader, protocol_version=group.protocol_version
+        )
+        pause_ms = _LOOK_AGAIN_MS if pause_ms is None else min(pause_ms, _LOOK_AGAIN_MS)
         await Until(lambda: (group.is_leader, group.protocol_version, rotation.key) != seen, max(pause_ms, 1))

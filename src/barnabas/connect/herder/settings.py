@@ -41,6 +41,6 @@ class HerderSettings:
     write_timeout_ms: int = 30_000
     """For a write to the config topic and its reading back, together."""
     rebalance_wait_ms: int = 30_000
-    """How long a request waits for a rebalance to be over."""
+    """How long a request waits for a rebalance to be over, before who asked is told to wait himself."""
     is_topic_tracking_enabled: bool = True
     restart_budget: RestartBudget = RestartBudget()

@@ -49,6 +49,9 @@ class Worker:
         self.polls = True
         self.is_alive = True
         self.is_cut_off = False
+        self.lost_requests: list[ApiKey] = []
+        self.lost_answers: list[ApiKey] = []
+        """The next ones that get lost, over connections that stay."""
         self.connection_number = 0
         self.membership = Membership(settings, snapshot=lambda: self.configs)
         self.last_assigned: Assigned | None = None
@@ -219,7 +222,7 @@ class MemoryGroup:
         sent_ms = self.now_ms
 
         def answer(response: Any) -> None:
-            if worker.is_cut_off or not self.is_reachable:
+            if worker.is_cut_off or not self.is_reachable or _lost(worker.lost_answers, request):
                 return
             self._later(LATENCY_MS, lambda: arrive(response))
 
@@ -231,7 +234,7 @@ class MemoryGroup:
         def reach() -> None:
             if not self.is_reachable:
                 give_up()
-            elif not worker.is_cut_off:
+            elif not worker.is_cut_off and not _lost(worker.lost_requests, request):
                 self._handle(worker, request, answer)
 
         def give_up() -> None:
@@ -265,3 +268,10 @@ class MemoryGroup:
         else:
             deferred = coordinator.leave_group(context, message, self.now_ms)
         deferred.on_complete(answer)
+
+
+def _lost(api_keys: list[ApiKey], request: GroupRequest) -> bool:
+    if request.api_key not in api_keys:
+        return False
+    api_keys.remove(request.api_key)
+    return True

@@ -134,6 +134,32 @@ def test_a_leader_that_can_not_read_leaves_so_that_another_one_leads(group: Memo
     assert not group.owner_problems
 
 
+# -- messages that get lost while others arrive
+
+
+def test_a_lost_answer_of_sync_group_is_not_waited_for_when_the_group_rebalances_again(group: MemoryGroup) -> None:
+    first, second = two(group)
+    second.lost_answers.append(ApiKey.SYNC_GROUP)
+    group.configure(orders=3, flights=3, planes=2)
+    group.run_until(lambda: not second.lost_answers, 10_000)
+    group.configure(orders=3, flights=3, planes=3)
+    assert group.settle() < 5_000
+    assert not group.owner_problems
+    assert not first.of_type(Lost)
+
+
+def test_a_member_whose_join_group_got_lost_stops_before_the_group_goes_on_without_it(group: MemoryGroup) -> None:
+    first, second = two(group)
+    second.lost_requests.append(ApiKey.JOIN_GROUP)
+    group.configure(orders=3, flights=3, planes=2)
+    group.run_until(lambda: bool(second.of_type(Lost)), 60_000)
+    assert "has been rebalancing without this worker" in second.of_type(Lost)[0].reason
+    group.settle()
+    assert first.running
+    assert second.running
+    assert not group.owner_problems
+
+
 # -- going
 
 

@@ -1,0 +1,20 @@
+"""How a worker of this project is told from one of Kafka's: by its ``client.id``, with which member ids begin.
+
+The coordinator makes them so (KIP-394), and the leader sees those of all members. A worker whose ``client.id`` was set
+to something else is taken for one of Kafka's, which is always safe.
+"""
+
+from __future__ import annotations
+
+__all__ = ["default_client_id", "is_ours"]
+
+_PREFIX = "barnabas-connect-"
+
+
+def default_client_id(worker_id: str) -> str:
+    """Of a worker's membership, where its settings name none. Kafka's workers have ``connect-...``."""
+    return _PREFIX + worker_id
+
+
+def is_ours(member_id: str) -> bool:
+    return member_id.startswith(_PREFIX)
