@@ -20,7 +20,6 @@ from barnabas.clients.client_config import is_client_property
 from barnabas.clients.errors import InvalidClientConfig
 from barnabas.common.config_def import ConfigException, ConfigValue
 from barnabas.common.config_providers import ConfigProviders, UnresolvedReference, has_reference
-from barnabas.common.config_value import Password
 from barnabas.common.errors import Terminal
 from barnabas.common.properties_file import MalformedProperties, read_properties_file
 from barnabas.connect.rest.listener_urls import Listener, advertised_listener, parse_listeners, worker_url
@@ -81,6 +80,7 @@ class PlainWorkerSettings:
     barnabas_connect_jwt_roles_claim: str
     barnabas_connect_jwt_user_claim: str
     barnabas_connect_mtls_principal_mapping_rules: str
+    barnabas_connect_reassign_immediately: bool
     barnabas_connect_request_wait_ms: int
     barnabas_connect_require_fresh_signatures: str
     barnabas_connect_roles_admin: list[str]
@@ -88,7 +88,6 @@ class PlainWorkerSettings:
     barnabas_connect_roles_read: list[str]
     barnabas_connect_spark_directory: str
     barnabas_connect_spark_master: str
-    barnabas_connect_spark_token: Password | None
     barnabas_connect_task_restart_max_attempts: int
     barnabas_connect_task_restart_backoff_max_ms: int
     barnabas_connect_task_restart_backoff_ms: int

@@ -81,7 +81,7 @@ _REFUSED: dict[str, WorkerSupport] = {
             "Records and offsets of sources can't be written in one transaction, because Spark's writer has none",
             (),
         ),
-        ("metric.reporters", "Java classes can't be used; barnabas.metrics.listener serves metrics", ("",)),
+        ("metric.reporters", "Java classes can't be used; GET /metrics of the REST API serves metrics", ("",)),
         ("rest.extension.classes", "Java classes can't be used; see barnabas.connect.authentication", ()),
         ("client.dns.lookup", "Names are looked up as with use_all_dns_ips", ()),
         ("ssl.provider", _NO_JAVA_PROVIDERS, ()),

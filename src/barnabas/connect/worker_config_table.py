@@ -25,6 +25,7 @@ BARNABAS_WORKER_SETTINGS: tuple[ConfigRow, ...] = (
     ("barnabas.connect.jwt.roles.claim", "STRING", "roles", "nonempty", "LOW", READ_ONLY),
     ("barnabas.connect.jwt.user.claim", "STRING", "sub", "nonempty", "LOW", READ_ONLY),
     ("barnabas.connect.mtls.principal.mapping.rules", "STRING", "DEFAULT", "", "LOW", READ_ONLY),
+    ("barnabas.connect.reassign.immediately", "BOOLEAN", "true", "", "MEDIUM", READ_ONLY),
     ("barnabas.connect.request.wait.ms", "LONG", "10000", "0..", "LOW", READ_ONLY),
     ("barnabas.connect.require.fresh.signatures", "STRING", "auto", "auto|true|false", "MEDIUM", READ_ONLY),
     ("barnabas.connect.roles.admin", "LIST", "", "list", "MEDIUM", READ_ONLY),
@@ -32,7 +33,6 @@ BARNABAS_WORKER_SETTINGS: tuple[ConfigRow, ...] = (
     ("barnabas.connect.roles.read", "LIST", "", "list", "MEDIUM", READ_ONLY),
     ("barnabas.connect.spark.directory", "STRING", "", "", "MEDIUM", READ_ONLY),
     ("barnabas.connect.spark.master", "STRING", "local[*]", "nonempty", "HIGH", READ_ONLY),
-    ("barnabas.connect.spark.token", "PASSWORD", None, "", "MEDIUM", READ_ONLY),
     ("barnabas.connect.task.restart.max.attempts", "INT", "10", "0..", "MEDIUM", READ_ONLY),
     ("barnabas.connect.task.restart.backoff.max.ms", "LONG", "60000", "1..", "LOW", READ_ONLY),
     ("barnabas.connect.task.restart.backoff.ms", "LONG", "1000", "1..", "LOW", READ_ONLY),
@@ -41,7 +41,6 @@ BARNABAS_WORKER_SETTINGS: tuple[ConfigRow, ...] = (
     ("barnabas.batch.records.max", "LONG", "500000", "1..", "MEDIUM", READ_ONLY),
     ("barnabas.log.format", "STRING", "text", "text|json", "LOW", READ_ONLY),
     ("barnabas.log.level", "STRING", "INFO", "i:DEBUG|INFO|WARN|ERROR", "LOW", READ_ONLY),
-    ("barnabas.metrics.listener", "STRING", "", "", "MEDIUM", READ_ONLY),
     ("barnabas.trigger.interval.ms", "LONG", "500", "0..", "MEDIUM", READ_ONLY),
 )
 

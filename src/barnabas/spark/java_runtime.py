@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from barnabas.spark.errors import SparkUnavailable
+from barnabas.spark.errors import JavaUnusable
 
 __all__ = ["JavaRuntime", "find_java", "major_version"]
 
@@ -37,15 +37,15 @@ def find_java(environment: Mapping[str, str]) -> JavaRuntime:
     try:
         answer = subprocess.run([executable, "-version"], capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise SparkUnavailable(f"Spark needs Java, and {executable} can't be run: {error}. {_HOW_TO_GET}") from error
+        raise JavaUnusable(f"Spark needs Java, and {executable} can't be run: {error}. {_HOW_TO_GET}") from error
     major = major_version(answer.stderr + answer.stdout)
     if answer.returncode != 0 or major is None:
-        raise SparkUnavailable(
+        raise JavaUnusable(
             f"Spark needs Java, and `{executable} -version` failed with status {answer.returncode}: "
             f"{(answer.stderr or answer.stdout).strip()[:300]}. {_HOW_TO_GET}"
         )
     if not _OLDEST <= major <= _NEWEST:
-        raise SparkUnavailable(
+        raise JavaUnusable(
             f"Spark runs on Java {_OLDEST} to {_NEWEST}, and {executable} is Java {major}. {_HOW_TO_GET}"
         )
     return JavaRuntime(home=executable.resolve().parent.parent, major=major)
@@ -62,13 +62,11 @@ def _executable(environment: Mapping[str, str]) -> Path:
     if home:
         executable = Path(home) / "bin" / "java"
         if not os.access(executable, os.X_OK):
-            raise SparkUnavailable(
-                f"JAVA_HOME is {home}, and there is no bin/java that can be run in it. {_HOW_TO_GET}"
-            )
+            raise JavaUnusable(f"JAVA_HOME is {home}, and there is no bin/java that can be run in it. {_HOW_TO_GET}")
         return executable
     found = shutil.which("java", path=environment.get("PATH"))
     if found is None:
-        raise SparkUnavailable(
+        raise JavaUnusable(
             f"Spark needs Java, and there is none: JAVA_HOME is not set, PATH has no java. {_HOW_TO_GET}"
         )
     return Path(found)

@@ -26,7 +26,7 @@ SPARK_CONFIG = ConfigDef(
             ConfigType.STRING,
             "local[*]",
             "Where queries run: local[*] or local[N] is a Spark inside the worker; spark://host:port is a cluster, "
-            "with the driver in the worker; sc://host:port is a Spark Connect server.",
+            "with the driver in the worker. sc:// (a Spark Connect server) is refused: tasks can't run on one.",
             importance=Importance.HIGH,
         ),
         ConfigKey(
@@ -76,7 +76,9 @@ class SparkSettings:
         master = str(values[_MASTER]).strip()
         if not _MASTERS.fullmatch(master):
             raise ConfigException(
-                _MASTER, master, "Write local[*], local[N], spark://host:port or sc://host:port (Spark Connect)"
+                _MASTER,
+                master,
+                "Write local[*] or local[N] for a Spark in the worker, or spark://host:port for a cluster",
             )
         conf = {
             name.removeprefix(SPARK_CONF_PREFIX): value

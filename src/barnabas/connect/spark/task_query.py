@@ -20,6 +20,7 @@ from barnabas.connect.plugins.runtime import TaskEvent, TaskFailed, TaskPaused, 
 from barnabas.connect.spark.batch_gate import BatchGate
 from barnabas.connect.spark.failure_trace import failure_trace, without_secrets
 from barnabas.connect.spark.query_insight import plan_of
+from barnabas.spark.errors import JavaUnusable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -217,4 +218,6 @@ class TaskQuery:
         if reason is not None and not trace.startswith(reason):
             trace = f"{reason}\n\n{trace}"
         log.error("task %s has failed: %s", self.task, without_secrets(trace.splitlines()[0], self._config))
-        return TaskFailed(self.task, trace, retriable=not isinstance(error, TerminalError | ConfigException))
+        return TaskFailed(
+            self.task, trace, retriable=not isinstance(error, TerminalError | ConfigException | JavaUnusable)
+        )

@@ -22,7 +22,7 @@ def test_every_kind_of_session_can_be_named(master: str) -> None:
 
 @pytest.mark.parametrize("master", ["", "local[0]", "yarn", "spark://host", "http://x:1"])
 def test_what_is_none_is_told_what_there_is(master: str) -> None:
-    with pytest.raises(ConfigException, match=r"Write local\[\*\], local\[N\], spark://host:port or sc://host:port"):
+    with pytest.raises(ConfigException, match=r"Write local\[\*\] or local\[N\] for a Spark in the worker, or spark:"):
         SparkSettings.of({MASTER: master}, worker_id="h:8083")
 
 
