@@ -9,17 +9,17 @@ A connector is a class with its settings and the class of its tasks::
 
     class TicksTask(SourceTask):
         def read(self, spark):
-            ticks = spark.readStream.format("rate").load()
+            ticks = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
             return ticks.selectExpr(f"'{self.settings['topic']}' AS topic", "CAST(value AS STRING) AS value")
 
 The worker does the rest: it checks settings, runs ``read`` or ``write`` inside a named streaming query with its own
 checkpoint, applies converters and transforms, keeps positions in Kafka, restarts what failed, and shows all of it.
 
 **Records** are rows. What ``SourceTask.read`` returns has the columns ``topic`` (string) and ``value`` (any type that
-the value converter takes), and may have ``key``, ``partition`` (int), ``timestamp`` (timestamp) and ``headers``
-(``array<struct<key: string, value: any>>``). What ``SinkTask.write`` is given has ``topic``, ``partition``, ``offset``,
-``timestamp``, ``key``, ``value`` and ``headers``, after converters and transforms. Other columns are refused, so that a
-misspelt one is noticed.
+the value converter takes), and may have ``key``, ``partition`` (int), ``timestamp`` (timestamp; for transforms: Spark
+writes records with a time of its own) and ``headers`` (``array<struct<key: string, value: any>>``). What
+``SinkTask.write`` is given has ``topic``, ``partition``, ``offset``, ``timestamp``, ``key``, ``value`` and ``headers``,
+after converters and transforms. Other columns are refused, so that a misspelt one is noticed.
 
 **Threads**: no method is called on the thread that keeps the worker in its group, so any of them may wait. Methods of
 one object are never called at the same time, except that ``stop`` may come while another one runs.

@@ -425,7 +425,7 @@ class PluginKey(ConfigKey):
                 return self.registry.find(text, *types).name
             except BadRequest:
                 continue
-        raise ConfigException(self.name, text, f"Class {text} could not be found.")
+        raise ConfigException(self.name, text, self.registry.refusal(text) or f"Class {text} could not be found.")
 
     def check(self, value: ConfigValue) -> None:
         if value is None or self.registry is None:

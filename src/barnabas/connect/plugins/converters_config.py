@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from barnabas.common.config_validators import CaseInsensitiveString, ValidString
+from barnabas.common.config_validators import CaseInsensitiveString, Validator, ValidString
 from barnabas.connect.plugins.config_def import REQUIRED, ConfigDef, ConfigKey, ConfigType, Importance, Width
 
 __all__ = ["CONVERTERS", "CONVERTER_TYPE", "HEADER_CONVERTERS"]
@@ -23,6 +23,12 @@ _TYPE = ConfigKey(
 _ONLY_TYPE = ConfigDef([_TYPE])
 
 
+_VALIDATORS: Mapping[str, Validator] = {
+    "decimal.format": CaseInsensitiveString(["BASE64", "NUMERIC"]),
+    "barnabas.schema.unknown.fields": ValidString(["error", "ignore"]),
+}
+
+
 def _key(
     name: str, type_: ConfigType, default: str | None, group: str, order: int, display_name: str, doc: str
 ) -> ConfigKey:
@@ -32,7 +38,7 @@ def _key(
         default,
         doc,
         importance=Importance.HIGH if group == "Schemas" else Importance.LOW,
-        validator=CaseInsensitiveString(["BASE64", "NUMERIC"]) if name == "decimal.format" else None,
+        validator=_VALIDATORS.get(name),
         group=group,
         order_in_group=order,
         width=Width.MEDIUM,
@@ -69,6 +75,26 @@ _JSON = ConfigDef(
             2,
             "Schema Content",
             "The schema of all records, as JSON, instead of one with each of them.",
+        ),
+        _key(
+            "barnabas.schema",
+            ConfigType.STRING,
+            None,
+            "Schemas",
+            3,
+            "Columns",
+            "The columns of JSON without a schema, in the words of CREATE TABLE, such as id BIGINT, name STRING. "
+            "For schemas.enable=false; empty: what each batch has.",
+        ),
+        _key(
+            "barnabas.schema.unknown.fields",
+            ConfigType.STRING,
+            "error",
+            "Schemas",
+            4,
+            "Unknown Fields",
+            "With barnabas.schema: what a record with a field of another name is. error: a bad record; ignore: a good "
+            "one, without the field.",
         ),
         _key(
             "decimal.format",

@@ -1,8 +1,8 @@
-"""Find the plugins that are installed: barnabas's own, and what other packages announce by entry points.
+"""Find the plugins that are installed: barnabas's own, and the connectors that other packages announce by entry points.
 
-The groups are ``barnabas.connectors``, ``barnabas.transforms``, ``barnabas.predicates`` and ``barnabas.converters``. A
-plugin that can't be imported, or is not what its group says, is reported and left out: the worker starts without it.
-Entry points of our own package are no different from others'.
+Their group is ``barnabas.connectors``. A plugin that can't be imported, or is no connector, is reported and left out:
+the worker starts without it. Transforms, predicates and converters of other packages have no way into a task's query.
+Those that are announced are refused by name: in the log at the start, and to whoever configures one.
 """
 
 from __future__ import annotations
@@ -22,13 +22,22 @@ from barnabas.connect.plugins.plugin import Plugin, PluginType
 from barnabas.connect.plugins.registry import PluginRegistry
 from barnabas.connect.plugins.transforms_config import PREDICATES, PREDICATES_PACKAGE, TRANSFORMS, TRANSFORMS_PACKAGE
 
-__all__ = ["GROUPS", "OWN_CONNECTORS", "built_in_plugins", "connector_plugin", "discover", "load_connector"]
+__all__ = [
+    "GROUP",
+    "OWN_CONNECTORS",
+    "REFUSED_GROUPS",
+    "built_in_plugins",
+    "connector_plugin",
+    "discover",
+    "load_connector",
+]
 
-GROUPS: dict[str, tuple[PluginType, ...]] = {
-    "barnabas.connectors": (PluginType.SINK, PluginType.SOURCE),
-    "barnabas.transforms": (PluginType.TRANSFORMATION,),
-    "barnabas.predicates": (PluginType.PREDICATE,),
-    "barnabas.converters": (PluginType.CONVERTER, PluginType.HEADER_CONVERTER),
+GROUP = "barnabas.connectors"
+
+REFUSED_GROUPS = {
+    "barnabas.transforms": "transforms",
+    "barnabas.predicates": "predicates",
+    "barnabas.converters": "converters",
 }
 
 # The connectors that come with barnabas. They are listed here and not among the entry points, so that a checkout that
@@ -55,15 +64,40 @@ class UnusablePlugin(Exception):
 
 def discover(entries: Iterable[EntryPoint] | None = None) -> PluginRegistry:
     """Imports every connector. ``entries`` are those of all installed packages unless given."""
-    found = list(entries) if entries is not None else [each for group in GROUPS for each in entry_points(group=group)]
+    found = (
+        list(entries)
+        if entries is not None
+        else [each for group in (GROUP, *REFUSED_GROUPS) for each in entry_points(group=group)]
+    )
     plugins = built_in_plugins()
     problems: list[str] = []
+    refused: dict[str, str] = {}
     for name in OWN_CONNECTORS:
         _collect(name, partial(_own_connector, name), plugins, problems)
     for entry in found:
         where = f"the entry point {entry.name} = {entry.value} of {_distribution(entry)}"
-        _collect(where, partial(_plugins_of, entry), plugins, problems)
-    return PluginRegistry(plugins, problems=problems, load_class=load_connector)
+        if entry.group in REFUSED_GROUPS:
+            reason = _refusal(entry)
+            refused |= dict.fromkeys(_names_of(entry), reason)
+            problems.append(f"{where} can't be used: {reason}")
+        else:
+            _collect(where, partial(_connectors_of, entry), plugins, problems)
+    return PluginRegistry(plugins, problems=problems, refused=refused, load_class=load_connector)
+
+
+def _refusal(entry: EntryPoint) -> str:
+    kind = REFUSED_GROUPS[entry.group]
+    todo = "change the data in a connector of your own" if kind == "converters" else "do its work in a connector"
+    return (
+        f"{entry.value} belongs to {_distribution(entry)}, and {kind} of other packages than barnabas can't run here: "
+        f"use those that come along, or {todo}"
+    )
+
+
+def _names_of(entry: EntryPoint) -> list[str]:
+    """Nothing is imported for it."""
+    full_name = entry.value.partition("[")[0].strip()
+    return [full_name, full_name.replace(":", "."), full_name.replace(":", ".").rpartition(".")[2]]
 
 
 def _collect(where: str, make: Callable[[], list[Plugin]], plugins: list[Plugin], problems: list[str]) -> None:
@@ -131,18 +165,8 @@ def _load(name: str) -> Any:
     return found
 
 
-def _plugins_of(entry: EntryPoint) -> list[Plugin]:
-    loaded = entry.load()
-    location = _distribution(entry)
-    if entry.group == "barnabas.connectors":
-        return [connector_plugin(loaded, location)]
-    config_def = getattr(loaded, "config_def", None)
-    if not isinstance(loaded, type) or not isinstance(config_def, ConfigDef):
-        raise UnusablePlugin(f"{loaded!r} is no class with a config_def")
-    name = f"{loaded.__module__}.{loaded.__qualname__}"
-    version = getattr(loaded, "version", None)
-    aliases = tuple(getattr(loaded, "aliases", ()))
-    return [Plugin(type_, name, version, config_def, loaded, aliases, location) for type_ in GROUPS[entry.group]]
+def _connectors_of(entry: EntryPoint) -> list[Plugin]:
+    return [connector_plugin(entry.load(), _distribution(entry))]
 
 
 def _distribution(entry: EntryPoint) -> str:

@@ -42,6 +42,7 @@ class PluginRegistry:
         plugins: Iterable[Plugin],
         *,
         problems: Sequence[str] = (),
+        refused: Mapping[str, str] | None = None,
         load_class: Callable[[str], Plugin | None] | None = None,
     ) -> None:
         order = list(PluginType)
@@ -49,6 +50,7 @@ class PluginRegistry:
         self._load_class = load_class
         self.problems = tuple(problems)
         """What could not be loaded and why, a line each. The worker runs without it."""
+        self._refused = dict(refused or {})
 
     def __iter__(self) -> Iterator[Plugin]:
         return iter(self._plugins)
@@ -76,6 +78,10 @@ class PluginRegistry:
         if not matching:
             raise VersionNotFound(found[0].name, wanted, [each.version for each in found if each.version is not None])
         return matching[-1]
+
+    def refusal(self, name: str) -> str | None:
+        """Why a plugin that is installed under this name is not there; None for one that nobody has heard of."""
+        return self._refused.get(name)
 
     def connector(self, name: str, version: str | None = None) -> Plugin:
         """Raises UnknownPlugin with all connectors that there are, or VersionNotFound."""
@@ -144,6 +150,8 @@ class PluginRegistry:
             raise UnknownPlugin(
                 f"More than one {self._noun(types)} matches {name}, please use a full name: {', '.join(names)}"
             )
+        if not found and name in self._refused:
+            raise UnknownPlugin(self._refused[name])
         if not found:
             available = ", ".join(str(each) for each in candidates)
             raise UnknownPlugin(

@@ -7,18 +7,22 @@ from pathlib import Path
 import pytest
 
 from barnabas.connect.errors import BadRequest, NotFound
-from barnabas.connect.plugins.api import ConfigDef, Connector, SourceConnector, SourceTask
-from barnabas.connect.plugins.discovery import built_in_plugins, connector_plugin, discover, load_connector
+from barnabas.connect.plugins.api import Connector, SourceConnector, SourceTask
+from barnabas.connect.plugins.discovery import (
+    REFUSED_GROUPS,
+    built_in_plugins,
+    connector_plugin,
+    discover,
+    load_connector,
+)
 from barnabas.connect.plugins.plugin import CONNECTORS, PluginType
 from barnabas.connect.plugins.registry import PluginRegistry, UnknownPlugin, VersionNotFound
+from barnabas.connect.plugins.validation import ConnectorValidation, ValidationDefaults
 from tests.unit.connect.plugins.example_connectors import FileStreamSinkConnector, PickyConnector, registry
 
 
 class Shout:
-    """A transform of somebody else's."""
-
-    version = "0.3"
-    config_def = ConfigDef()
+    """No connector."""
 
 
 class NoTask(SourceConnector):
@@ -55,9 +59,26 @@ class TestDiscovery:
         assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
     def test_finds_what_entry_points_name(self) -> None:
-        found = discover([entry(f"{__name__}:OlderPicky"), entry(f"{__name__}:Shout", "barnabas.transforms")])
-        assert found.connector("OlderPicky").target is OlderPicky
-        assert found.find("Shout", PluginType.TRANSFORMATION).version == "0.3"
+        assert discover([entry(f"{__name__}:OlderPicky")]).connector("OlderPicky").target is OlderPicky
+
+    @pytest.mark.parametrize("group", sorted(REFUSED_GROUPS))
+    def test_only_connectors_come_from_other_packages(self, group: str) -> None:
+        found = discover([entry("no.such.module:Shout", group)])
+        [problem] = found.problems
+        for name in ("Shout", "no.such.module.Shout", "no.such.module:Shout"):
+            with pytest.raises(UnknownPlugin, match=r"of other packages than barnabas can't run here") as raised:
+                found.find(name, PluginType.TRANSFORMATION)
+            assert str(raised.value) in problem
+
+    def test_who_configures_what_is_refused_is_told_why(self) -> None:
+        found = discover([entry("loud:Shout", "barnabas.transforms")])
+        defaults = ValidationDefaults(
+            "g", dict.fromkeys(("key", "value"), "JsonConverter") | {"header": "JsonConverter"}
+        )
+        config = {"connector.class": "MockSource", "name": "m", "transforms": "a", "transforms.a.type": "Shout"}
+        infos = ConnectorValidation(found, defaults).validate(config).configs
+        [errors] = [each.value.errors for each in infos if each.value.name == "transforms.a.type"]
+        assert "transforms of other packages than barnabas can't run here" in errors[0]
 
     @pytest.mark.parametrize(
         ("value", "group", "reason"),
@@ -67,7 +88,6 @@ class TestDiscovery:
             (f"{__name__}:Shout", "barnabas.connectors", "no class derived from SourceConnector or SinkConnector"),
             (f"{__name__}:NoTask", "barnabas.connectors", "has no task_class"),
             (f"{__name__}:Neither", "barnabas.connectors", "derived from neither"),
-            (f"{__name__}:entry", "barnabas.transforms", "no class with a config_def"),
         ],
     )
     def test_what_can_not_be_used_is_reported_and_left_out(self, value: str, group: str, reason: str) -> None:

@@ -97,6 +97,7 @@ class TestCaptures:
         version = query.removeprefix("version=").replace(KAFKA_VERSION, __version__) or None
         if capture["status"] == 200:
             ours = msgspec.to_builtins(plugin_config(registry(), name, version))
+            ours = [each for each in ours if not each["name"].startswith("barnabas.")]
             for each in ours:
                 each.pop("documentation")
             assert ours == in_our_words(capture["answer"])
