@@ -76,7 +76,7 @@ lock: $(VENV)/.uv.stamp ## pin and hash again what pyproject.toml asks for (ARGS
 
 # ---- the main job --------------------------------------------------------------------------------
 
-run: env ## start a node, stream real flights into it, read them with Spark (KEEP=1 leaves the node up)
+run: env ## a node, a Connect worker, a stream of real flights through its connectors (KEEP=1 leaves both up)
 	@$(BIN)/python -m barnabas.pipelines.flights $(ARGS)
 
 # ---- tests ---------------------------------------------------------------------------------------

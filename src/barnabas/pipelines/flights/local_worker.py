@@ -18,6 +18,8 @@ from barnabas.pipelines.flights.run_directory import RunDirectory, write_durably
 __all__ = ["SPARK_SETTINGS", "LocalWorker", "internal_topics"]
 
 _READY_TIMEOUT_SECONDS = 120.0
+_BATCH_MS_MAX = "30000"
+"""A batch that runs when a topic is added may end; it would only be repeated."""
 _CONF = "barnabas.connect.spark.conf."
 
 SPARK_SETTINGS = {
@@ -112,6 +114,7 @@ class LocalWorker:
             "key.converter": "org.apache.kafka.connect.storage.StringConverter",
             "value.converter": "org.apache.kafka.connect.json.JsonConverter",
             "value.converter.schemas.enable": "false",
+            "task.shutdown.graceful.timeout.ms": _BATCH_MS_MAX,
             "barnabas.connect.spark.master": f"local[{self._cores}]",
             "barnabas.connect.spark.directory": str(self._directory.worker),
             **{f"{_CONF}{name}": value for name, value in SPARK_SETTINGS.items()},

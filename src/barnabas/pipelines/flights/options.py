@@ -98,9 +98,9 @@ def _parser() -> argparse.ArgumentParser:
     how.add_argument(
         "--batch-records-max",
         type=_integer(100, 10_000_000),
-        default=100_000,
+        default=60_000,
         metavar="COUNT",
-        help="records in a batch of a connector (default: 100000)",
+        help="records in a batch of a connector (default: 60000)",
     )
     how.add_argument(
         "--cores", type=_cores, default="*", metavar="COUNT", help="for Spark (default: all of this machine)"
