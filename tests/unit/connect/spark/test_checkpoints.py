@@ -102,8 +102,8 @@ def test_a_fresh_checkpoint_forgets_what_was_there(tmp_path: Path) -> None:
 def test_it_is_used_if_and_only_if_what_is_finished_ends_at_the_truth(
     finished: int, ahead: int, truth: int, ends: list[int]
 ) -> None:
-    planned = finished + ahead
+    planned = max(finished + ahead, -1)
     by_batch = {batch: [10 * (batch + 1)] for batch in (planned - 1, planned) if batch >= 0}
     state = CheckpointState(0, 1, planned if planned >= 0 else None, finished if finished >= 0 else None, by_batch)
-    sound = ahead in (0, 1) and (planned >= 0 or finished < 0)
+    sound = planned - finished in (0, 1)
     assert agrees(state, truth, position_of) == (sound and truth == 10 * (finished + 1))
