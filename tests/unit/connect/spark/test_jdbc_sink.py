@@ -12,6 +12,7 @@ from barnabas.connect.plugins.testing import ConnectorKit
 from barnabas.connect.spark.connectors.jdbc_address import parse_address
 from barnabas.connect.spark.connectors.jdbc_database import DatabaseError, SqliteDatabase
 from barnabas.connect.spark.connectors.jdbc_positions import Positions
+from barnabas.connect.spark.connectors.jdbc_settings import connect
 from barnabas.connect.spark.connectors.jdbc_sink import JdbcSink
 from barnabas.connect.spark.connectors.jdbc_tables import TableRules, target_table
 from barnabas.connect.spark.connectors.jdbc_types import ColumnType, Kind
@@ -159,3 +160,14 @@ def test_settings_of_the_known_connector_are_good() -> None:
         "db.timezone": "UTC",
     }
     assert ConnectorKit(JdbcSink, config).errors == {}
+
+
+def test_a_database_to_read_from_is_not_made(tmp_path: Path) -> None:
+    settings = {
+        "connection.url": f"jdbc:sqlite:{tmp_path}/none.db",
+        "connection.user": None,
+        "connection.password": None,
+    }
+    with pytest.raises(TerminalError, match="there is no database"):
+        connect(settings, None, must_exist=True)
+    assert not (tmp_path / "none.db").exists()

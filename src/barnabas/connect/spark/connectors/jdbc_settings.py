@@ -49,14 +49,16 @@ STAGING = ConfigKey(
 )
 
 
-def connect(settings: Mapping[str, Any], spark: SparkSession | None) -> Database:
-    """Raises DatabaseError, TerminalError."""
+def connect(settings: Mapping[str, Any], spark: SparkSession | None, *, must_exist: bool = False) -> Database:
+    """``must_exist`` is for who reads: a file that is not there would be made. Raises DatabaseError, TerminalError."""
     try:
         address = parse_address(str(settings[URL]))
     except ValueError as error:
         raise TerminalError(f"{URL}: {error}") from None
     if address.path is not None and not address.path.parent.is_dir():
         raise TerminalError(f"{URL}: there is no folder {address.path.parent}. Make it, or write another path.")
+    if must_exist and address.path is not None and not address.path.exists():
+        raise TerminalError(f"{URL}: there is no database {address.path} on this worker. Correct the path.")
     password = settings[PASSWORD]
     return open_database(address, settings[USER], password.value if isinstance(password, Password) else password, spark)
 

@@ -187,7 +187,7 @@ class JdbcSourceTask(PolledSourceTask):
 
     def _connected(self) -> Database:
         if self._database is None:
-            self._database = connect(self.settings, self._spark)
+            self._database = connect(self.settings, self._spark, must_exist=True)
         return self._database
 
     def _disconnect(self) -> None:
