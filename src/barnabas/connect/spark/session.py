@@ -31,6 +31,7 @@ _STOP_TIMEOUT = "10s"
 _CONF = {
     "spark.scheduler.mode": "FAIR",  # A pool for each connector: a large batch of one does not hold up the others.
     "spark.sql.session.timeZone": "UTC",
+    "spark.sql.caseSensitive": "true",  # As names in Kafka's records are: id and ID are two fields.
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "2",
@@ -139,12 +140,14 @@ def _start_embedded(
             raise SparkUnavailable(
                 f"tasks run on Spark, and {package} is missing: pip install 'barnabas[connect,spark]'"
             )
-    from barnabas.spark.connector_jars import cache_directory, connector_jars
+    from barnabas.spark.connector_jars import avro_jars, cache_directory, connector_jars
     from barnabas.spark.java_runtime import find_java
     from barnabas.spark.spark_session import spark_session
 
     java = find_java(environment)
     jars = connector_jars(cache_directory(environment), java, log.info)
+    if settings.has_avro:  # Now or never: a session takes no further jars.
+        jars += avro_jars(cache_directory(environment), java, log.info)
     settings.directory.mkdir(parents=True, exist_ok=True)
     context = spark_session(
         "barnabas-connect",

@@ -16,6 +16,7 @@ __all__ = ["QUERY_CONFIG", "SPARK_CONFIG", "SPARK_CONF_PREFIX", "QuerySettings",
 SPARK_CONF_PREFIX = "barnabas.connect.spark.conf."
 
 _MASTER = "barnabas.connect.spark.master"
+_AVRO = "barnabas.connect.spark.avro"
 _DIRECTORY = "barnabas.connect.spark.directory"
 _MASTERS = re.compile(r"local|local\[(\*|[1-9]\d*)\]|spark://[^\s/]+:\d+(,[^\s/]+:\d+)*|sc://\S+")
 
@@ -28,6 +29,14 @@ SPARK_CONFIG = ConfigDef(
             "Where queries run: local[*] or local[N] is a Spark inside the worker; spark://host:port is a cluster, "
             "with the driver in the worker. sc:// (a Spark Connect server) is refused: tasks can't run on one.",
             importance=Importance.HIGH,
+        ),
+        ConfigKey(
+            _AVRO,
+            ConfigType.BOOLEAN,
+            "false",
+            "Whether the session has Spark's package for Avro, which AvroConverter needs. A worker one of whose own "
+            "converters that is has it anyway.",
+            importance=Importance.LOW,
         ),
         ConfigKey(
             _DIRECTORY,
@@ -68,6 +77,7 @@ class SparkSettings:
     directory: Path
     conf: Mapping[str, str]
     """Settings of Spark's own, which win over ours."""
+    has_avro: bool = False
 
     @classmethod
     def of(cls, worker_config: Mapping[str, str], *, worker_id: str) -> SparkSettings:
@@ -91,7 +101,7 @@ class SparkSettings:
         given = str(values[_DIRECTORY])
         folder = re.sub(r"[^A-Za-z0-9.-]", "_", f"barnabas-connect-{worker_id}")
         directory = Path(given).absolute() if given else Path(tempfile.gettempdir()) / folder
-        return cls(master, directory, conf)
+        return cls(master, directory, conf, bool(values[_AVRO]) or _names_avro(worker_config))
 
     @property
     def is_connect(self) -> bool:
@@ -100,6 +110,11 @@ class SparkSettings:
     @property
     def is_cluster(self) -> bool:
         return self.master.startswith("spark://")
+
+
+def _names_avro(worker_config: Mapping[str, str]) -> bool:
+    named = (worker_config.get(f"{side}.converter") or "" for side in ("key", "value", "header"))
+    return any(each.strip().rpartition(".")[2] in ("Avro", "AvroConverter") for each in named)
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,19 @@ def test_settings_of_spark_go_through() -> None:
         SparkSettings.of({f"{prefix}driver.memory": "4g"}, worker_id="h:8083")
 
 
+@pytest.mark.parametrize(
+    ("config", "wanted"),
+    [
+        ({}, False),
+        ({"barnabas.connect.spark.avro": "true"}, True),
+        ({"key.converter": "StringConverter", "value.converter": "barnabas.connect.converters.AvroConverter"}, True),
+        ({"header.converter": "AvroConverter"}, True),
+    ],
+)
+def test_avro_is_loaded_where_it_is_asked_for(config: dict[str, str], wanted: bool) -> None:
+    assert SparkSettings.of(config, worker_id="h:8083").has_avro is wanted
+
+
 def test_two_workers_of_a_machine_have_folders_of_their_own() -> None:
     first, second = (SparkSettings.of({}, worker_id=f"127.0.0.1:{port}").directory for port in (8083, 8084))
     assert first != second

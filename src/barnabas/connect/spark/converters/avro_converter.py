@@ -11,16 +11,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+from py4j.java_gateway import JavaPackage
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
 from barnabas.common.config_value import ConfigException
-from barnabas.connect.spark.converters.connect_schema import DataException
+from barnabas.connect.plugins.api import TerminalError
 from barnabas.connect.spark.converters.converter import Converter, Decoded, Encoded
-from barnabas.connect.spark.converters.json_decoding import no_error
 from barnabas.connect.spark.converters.schema_merging import moved
 from barnabas.connect.spark.converters.spark_types import connect_schema, spark_type
 
@@ -70,14 +70,15 @@ class AvroConverter(Converter):
 
     @cached_property
     def type(self) -> t.DataType:
-        """What Spark makes of the schema. Raises DataException."""
+        """What Spark makes of the schema. Raises TerminalError, which no tolerance of bad records covers."""
         from pyspark.sql.avro.functions import from_avro
 
+        spark = SparkSession.active()
+        _require_package(spark)
         try:
-            nothing = SparkSession.active().createDataFrame([], "data binary")
-            return nothing.select(from_avro("data", self.schema)).schema[0].dataType
+            return spark.createDataFrame([], "data binary").select(from_avro("data", self.schema)).schema[0].dataType
         except Exception as error:
-            raise DataException(f"{_SCHEMA} can't be used: {_reason(error)}") from None
+            raise TerminalError(f"{_SCHEMA} can't be used: {_reason(error)}") from None
 
     def to_connect(self, prepared: Column, variety: str | None) -> Decoded:
         from pyspark.sql.avro.functions import from_avro
@@ -92,12 +93,21 @@ class AvroConverter(Converter):
         from pyspark.sql.avro.functions import to_avro
 
         written = moved(datum.column, spark_type(datum.schema), self.type)
-        return Encoded(F.when(datum.column.isNotNull(), to_avro(written, self.schema)), no_error())
+        return Encoded(F.when(datum.column.isNotNull(), to_avro(written, self.schema)), None)
 
     def header_from_connect(self, value: Column, schema: Column) -> Encoded:
         from pyspark.sql.avro.functions import to_avro
 
-        return Encoded(F.when(value.isNotNull(), to_avro(value.try_cast(self.type), self.schema)), no_error())
+        return Encoded(F.when(value.isNotNull(), to_avro(value.try_cast(self.type), self.schema)), None)
+
+
+def _require_package(spark: SparkSession) -> None:
+    jvm: Any = spark.sparkContext._jvm
+    if isinstance(jvm.org.apache.spark.sql.avro.functions, JavaPackage):
+        raise TerminalError(
+            "AvroConverter needs Spark's package for Avro, and this worker's session was started without it: set "
+            "barnabas.connect.spark.avro=true in the worker's settings, and restart the worker"
+        )
 
 
 def _reason(error: Exception) -> str:

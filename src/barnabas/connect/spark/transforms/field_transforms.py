@@ -237,17 +237,14 @@ def _last_of_each(members: Column, renames: Mapping[str, str]) -> Column:
         by_new.setdefault(new, []).append(old)
     for olds in by_new.values():
         for at, old in enumerate(olds[:-1]):
-            later = olds[at + 1 :]
-            present = members
-
-            def unless_later(
-                name: Column, _: Column, old: str = old, later: list[str] = later, present: Column = present
-            ) -> Column:
-                any_later = F.arrays_overlap(F.map_keys(present), F.array(*(F.lit(each) for each in later)))
-                return ~((name == old) & any_later)
-
-            members = F.map_filter(members, unless_later)
+            members = _unless(members, old, olds[at + 1 :])
     return members
+
+
+def _unless(members: Column, name: str, others: list[str]) -> Column:
+    """Without the name where one of the others is there."""
+    is_there = F.arrays_overlap(F.map_keys(members), F.array(*(F.lit(each) for each in others)))
+    return F.map_filter(members, lambda each, _: ~((each == name) & is_there))
 
 
 @dataclass(frozen=True)
