@@ -1,0 +1,218 @@
+"""A worker of Kafka's own and one of ours in one group, each as leader and as follower."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import urllib.error
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from barnabas.connect.plugins.discovery import discover
+from barnabas.connect.plugins.registry import PluginRegistry
+from tests.peers.barnabas_node import BarnabasNode
+from tests.peers.barnabas_worker import BarnabasWorker
+from tests.peers.connect_worker import ConnectWorker, worker_settings
+from tests.peers.in_process_workers import InProcessWorker, TaskLedger, eventually, in_process_worker
+
+pytestmark = [pytest.mark.interop, pytest.mark.long, pytest.mark.timeout(400)]
+
+
+@pytest.fixture
+def java_worker(barnabas_node: BarnabasNode, tmp_path: Path, kafka_peer: Path) -> Iterator[ConnectWorker]:
+    worker = ConnectWorker(tmp_path / "java", worker_settings(barnabas_node.bootstrap, "mixed"))
+    yield worker
+    worker.stop()
+
+
+def _config(folder: Path, number: int) -> dict[str, str]:
+    """A connector that both kinds of worker can run."""
+    source = folder / f"in{number}.txt"
+    source.write_text("one\ntwo\n")
+    return {
+        "connector.class": "org.apache.kafka.connect.file.FileStreamSourceConnector",
+        "tasks.max": "1",
+        "file": str(source),
+        "topic": f"mixed-{number}",
+    }
+
+
+async def _status(worker: InProcessWorker, name: str, wanted: Any) -> dict[str, Any]:
+    found: dict[str, Any] = await worker.until(f"/connectors/{name}/status", wanted, timeout_s=120)
+    return found
+
+
+def _all_run(status: dict[str, Any]) -> bool:
+    everything = [status["connector"], *status["tasks"]]
+    return bool(status["tasks"]) and all(each["state"] == "RUNNING" for each in everything)
+
+
+async def _ask_java(worker: ConnectWorker, method: str, path: str, body: object = None) -> Any:
+    """Again while it rebalances, which a worker of Kafka's answers with 409, or 500."""
+    for _ in range(100):
+        try:
+            return await asyncio.to_thread(worker.request, method, path, body)
+        except urllib.error.HTTPError as error:
+            text = error.read()
+            if error.code not in (409, 500):
+                raise AssertionError(f"{method} {path}: {error.code} {text!r}") from None
+            await asyncio.sleep(0.3)
+    raise AssertionError(f"{method} {path}: {text!r}")
+
+
+@pytest.mark.parametrize("ours_leads", [True, False], ids=["ours leads", "java leads"])
+def test_a_java_worker_and_ours_share_connectors(
+    java_worker: ConnectWorker, barnabas_node: BarnabasNode, tmp_path: Path, ours_leads: bool
+) -> None:
+    async def story() -> None:
+        ledger = TaskLedger()
+        if not ours_leads:
+            await asyncio.to_thread(java_worker.start)
+        async with in_process_worker(barnabas_node.bootstrap, "mixed", ledger) as ours:
+            if ours_leads:
+                await asyncio.to_thread(java_worker.start)
+            herder = ours.worker._herder
+            assert herder is not None
+            group = herder.context.group
+            await eventually(lambda: group.is_up_to_date and (group.generation > 1 or ours_leads))
+            for number in range(2):
+                body = {"name": f"f{number}", "config": _config(tmp_path, number)}
+                created = await ours.request("POST", "/connectors", body)
+                assert created.status_code == 201, created.text
+            for name in ("f0", "f1"):
+                await _status(ours, name, _all_run)
+            owners = {(await _status(ours, name, _all_run))["tasks"][0]["worker_id"] for name in ("f0", "f1")}
+            assert len(owners) == 2, owners  # One each.
+            assert group.is_leader is ours_leads
+            assert group.protocol_version.name == "SESSIONED"
+            assert not group.are_all_members_ours
+            leader = ours.url if ours_leads else java_worker.url
+            unsigned = await ours.client.post(f"{leader}/connectors/f0/tasks", json=[])
+            assert unsigned.status_code == 400, unsigned.text
+
+            # What either of them is told, both do.
+            java_sees = await _ask_java(java_worker, "GET", "/connectors?expand=status")
+            ours_sees = (await ours.request("GET", "/connectors?expand=status")).json()
+            assert java_sees == ours_sees
+            await _ask_java(java_worker, "PUT", "/connectors/f0/stop")
+            await _status(ours, "f0", lambda found: found["connector"]["state"] == "STOPPED" and not found["tasks"])
+            await ours.request("PUT", "/connectors/f0/resume")
+            await _status(ours, "f0", _all_run)
+            await _ask_java(java_worker, "POST", "/connectors/f1/restart?includeTasks=true")
+            await _status(ours, "f1", _all_run)
+
+            await _ask_java(java_worker, "DELETE", "/connectors/f0")
+            await _ask_java(java_worker, "DELETE", "/connectors/f1")
+            await ours.until("/connectors", lambda found: found == [])
+            await eventually(lambda: not ledger.owners)
+
+    asyncio.run(asyncio.wait_for(story(), 400))
+
+
+@pytest.mark.parametrize("ours_has_it", [True, False], ids=["ours has it", "java has it"])
+def test_a_connector_whose_class_one_side_lacks_fails_there_and_nothing_goes_round_in_circles(
+    java_worker: ConnectWorker,
+    barnabas_node: BarnabasNode,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    ours_has_it: bool,
+) -> None:
+    names = [f"{'ours' if ours_has_it else 'java'}-only-{number}" for number in range(3)]
+    if not ours_has_it:
+        fewer = PluginRegistry(each for each in discover() if "FileStream" not in each.name)
+        monkeypatch.setattr("barnabas.connect.worker.discover", lambda: fewer)
+
+    def config(number: int) -> dict[str, str]:
+        generator = {"connector.class": "Generator", "topic": "generated"}
+        return generator if ours_has_it else _config(tmp_path, number)
+
+    def is_settled(status: dict[str, Any]) -> bool:
+        """Where the class is, it runs; elsewhere it has failed."""
+        for each in [status["connector"], *status["tasks"]]:
+            runs_on_ours = each["worker_id"] == ours_id[0]
+            if each["state"] != ("RUNNING" if runs_on_ours == ours_has_it else "FAILED"):
+                return False
+        return bool(status["tasks"]) or status["connector"]["state"] == "FAILED"
+
+    ours_id: list[str] = []
+
+    async def story() -> None:
+        if not ours_has_it:
+            await asyncio.to_thread(java_worker.start)
+        async with in_process_worker(barnabas_node.bootstrap, "mixed", TaskLedger()) as ours:
+            ours_id.append(ours.worker_id)
+            if ours_has_it:
+                await asyncio.to_thread(java_worker.start)
+            herder = ours.worker._herder
+            assert herder is not None
+            group = herder.context.group
+            await eventually(lambda: group.is_up_to_date)
+            for number, name in enumerate(names):
+                body = {"name": name, "config": {**config(number), "tasks.max": "1"}}
+                if ours_has_it:
+                    assert (await ours.request("POST", "/connectors", body)).status_code == 201
+                else:
+                    await _ask_java(java_worker, "POST", "/connectors", body)
+            statuses = [await _status(ours, name, is_settled) for name in names]
+            failed = [each for status in statuses for each in (status["connector"], *status["tasks"])]
+            failed = [each for each in failed if each["state"] == "FAILED"]
+            assert failed
+            for each in failed:
+                assert ("Generator" if ours_has_it else "FileStreamSource") in each["trace"], each
+            before = (group.generation, herder.config.offset)
+            await asyncio.sleep(6)
+            assert (group.generation, herder.config.offset) == before
+            assert [await _status(ours, name, is_settled) for name in names] == statuses
+            for name in names:
+                assert (await ours.request("DELETE", f"/connectors/{name}")).status_code == 204
+
+    asyncio.run(asyncio.wait_for(story(), 300))
+
+
+@pytest.mark.parametrize("ours_leads", [True, False], ids=["ours leads", "java leads"])
+def test_files_go_through_sources_and_sinks_that_run_on_either_kind_of_worker(
+    java_worker: ConnectWorker, barnabas_node: BarnabasNode, tmp_path: Path, ours_leads: bool
+) -> None:
+    """Ours is `barnabas worker`, with Spark."""
+    ours = BarnabasWorker(tmp_path / "ours", worker_settings(barnabas_node.bootstrap, "mixed"))
+    stream = "org.apache.kafka.connect.file.FileStream"
+    lines = [f"line {number}" for number in range(50)]
+    try:
+        for worker in (ours, java_worker) if ours_leads else (java_worker, ours):
+            worker.start()
+        for number in range(3):
+            source, sink = tmp_path / f"from{number}.txt", tmp_path / f"to{number}.txt"
+            source.write_text("".join(f"{number} {line}\n" for line in lines))
+            topic = f"files-{number}-{ours_leads}".lower()
+            for name, config in (
+                (
+                    f"source{number}",
+                    {"connector.class": f"{stream}SourceConnector", "file": str(source), "topic": topic},
+                ),
+                (f"sink{number}", {"connector.class": f"{stream}SinkConnector", "file": str(sink), "topics": topic}),
+            ):
+                path = f"/connectors/{name}/config"
+                asyncio.run(_ask_java(java_worker, "PUT", path, {**config, "tasks.max": "1"}))
+        names = [f"{kind}{number}" for kind in ("source", "sink") for number in range(3)]
+        statuses = [java_worker.until("GET", f"/connectors/{name}/status", _all_run, timeout_s=150) for name in names]
+        for number in range(3):
+            _until_has(tmp_path / f"to{number}.txt", [f"{number} {line}" for line in lines])
+        assert {each["tasks"][0]["worker_id"] for each in statuses} == {
+            f"127.0.0.1:{worker.port}" for worker in (ours, java_worker)
+        }
+        for name in names:
+            asyncio.run(_ask_java(java_worker, "DELETE", f"/connectors/{name}"))
+    finally:
+        ours.stop()
+
+
+def _until_has(file: Path, lines: list[str]) -> None:
+    deadline = time.monotonic() + 90
+    found: list[str] = []
+    while found != lines:
+        assert time.monotonic() < deadline, f"{file.name} has {found[-5:]}, {len(found)} lines"
+        time.sleep(0.3)
+        found = file.read_text().splitlines() if file.exists() else []
