@@ -25,6 +25,10 @@ __all__ = ["EmbeddedSessions", "Sessions", "SparkStart", "session_conf"]
 
 log = logging.getLogger(__name__)
 
+_STOPPING = "the worker is stopping, so its Spark session is not started again"
+
+_CLOSE_WAIT_S = 1.0
+
 _STOP_TIMEOUT = "10s"
 """How long stopping a query waits for its thread before it is given up."""
 
@@ -87,7 +91,7 @@ class EmbeddedSessions(Sessions):
     def session(self) -> SparkSession:
         with self._lock:
             if self._is_closed:
-                raise SparkUnavailable("the worker is stopping, so its Spark session is not started again")
+                raise SparkUnavailable(_STOPPING)
             if self._session is not None and self._exit_status() is not None:
                 log.warning("%s; it is started again", self.failure())
                 self._end()
@@ -101,6 +105,9 @@ class EmbeddedSessions(Sessions):
                         stack.close()
                     raise
                 self._stack = stack
+                if self._is_closed:
+                    self._end()
+                    raise SparkUnavailable(_STOPPING)
             return self._session
 
     def failure(self) -> str | None:
@@ -120,9 +127,15 @@ class EmbeddedSessions(Sessions):
                 self._reason = reason
 
     def close(self) -> None:
-        with self._lock:
-            self._is_closed = True
+        """A session that is being started is not waited for: who starts it ends it, or the end of this process does."""
+        self._is_closed = True
+        if not self._lock.acquire(timeout=_CLOSE_WAIT_S):
+            log.info("a Spark session that is being started is given up")
+            return
+        try:
             self._end()
+        finally:
+            self._lock.release()
 
     def _end(self) -> None:
         stack, self._stack, self._session = self._stack, None, None

@@ -92,3 +92,18 @@ def test_settings_of_the_user_win_over_ours() -> None:
     settings = SparkSettings.of({"barnabas.connect.spark.conf.spark.ui.enabled": "true"}, worker_id="h:8083")
     assert session_conf(settings)["spark.ui.enabled"] == "true"
     assert session_conf(settings)["spark.scheduler.mode"] == "FAIR"
+
+
+def test_a_session_that_is_being_started_does_not_keep_a_worker_from_stopping(
+    spark: Spark, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("barnabas.connect.spark.session._CLOSE_WAIT_S", 0)
+
+    def start(stack: ExitStack, settings: SparkSettings) -> Any:
+        sessions.close()  # Meanwhile, on another thread; returns although the start is not over.
+        return spark.start(stack, settings)
+
+    sessions = EmbeddedSessions(SETTINGS, start=start)
+    with pytest.raises(SparkUnavailable, match="the worker is stopping"):
+        sessions.session()
+    assert spark.ended == [1]
