@@ -84,8 +84,6 @@ def measure_connect(rounds: int, sizes: ConnectSizes | None = None) -> dict[str,
                 for side in CONNECT_SIDES if number % 2 == 0 else reversed(CONNECT_SIDES):
                     began = time.monotonic()
                     found[side].append(_measure_round(stage, side, folder / f"{side}-{number}"))
-                    for name, value in found[side][-1].items():
-                        print(f"connect: {side}: {name} {value:,.4g}", flush=True)
                     print(f"connect: {side}: round {number + 1} took {time.monotonic() - began:.0f} s", flush=True)
     return found
 
@@ -96,10 +94,10 @@ def _measure_round(stage: _Stage, side: str, folder: Path) -> Figures:
         with _mover(stage, side, folder) as mover:
             for kind in mover.kinds:
                 mover.move(kind, warm_up=True)
-                figures |= mover.move(kind)
+                figures |= _told(side, mover.move(kind))
         if side != "spark":
             sizes = stage.sizes
-            figures |= measure_group(
+            of_group = measure_group(
                 side,
                 folder / "group",
                 stage.bootstrap,
@@ -107,8 +105,15 @@ def _measure_round(stage: _Stage, side: str, folder: Path) -> Figures:
                 requests=sizes.requests,
                 creations=sizes.creations,
             )
+            figures |= _told(side, of_group)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+    return figures
+
+
+def _told(side: str, figures: Figures) -> Figures:
+    for name, value in figures.items():
+        print(f"connect: {side}: {name} {value:,.4g}", flush=True)
     return figures
 
 
