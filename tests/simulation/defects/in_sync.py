@@ -1,10 +1,9 @@
-"""Mistakes about who is in sync, who may lead, and what a leader still knows when it leads again."""
+"""Mistakes about who is in sync, how many have to be, and who may lead."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from barnabas.common.errors import ErrorCode
 from tests.simulation.cluster.defects import defect, replace_in
 
 NEEDS = "replicates"
@@ -12,12 +11,11 @@ NEEDS_ELR = "remembers_eligible"
 LEADERSHIP = "broker.replication.partition_leadership"
 
 
-@defect("lost-leadership-answered-as-success", "who waits for the replicas is told that all is well", NEEDS)
+@defect("joins-before-it-has-caught-up", "a follower joins the ISR with its first fetch", NEEDS)
 def _() -> None:
-    def make(original: Any) -> Any:
-        return lambda self, error=ErrorCode.NONE: original(self, ErrorCode.NONE)
-
-    replace_in("broker.replication.leader_replica", "LeaderReplica.end", make)
+    replace_in(
+        LEADERSHIP, "PartitionLeadership.has_caught_up", lambda original: lambda self, replica, high_watermark: True
+    )
 
 
 @defect("min-insync-replicas-ignored", "records are taken and committed however few are in sync", NEEDS_ELR)

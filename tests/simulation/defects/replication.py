@@ -156,6 +156,21 @@ def _() -> None:
     replace_in("storage.partition_log", "PartitionLog.append_batch", make)
 
 
+@defect(
+    "producers-of-what-was-cut-are-kept", "a follower that cuts its log still knows what was written there", REPLICATES
+)
+def _() -> None:
+    def make(original: Any) -> Any:
+        def after_truncation(self: Any) -> None:
+            known, snapshot_offset = self._producers, self._snapshot_offset
+            original(self)
+            self._producers, self._snapshot_offset = known, snapshot_offset
+
+        return after_truncation
+
+    replace_in("storage.partition_log", "PartitionLog._after_truncation", make)
+
+
 @defect("consumers-read-to-the-end", "consumers are given what the leader has, committed or not", REPLICATES)
 def _() -> None:
     def make(original: Any) -> Any:
