@@ -54,6 +54,8 @@ def test_two_workers_share_a_connector_and_one_takes_over_what_the_other_had(bar
             in_process_worker(barnabas_node.bootstrap, "two-workers", ledger, **options) as two,
         ):
             leader, follower = await _leader_first(one, two)
+            assert leader.worker._herder is not None
+            assert leader.worker._herder.context.group.are_all_members_ours
             created = await follower.request("POST", "/connectors", {"name": "m", "config": MOCK})
             assert (created.status_code, created.json()["tasks"]) == (201, [])
             assert created.headers["Location"].startswith(follower.url)

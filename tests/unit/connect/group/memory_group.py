@@ -42,6 +42,7 @@ class Worker:
         self.group = group
         self.name = name
         self.stop_ms = stop_ms
+        self.client_id = f"connect-{name}"
         self.running: set[Work] = set()
         self.notices: list[Notice] = []
         self.configs = group.configs
@@ -254,7 +255,7 @@ class MemoryGroup:
         assert request.to == NODE
         assert (request.lane is Lane.HEARTBEAT) == (request.api_key in (ApiKey.HEARTBEAT, ApiKey.LEAVE_GROUP))
         version = VERSIONS[request.api_key]
-        context = GroupRequestContext(version, f"connect-{worker.name}", "/127.0.0.1")
+        context = GroupRequestContext(version, worker.client_id, "/127.0.0.1")
         message: Any = request.message(version)
         coordinator = self.driver.coordinator
         if request.api_key is ApiKey.HEARTBEAT:

@@ -11,6 +11,7 @@ import pytest
 from barnabas.clients.client_config import Address
 from barnabas.common.error_code import ErrorCode
 from barnabas.connect.group import group_requests
+from barnabas.connect.group.client_ids import default_client_id
 from barnabas.connect.group.membership import Phase
 from barnabas.connect.group.notices import (
     Assigned,
@@ -99,6 +100,20 @@ def test_a_leader_that_has_read_less_than_somebody_reads_on_and_then_leads(group
     group.settle()
     assert first.of_type(ReadConfigs)
     assert any("has read the config topic up to" in trouble.message for trouble in first.of_type(Trouble))
+
+
+def test_the_leader_knows_whether_all_members_are_workers_of_ours(group: MemoryGroup) -> None:
+    first = group.add("first")
+    first.client_id = default_client_id("first:8083")
+    group.settle()
+    assert first.membership.are_all_members_ours
+    javas = group.add("second")
+    group.settle()
+    assert not first.membership.are_all_members_ours
+    assert not javas.membership.are_all_members_ours
+    group.leave(javas)
+    group.settle()
+    assert first.membership.are_all_members_ours
 
 
 # -- configs that can't be read
