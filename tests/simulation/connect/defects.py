@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 from unittest import mock
 
+from barnabas.connect.group.liveness import Liveness
 from barnabas.connect.herder.assigned_work import AssignedWork
 from barnabas.connect.herder.context import HerderContext
 from barnabas.connect.herder.effects import ReportWorkStopped, WriteConfigs
@@ -83,6 +84,9 @@ DEFECTS: dict[str, Defect] = {
         Statuses, {"_remove_unconfigured": lambda self: None}
     ),
     "held tasks are never let go again": lambda: _patched(AssignedWork, {"assign": _assign_and_hold}),
+    "a member keeps its work however long a rebalance does without it": lambda: _patched(
+        Liveness, {"lost_at_ms": property(_lost_by_silence_alone)}
+    ),
     "a successor on the same worker starts beside its predecessor": lambda: _patched(
         LocalWork, {"_stop": _forget_at_once}
     ),
@@ -90,6 +94,12 @@ DEFECTS: dict[str, Defect] = {
 
 _poll = KeyRotation.poll
 _assign = AssignedWork.assign
+
+
+def _lost_by_silence_alone(self: Liveness) -> float:
+    at_ms = self._heard_ms + self._silence_max_ms
+    since_ms = self._unreachable_since_ms
+    return at_ms if since_ms is None else min(at_ms, since_ms + self._unreachable_max_ms)
 
 
 def _eager_key(self: KeyRotation, now_ms: int, monotonic_ms: float, **options: Any) -> Any:
