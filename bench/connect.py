@@ -5,11 +5,11 @@
 - file to topic: ``FileStreamSource`` of both workers, and a query written by hand with one writer, which keeps the
   lines' order as the connectors do.
 
-A connector is made paused, so that the clock starts when it is told to go on, and its worker or Spark has moved a few
-records before, so that it is warm. (Kafka's worker makes the task only then, which takes it a moment.) The clock ends
-when what came out is complete as somebody else sees it: the size of the file, the end of the topic, the committed
-offsets of the group (Parquet; the query written by hand says it itself). CPU is that of the process and its children in
-that time. What came out is counted afterwards: fewer or more records than there were are an error.
+The clock starts when the status says that the task runs, or the query that is written by hand has started; its worker
+or Spark has moved a few records before, so that it is warm. The clock ends when what came out is complete as somebody
+else sees it: the size of the file, the end of the topic, the committed offsets of the group (Parquet; the query written
+by hand says it itself). CPU is that of the process and its children in that time. What came out is counted afterwards:
+fewer or more records than there were are an error.
 
 How soon work moves to another worker, and REST: ``connect_group``.
 """
@@ -213,7 +213,6 @@ class _WorkerMoves:
     def __init__(self, stage: _Stage, worker: Worker, side: str, folder: Path) -> None:
         self._stage = stage
         self._worker = worker
-        self._side = side
         self._folder = folder
         files = ("topic to file", "file to topic")
         self.kinds = files if side == "kafka" else ("topic to Parquet", *files)
@@ -252,17 +251,17 @@ class _WorkerMoves:
     ) -> Figures:
         """With the connector, which is deleted in the end."""
         url, topics = self._worker.url, {} if kind == "file to topic" else {"topics": self._stage.topic(warm_up)}
-        body = {"name": name, "config": {"tasks.max": "1", **topics, **config}, "initial_state": "PAUSED"}
-        request(url, "POST", "/connectors", body)
-        wait_for(lambda: _is_paused(url, name, self._side), f"{name} paused", timeout_s=_START_S)
-
-        def run() -> None:
-            request(url, "PUT", f"/connectors/{name}/resume")
-            wait_for(is_complete, f"{kind} of {self._worker.folder}", timeout_s=_MOVE_S)
-
+        request(url, "PUT", f"/connectors/{name}/config", {"tasks.max": "1", **topics, **config})
         try:
-            figures = _timed(kind, self._worker.pid, self._stage.records(warm_up), run)
-            wait_for(lambda: is_all_running(url, [name]), f"{name} running", timeout_s=30)
+            wait_for(lambda: is_all_running(url, [name]), f"{name} running", timeout_s=_START_S)
+            records = self._stage.records(warm_up)
+            figures = _timed(
+                kind,
+                self._worker.pid,
+                records,
+                lambda: wait_for(is_complete, f"{kind} by {self._worker.folder}", timeout_s=_MOVE_S),
+            )
+            wait_for(lambda: is_all_running(url, [name]), f"{name} still running", timeout_s=30)
         finally:
             request(url, "DELETE", f"/connectors/{name}")
         return figures
@@ -285,26 +284,18 @@ class _PlainMoves:
         if kind == "topic to Parquet":
             target = self._folder / f"out-{name}"
             job |= {"kind": "parquet", "topic": self._stage.topic(warm_up), "directory": str(target)}
-            figures = _timed(kind, self._plain.pid, records, lambda: self._plain.do(job))
+            self._plain.begin(job)
+            figures = _timed(kind, self._plain.pid, records, self._plain.wait)
             _expect(_parquet_rows(target), records, f"rows in {target}")
             shutil.rmtree(target)
             return figures
         self._stage.create(name, 1)
         job |= {"kind": "lines", "topic": name, "directory": str(self._stage.file(warm_up).parent)}
-        figures = _timed(kind, self._plain.pid, records, lambda: self._plain.do(job))
+        self._plain.begin(job)
+        figures = _timed(kind, self._plain.pid, records, self._plain.wait)
         _expect(sum(self._stage.ends(name, 1).values()), records, f"records in {name}")
         self._stage.delete(name)
         return figures
-
-
-def _is_paused(url: str, name: str, side: str) -> bool:
-    """Kafka's worker makes the tasks of a connector that was created paused only when it is told to go on."""
-    try:
-        status = request(url, "GET", f"/connectors/{name}/status")
-    except AssertionError:
-        return False  # There is none yet.
-    has_tasks = bool(status["tasks"]) or side == "kafka"
-    return has_tasks and all(each["state"] == "PAUSED" for each in (status["connector"], *status["tasks"]))
 
 
 def _size(file: Path) -> int:

@@ -1,8 +1,8 @@
 """``python -m bench.connect_plain``: what somebody would write by hand on plain PySpark, without Connect.
 
-Reads jobs from standard input, a JSON object a line, and answers each with a line when its query has done all that was
-there: so Spark is warm for the second job, as it is in a worker. Spark's settings are its defaults, but for what keeps
-it on loopback and quiet.
+Reads jobs from standard input, a JSON object a line, and answers each with a line when its query has started and with
+another when it has done all that was there: so Spark is warm for the second job, as it is in a worker. Spark's settings
+are its defaults, but for what keeps it on loopback and quiet.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ def main() -> None:
         for line in sys.stdin:
             job = json.loads(line)
             query = _writer(spark, job).option("checkpointLocation", str(folder / job["name"])).start()
+            print("started", flush=True)
             query.processAllAvailable()
             query.stop()
             print("done", flush=True)

@@ -83,9 +83,9 @@ def _bars(medians: Medians) -> list[str]:
 def _explanation(sizes: ConnectSizes) -> list[str]:
     return [
         f"- Moving records: {sizes.records:,} of 1 KB, from a topic with four partitions or a file with as many lines, "
-        "by one task. A connector is made paused and told to go on; the clock ends when what came out is complete as "
-        "somebody else sees it, and what came out is counted. Everybody has moved some records before. Kafka's worker "
-        "has no connector to Parquet; the queries on plain PySpark are written by hand "
+        "by one task. The clock starts when the status says that the task runs, and ends when what came out is "
+        "complete as somebody else sees it; what came out is counted. Everybody has moved some records before. "
+        "Kafka's worker has no connector to Parquet; the queries on plain PySpark are written by hand "
         "([bench/connect_plain.py](../../bench/connect_plain.py)). CPU is that of the process and its children.",
         f"- A group of two workers with {sizes.connectors} connectors: one gets SIGTERM, and another time SIGKILL, "
         "until the status says that everything runs on the other one. Whoever is killed is missed after 10 s on both "

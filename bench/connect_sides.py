@@ -141,11 +141,15 @@ class PlainSpark:
     def pid(self) -> int:
         return self._process.pid
 
-    def do(self, job: Mapping[str, str]) -> None:
-        """Returns when it is done."""
+    def begin(self, job: Mapping[str, str]) -> None:
+        """Returns when its query has started."""
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(job) + "\n")
         self._process.stdin.flush()
+        self._expect("started")
+
+    def wait(self) -> None:
+        """Until it has done all that there is."""
         self._expect("done")
 
     def close(self) -> None:
