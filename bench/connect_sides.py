@@ -6,17 +6,18 @@ All of them use the same broker, in groups of their own. Each JVM that does the 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from bench.sides import KAFKA_JVM, usage_of
+from bench.sides import KAFKA_JVM
 from tests.peers import PROJECT, KafkaNode, kafka_command
 from tests.peers.barnabas_worker import BarnabasWorker
 from tests.peers.connect_worker import ConnectWorker, worker_settings
@@ -115,13 +116,25 @@ def wait_for(condition: Callable[[], bool], what: str, *, timeout_s: float, paus
 
 
 def cpu_of_tree(pid: int) -> float:
-    """CPU seconds of a process and all that it has started and that is still there: a worker of ours has a JVM."""
-    return sum(usage_of(each).cpu_s for each in _tree(pid))
+    """CPU seconds of a process and all that it has started: a worker of ours has a JVM. What has ended meanwhile counts
+    with who had started it."""
+    return sum(_cpu_ticks(each) for each in _tree(pid)) / os.sysconf("SC_CLK_TCK")
+
+
+def _cpu_ticks(pid: int) -> int:
+    """Its own and those of its children that have ended."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+    return sum(map(int, fields[11:15]))
 
 
 def _tree(pid: int) -> list[int]:
-    children = Path(f"/proc/{pid}/task").glob("*/children")
-    found = [int(each) for file in children for each in file.read_text().split()]
+    found: list[int] = []
+    for file in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(FileNotFoundError, ProcessLookupError):
+            found += map(int, file.read_text().split())
     return [pid, *(each for child in found for each in _tree(child))]
 
 
