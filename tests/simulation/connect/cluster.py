@@ -268,6 +268,7 @@ class SimulatedCluster:
     def heal(self) -> None:
         self._is_in_trouble = False
         self.world.cut.clear()
+        self.coordinator.loses_messages = False
         self.task_failure_rate = 0.0
         self._accept_writes()
         for name in list(self.workers):

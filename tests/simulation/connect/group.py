@@ -28,6 +28,8 @@ _VERSIONS = {
 
 class SimulatedCoordinator:
     def __init__(self, world: World) -> None:
+        self.loses_messages = True
+        """Single ones, while others arrive."""
         self._world = world
         self._driver = GroupDriver()
         self._driver.now_ms = self._now_ms
@@ -79,7 +81,7 @@ class SimulatedCoordinator:
                 world.after(world.random.uniform(1, 1_500), fail)
                 if world.random.random() < 0.5:
                     return
-            if world.random.random() < 0.01:  # Only this message is lost: the request, or its answer.
+            if self.loses_messages and world.random.random() < 0.01:  # The request or its answer, and nothing else.
                 if world.random.random() < 0.5:
                     self._handle(worker, request, lambda _: None)
                 return
