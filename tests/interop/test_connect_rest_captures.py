@@ -1,12 +1,13 @@
 """Every recorded REST exchange of real Connect workers, replayed against two workers of ours on a cluster of ours.
 
-Their tasks run on Spark, one for each worker, which may take long to start.
+Their tasks run on Spark, one for each worker.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -41,6 +42,25 @@ def _two_workers(folder: Path, node: BarnabasNode) -> Iterator[tuple[BarnabasWor
         yield first, second
 
 
+def _start_spark(url: str) -> None:
+    """On both workers, by a task for each: it may take longer than the replay waits for anything."""
+    names = ("warm-up-0", "warm-up-1")
+    with httpx.Client(base_url=url, timeout=60, trust_env=False) as client:
+        for name in names:
+            config = {"connector.class": "FileStreamSource", "file": "/nonexistent", "topic": name}
+            client.put(f"/connectors/{name}/config", json=config).raise_for_status()
+        deadline = time.monotonic() + 240
+        while not all(_runs(client.get(f"/connectors/{name}/status")) for name in names):
+            assert time.monotonic() < deadline, [client.get(f"/connectors/{name}/status").text for name in names]
+            time.sleep(0.5)
+        for name in names:
+            client.delete(f"/connectors/{name}").raise_for_status()
+
+
+def _runs(status: httpx.Response) -> bool:
+    return status.status_code == 200 and [each["state"] for each in status.json()["tasks"]] == ["RUNNING"]
+
+
 async def _replayed(urls: Mapping[str, str], key: bytes, data: Path) -> list[Replayed]:
     async with httpx.AsyncClient(timeout=120, trust_env=False) as client:
 
@@ -49,7 +69,7 @@ async def _replayed(urls: Mapping[str, str], key: bytes, data: Path) -> list[Rep
         ) -> httpx.Response:
             return await client.request(method, urls[worker] + path, headers=dict(headers), content=body)
 
-        return await replay(send, session_key=key, data=str(data), patience_s=60)
+        return await replay(send, session_key=key, data=str(data), patience_s=20)
 
 
 def test_workers_of_ours_answer_as_recorded(tmp_path: Path) -> None:
@@ -61,6 +81,7 @@ def test_workers_of_ours_answer_as_recorded(tmp_path: Path) -> None:
         admin.create_topics([NewTopic(f"t{number}", 1, 1) for number in range(1, 6)])
         admin.close()
         with _two_workers(tmp_path, node) as (first, second):
+            _start_spark(first.url)
             key = session_key_of(node.bootstrap, f"{_GROUP}-configs")
             results = asyncio.run(_replayed({"A": first.url, "B": second.url}, key, tmp_path))
     wrong = {each.capture.name: each.differences for each in results if bool(each.differences) != bool(each.expected)}

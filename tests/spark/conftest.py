@@ -20,6 +20,7 @@ SETTINGS = {
     "spark.sql.shuffle.partitions": "1",
     "spark.default.parallelism": "1",
     "spark.sql.session.timeZone": "UTC",
+    "spark.sql.caseSensitive": "true",  # As in a worker's session.
     "spark.sql.adaptive.enabled": "false",
     "spark.ui.enabled": "false",
     "spark.driver.memory": "1g",
@@ -41,13 +42,14 @@ def py4j_sockets_collected() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def spark(java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    from barnabas.spark.connector_jars import cache_directory, connector_jars
+    from barnabas.spark.connector_jars import avro_jars, cache_directory, connector_jars
     from barnabas.spark.java_runtime import find_java
     from barnabas.spark.spark_session import spark_session
 
     work = tmp_path_factory.mktemp("spark")
     runtime = find_java(os.environ)
-    jars = connector_jars(cache_directory(os.environ), runtime, print)
+    cache = cache_directory(os.environ)
+    jars = connector_jars(cache, runtime, print) + avro_jars(cache, runtime, print)
     with (
         py4j_sockets_collected(),
         spark_session("tests", master="local[2]", jars=jars, java=runtime, work=work, settings=SETTINGS) as session,

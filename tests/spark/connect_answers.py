@@ -7,6 +7,7 @@ import gzip
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Answered",
+    "Held",
     "answers",
     "as_number",
     "by_class",
@@ -71,6 +73,37 @@ def raw_frame(spark: SparkSession, rows: Sequence[Mapping[str, Any]]) -> DataFra
     """As Spark's Kafka source gives records. ``offset`` is what the answers are found by."""
     complete = [{"topic": "topic", "partition": 0, "headers": [], **row} for row in rows]
     return spark.createDataFrame(pa.Table.from_pylist(complete, schema=_RAW))
+
+
+@dataclass(frozen=True)
+class Held:
+    """Decoded records as local data. Spark evaluates projections of such while it plans, without compiling anything or
+    running a job, so that what was decoded once serves many questions in little time."""
+
+    batches: Sequence[tuple[RecordBatch, frozenset[int]]]
+
+    @classmethod
+    def of(cls, batches: Iterable[RecordBatch]) -> Held:
+        from pyspark.sql import DataFrame as Frame
+
+        found = []
+        for batch in batches:
+            frame: Any = batch.frame
+            rows = frame._jdf.collectAsList()
+            local = Frame(
+                frame.sparkSession._jsparkSession.createDataFrame(rows, frame._jdf.schema()), frame.sparkSession
+            )
+            lines = frozenset(row["offset"] for row in local.select("offset").collect())
+            found.append((batch.with_frame(local), lines))
+        return cls(found)
+
+    def of_lines(self, lines: Iterable[int]) -> list[RecordBatch]:
+        wanted = frozenset(lines)
+        return [
+            batch.with_frame(batch.frame.filter(batch.frame["offset"].isin(*(wanted & here))))
+            for batch, here in self.batches
+            if wanted & here
+        ]
 
 
 def typed_rows(batches: Iterable[RecordBatch]) -> dict[int, tuple[RecordBatch, Row]]:

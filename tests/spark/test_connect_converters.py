@@ -6,14 +6,19 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.sql import functions as F
 
+from barnabas.connect.spark.converters.connect_schema import ConnectSchema, SchemaType
 from barnabas.connect.spark.converters.converter import Converter
 from barnabas.connect.spark.converters.json_converter import JsonConverter
 from barnabas.connect.spark.converters.primitive_converters import ByteArrayConverter
+from barnabas.connect.spark.converters.record_batch import HEADERS, RecordBatch
 from barnabas.connect.spark.converters.record_converter import RecordConverter
 from barnabas.connect.spark.converters.registry import converter_of
 from barnabas.connect.spark.converters.simple_header_converter import SimpleHeaderConverter
+from barnabas.connect.spark.converters.variants import variant_of
 from tests.spark.connect_answers import (
+    Held,
     answers,
     as_number,
     by_class,
@@ -40,12 +45,13 @@ def _bytes(digits: str | None) -> bytes | None:
     return None if digits is None else bytes.fromhex(digits)
 
 
-def _unexplained(compared: list[tuple[Answered, Any]]) -> list[str]:
-    return [
+def _explained(compared: list[tuple[Answered, Any]]) -> None:
+    wrong = [
         f"line {line}: {question}\n  Kafka: {theirs}\n  ours:  {ours}"
         for (line, question, theirs), ours in compared
         if as_number(theirs) != as_number(ours) and reason_of(question, theirs, ours) is None
     ]
+    assert wrong == [], f"{len(wrong)} differ:\n" + "\n".join(wrong)
 
 
 def _error(row: Any) -> dict[str, str]:
@@ -63,27 +69,59 @@ def test_bytes_are_read_as_kafkas_converters_read_them(spark: SparkSession) -> N
             batch, row = found[each[0]]
             compared.append((each, _error(row) if row["failure"] else described(batch.value_schema, row["value"])))
     assert len(compared) > 250
-    assert _unexplained(compared) == []
+    _explained(compared)
 
 
 @pytest.mark.long
 def test_data_is_written_as_kafkas_converters_write_it(spark: SparkSession) -> None:
     compared: list[tuple[Answered, Any]] = []
-    for (name, config), group in by_class(answers("from")).items():
+    asked = answers("from")
+    decoded = [(member, _decoded(spark, asked, member)) for member in ("envelope", "text")]
+    for (name, config), group in by_class(asked).items():
         converter = _with(converter_of("value.converter", name, dict(config)))
-        for member in ("envelope", "text"):
-            chosen = [each for each in group if member in (each[1]["data"] or {"text": None})]
-            rows = [
-                {"offset": line, "value": question["data"] and question["data"][member].encode()}
-                for line, question, _ in chosen
-            ]
-            if rows:
-                given = _with(JsonConverter(schemas=member == "envelope", replace_null_with_default=False))
-                batches = given.to_connect(raw_frame(spark, rows))
-                found = {row["offset"]: row for batch in batches for row in converter.from_connect([batch]).collect()}
-                compared += [_written(each, found[each[0]]) for each in chosen]
+        for member, held in decoded:
+            chosen = [each for each in group if member == _form(each[1])]
+            batches = held.of_lines(line for line, _, _ in chosen)
+            found = {row["offset"]: row for batch in batches for row in converter.from_connect([batch]).collect()}
+            compared += [_written(each, found[each[0]]) for each in chosen]
     assert len(compared) > 250
-    assert _unexplained(compared) == []
+    _explained(compared)
+
+
+@pytest.mark.long
+def test_headers_are_written_as_kafkas_simple_converter_writes_them(spark: SparkSession) -> None:
+    asked = answers("header-from")
+    held = _decoded(spark, asked, "envelope")
+    found: dict[int, Any] = {}
+    for batch in held.of_lines(line for line, _, _ in asked):
+        schema = None if batch.value_schema is None else json.dumps(batch.value_schema.to_json())
+        value = F.when(F.col("value").isNotNull(), variant_of(batch.value_schema, F.col("value")))
+        header = F.struct(F.lit("h").alias("key"), value.alias("value"), F.lit(schema).alias("schema"))
+        frame = batch.frame.withColumn("headers", F.array(header).cast(HEADERS)).withColumn(
+            "value", F.lit(None).cast("binary")
+        )
+        given = RecordBatch(frame, batch.key_schema, ConnectSchema(SchemaType.BYTES))
+        found |= {row["offset"]: row for row in _with(ByteArrayConverter()).from_connect([given]).collect()}
+    compared: list[tuple[Answered, Any]] = []
+    for each in asked:
+        row = found[each[0]]
+        data = row["headers"][0]["value"]
+        compared.append((each, _error(row) if row["failure"] else {"data": None if data is None else data.hex()}))
+    _explained(compared)
+
+
+def _form(question: dict[str, Any]) -> str:
+    return next(iter(question["data"])) if question["data"] else "text"
+
+
+def _decoded(spark: SparkSession, answered: list[Answered], form: str) -> Held:
+    rows = [
+        {"offset": line, "value": question["data"] and question["data"][form].encode()}
+        for line, question, _ in answered
+        if _form(question) == form
+    ]
+    given = _with(JsonConverter(schemas=form == "envelope", replace_null_with_default=False))
+    return Held.of(given.to_connect(raw_frame(spark, rows)))
 
 
 def _written(answered: Answered, row: Any) -> tuple[Answered, Any]:
@@ -105,7 +143,7 @@ def test_headers_are_read_as_kafkas_simple_converter_reads_them(spark: SparkSess
     ]
     found = typed_rows(_with(ByteArrayConverter()).to_connect(raw_frame(spark, rows)))
     compared = [(each, header_described(found[each[0]][1]["headers"][0])[1]) for each in group]
-    assert _unexplained(compared) == []
+    _explained(compared)
 
 
 ORDER = {

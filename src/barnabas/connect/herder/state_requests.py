@@ -27,8 +27,8 @@ class StateRequests:
         context = self._context
         async with context.as_leader("Only the leader can transition connectors to the STOPPED state."):
             await context.find_connector(name, f"Unknown connector {name}")
-            await context.write_configs(task_commit_record(name, 0))
-            await context.write_configs(target_state_record(name, TargetState.STOPPED))
+            # In one batch: a connector that has lost its tasks and goes on would never get any.
+            await context.write_configs(task_commit_record(name, 0), target_state_record(name, TargetState.STOPPED))
 
     async def set_cluster_logger_level(self, namespace: str, level: str) -> None:
         await self._context.write_configs(logger_level_record(namespace, level))

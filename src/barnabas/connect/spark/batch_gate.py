@@ -51,6 +51,10 @@ class BatchGate:
             self._changed.notify_all()
             return self._changed.wait_for(lambda: not self._is_running, timeout_s)
 
+    @property
+    def is_closed(self) -> bool:
+        return self._is_closed
+
     def fence(self) -> None:
         self._is_fenced = True
 

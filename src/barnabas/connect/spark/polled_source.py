@@ -1,13 +1,15 @@
 """Sources that look for something new by themselves: a file, a table, a clock, where Spark has no streaming source.
 
 The query of such a task reads a stream of ticks, one for each time that ``poll`` has found something, so a source with
-nothing new costs no batches. The next poll comes when the last batch is safe: its records are in Kafka, and its offsets
-in the offset topic. Checkpoints play no part: after a restart the task begins at Connect's offsets.
+nothing new costs no batches; while there is more at once, the same batch goes on with it. The next poll comes when what
+the last one found is safe: its records are in Kafka, and its offsets in the offset topic. Checkpoints play no part:
+after a restart the task begins at Connect's offsets.
 """
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 __all__ = ["Polled", "PolledSourceTask", "Poller"]
 
 _JOIN_TIMEOUT_S = 10
+_LOOK_S = 0.2
+_FOUND_AT_ONCE_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +63,13 @@ class Poller:
         self._spark = spark
         self._gate = gate
         self._interval_s = interval_s
+        self._changed = threading.Condition()
         self._found: Polled | Exception | None = pending
-        self._is_done = threading.Event()
+        self._is_taken = False
+        self._is_awaited = False
+        """A batch waits for what is found next, so there need be no tick for it."""
+        self._has_found_nothing = False
+        """By the last poll, since what was taken is safe."""
         self._stream = _TickStream(spark)
         self._thread = threading.Thread(target=self._run, name="connect-poll", daemon=True)
 
@@ -76,18 +85,43 @@ class Poller:
     def begin(self) -> None:
         self._thread.start()
 
-    def take(self) -> Polled:
-        """In the batch: what was found, or the error that polling ended with."""
-        if isinstance(self._found, Exception):
-            raise self._found
-        if self._found is None:
-            raise RuntimeError("a tick came without anything found")
-        return self._found
+    def take(self) -> Polled | None:
+        """In the batch: what was found, None if the batch before had it already. Raises what polling ended with."""
+        with self._changed:
+            found = self._found
+            if found is None or self._is_taken:
+                return None
+            self._is_taken = True
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def take_next(self) -> Polled | None:
+        """In the same batch, after ``done``: what is found at once, None if there is nothing, or not yet.
+
+        Many small batches of Spark's would cost more than what they move.
+        """
+        with self._changed:
+            self._is_awaited = True
+            try:
+                deadline = time.monotonic() + _FOUND_AT_ONCE_S
+                while self._found is None and not self._has_found_nothing and not self._gate.is_closed:
+                    left_s = deadline - time.monotonic()
+                    if left_s <= 0:
+                        return None
+                    self._changed.wait(min(left_s, _LOOK_S))
+            finally:
+                self._is_awaited = False
+            if self._gate.is_closed:
+                return None
+        return self.take()
 
     def done(self) -> None:
         """What was taken is safe."""
-        self._found = None
-        self._is_done.set()
+        with self._changed:
+            self._found = None
+            self._is_taken = self._has_found_nothing = False
+            self._changed.notify_all()
 
     def join(self) -> None:
         """The gate is closed, so it ends by itself, unless ``poll`` hangs."""
@@ -99,15 +133,31 @@ class Poller:
             while True:
                 found = self._found or self._poll()
                 if found is None:
+                    self._nothing_found()
                     self._gate.wait(self._interval_s)
                     continue
-                self._is_done.clear()
-                self._found = found
-                self._stream.tick()
-                while not self._is_done.wait(0.2):
-                    self._gate.wait(0)
+                self._hand_over(found)
         except QueryEnds:
             pass
+
+    def _nothing_found(self) -> None:
+        with self._changed:
+            self._has_found_nothing = True
+            self._changed.notify_all()
+
+    def _hand_over(self, found: Polled | Exception) -> None:
+        """Returns when it is safe."""
+        with self._changed:
+            self._found = found
+            self._changed.notify_all()
+            is_awaited = self._is_awaited
+        if not is_awaited:
+            self._stream.tick()
+        while True:
+            self._gate.wait(0)
+            with self._changed:
+                if self._changed.wait_for(lambda: self._found is not found, _LOOK_S):
+                    return
 
     def _poll(self) -> Polled | Exception | None:
         try:

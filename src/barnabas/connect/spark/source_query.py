@@ -44,6 +44,8 @@ _COLUMNS = frozenset({"topic", "value", "key", "partition", "timestamp", "header
 _SOURCE = "spark.source"
 _OFFSET = "offset"
 _TOPICS_EVERY_S = 60
+_BATCH_S_MAX = 10
+"""After which a batch of a source that always finds more ends, so that it is known to be well."""
 
 
 def stored_ends(read: SourceOffsetReader) -> list[Any] | None:
@@ -105,12 +107,16 @@ class SourceProgram:
             self._poller = poller = Poller(self._task, spark, gate, interval_s, pending)
 
             def process_polled(frame: DataFrame, number: int, handle: QueryHandle) -> None:
+                began_s = time.monotonic()
                 polled = poller.take()
-                _check(polled.records, is_streaming=False)
-                self._write(polled.records)
-                gate.ensure_unfenced()
-                self._write_offsets([(each.partition, each.offset) for each in polled.offsets])
-                poller.done()
+                while polled is not None:
+                    _check(polled.records, is_streaming=False)
+                    self._write(polled.records)
+                    gate.ensure_unfenced()
+                    self._write_offsets([(each.partition, each.offset) for each in polled.offsets])
+                    poller.done()
+                    is_time = time.monotonic() - began_s >= _BATCH_S_MAX
+                    polled = None if is_time else poller.take_next()
 
             query = self._query(poller.ticks, process_polled, gate)
             poller.begin()

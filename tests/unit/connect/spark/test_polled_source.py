@@ -54,9 +54,65 @@ def test_what_was_found_before_a_pause_is_not_lost() -> None:
     first.join()
     assert first.pending == Polled(cast(Any, 1), [])
     second, gate = started(task, first.pending)
-    assert second.take().records == 1
+    assert second.take() == Polled(cast(Any, 1), [])
     second.done()
     assert cast(Any, second)._stream.came.acquire(timeout=10)
-    assert second.take().records == 2
+    assert second.take() == Polled(cast(Any, 2), [])
     assert gate.close(10)
     second.join()
+
+
+def test_a_batch_goes_on_with_what_is_found_at_once() -> None:
+    poller, gate = started(Counting())
+    assert poller.take() == Polled(cast(Any, 1), [])
+    for number in range(2, 50):
+        poller.done()
+        assert poller.take_next() == Polled(cast(Any, number), [])
+    assert gate.close(10)
+    poller.join()
+
+
+def test_a_batch_ends_when_nothing_is_found() -> None:
+    class Once(Counting):
+        def poll(self, spark: SparkSession) -> Polled | None:  # type: ignore[override]
+            return super().poll(spark) if self.next == 0 else None
+
+    poller, gate = started(Once())
+    assert poller.take() == Polled(cast(Any, 1), [])
+    poller.done()
+    assert poller.take_next() is None
+    assert gate.close(10)
+    poller.join()
+
+
+def test_a_tick_for_what_the_batch_before_has_taken_is_for_nothing() -> None:
+    poller, gate = started(Counting())
+    assert poller.take() == Polled(cast(Any, 1), [])
+    assert poller.take() is None
+    assert gate.close(10)
+    poller.join()
+
+
+def test_a_batch_does_not_go_on_when_the_query_is_to_stop() -> None:
+    poller, gate = started(Counting())
+    assert poller.take() == Polled(cast(Any, 1), [])
+    poller.done()
+    assert gate.close(10)
+    assert poller.take_next() is None
+    poller.join()
+
+
+def test_what_polling_ended_with_is_raised_in_the_batch() -> None:
+    class Broken(Counting):
+        def poll(self, spark: SparkSession) -> Polled:
+            if self.next:
+                raise RuntimeError("the table is gone")
+            return super().poll(spark)
+
+    poller, gate = started(Broken())
+    poller.take()
+    poller.done()
+    with pytest.raises(RuntimeError, match="the table is gone"):
+        poller.take_next()
+    assert gate.close(10)
+    poller.join()

@@ -2,6 +2,9 @@
 
 There is no schema registry here. Records in the registry's framing (a zero byte, four bytes of schema id, the data) are
 told from others and refused with a message that says so, because without the registry's answer they can't be read.
+
+Spark makes a record whose fields are all null of bytes that it can't read. A record of one field has the same bytes as
+this field, so what is read is one around the whole: then it is the whole that is null.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from pyspark.sql import types as t
 from barnabas.common.config_value import ConfigException
 from barnabas.connect.plugins.api import TerminalError
 from barnabas.connect.spark.converters.converter import Converter, Decoded, Encoded
+from barnabas.connect.spark.converters.json_decoding import no_error
 from barnabas.connect.spark.converters.schema_merging import moved
 from barnabas.connect.spark.converters.spark_types import connect_schema, spark_type
 
@@ -71,34 +75,53 @@ class AvroConverter(Converter):
     @cached_property
     def type(self) -> t.DataType:
         """What Spark makes of the schema. Raises TerminalError, which no tolerance of bad records covers."""
-        from pyspark.sql.avro.functions import from_avro
-
         spark = SparkSession.active()
         _require_package(spark)
         try:
-            return spark.createDataFrame([], "data binary").select(from_avro("data", self.schema)).schema[0].dataType
+            return spark.createDataFrame([], "data binary").select(self._read(F.col("data"))).schema[0].dataType
         except Exception as error:
             raise TerminalError(f"{_SCHEMA} can't be used: {_reason(error)}") from None
 
-    def to_connect(self, prepared: Column, variety: str | None) -> Decoded:
+    @property
+    def _takes_null(self) -> bool:
+        parsed = json.loads(self.schema)
+        return parsed == "null" or (isinstance(parsed, list) and "null" in parsed)
+
+    def _read(self, data: Column) -> Column:
+        """Null for what is no Avro of the schema."""
         from pyspark.sql.avro.functions import from_avro
 
+        around = {"type": "record", "name": "Around", "namespace": "barnabas.connect"}
+        whole = json.dumps({**around, "fields": [{"name": "whole", "type": json.loads(self.schema)}]})
+        return from_avro(data, whole, {"mode": "PERMISSIVE"})["whole"]
+
+    def _write(self, column: Column) -> Column:
+        from pyspark.sql.avro.functions import to_avro
+
+        return F.when(column.isNotNull(), to_avro(column, self.schema))
+
+    def to_connect(self, prepared: Column, variety: str | None) -> Decoded:
         schema = connect_schema(self.type)
-        read = from_avro(prepared, self.schema, {"mode": "PERMISSIVE"})
-        framed = (F.octet_length(prepared) > 5) & (F.hex(F.substring(prepared, 1, 1)) == "00")
-        told = F.when(framed, F.lit(_FRAMED)).otherwise(F.lit(_NO_AVRO))
-        return Decoded(schema, read, F.when(prepared.isNotNull() & read.isNull(), told))
+        read = self._read(prepared)
+        unread = prepared.isNotNull() & read.isNull()
+        if self._takes_null:
+            unread = unread & (F.octet_length(prepared) > 1)  # Of a null there is one byte at most.
+        begins_so = (F.octet_length(prepared) > 5) & (F.hex(F.substring(prepared, 1, 1)) == "00")
+        framed = F.when(begins_so, unread | self._is_framed(prepared, read)).otherwise(F.lit(False))
+        return Decoded(schema, read, F.when(framed, F.lit(_FRAMED)).when(unread, F.lit(_NO_AVRO)))
+
+    def _is_framed(self, data: Column, read: Column) -> Column:
+        """Such bytes may happen to be readable as they are. They are taken for framed if they are exactly a record only
+        without the framing."""
+        inner = F.substring(data, 6, 2**31 - 1)
+        is_plain = F.coalesce(self._write(read) == data, F.lit(False))
+        return ~is_plain & F.coalesce(self._write(self._read(inner)) == inner, F.lit(False))
 
     def from_connect(self, datum: Datum) -> Encoded:
-        from pyspark.sql.avro.functions import to_avro
-
-        written = moved(datum.column, spark_type(datum.schema), self.type)
-        return Encoded(F.when(datum.column.isNotNull(), to_avro(written, self.schema)), None)
+        return Encoded(self._write(moved(datum.column, spark_type(datum.schema), self.type)), no_error())
 
     def header_from_connect(self, value: Column, schema: Column) -> Encoded:
-        from pyspark.sql.avro.functions import to_avro
-
-        return Encoded(F.when(value.isNotNull(), to_avro(value.try_cast(self.type), self.schema)), None)
+        return Encoded(self._write(value.try_cast(self.type)), no_error())
 
 
 def _require_package(spark: SparkSession) -> None:

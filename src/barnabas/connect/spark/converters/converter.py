@@ -31,8 +31,9 @@ class Decoded:
 
     schema: ConnectSchema | None
     column: Column
-    error: Column
-    """A string that says what is wrong with this row; null where nothing is."""
+    error: Column | None
+    """A string that says what is wrong with this row; null where nothing is. None if no row can be wrong: then nobody
+    has to look."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class Encoded:
 
     column: Column
     """Binary."""
-    error: Column
+    error: Column | None
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class DecodedHeader:
     """VARIANT."""
     schema: Column
     """Connect's JSON as a string; null without a schema."""
-    error: Column
+    error: Column | None
 
 
 class Converter(ABC):

@@ -21,7 +21,7 @@ from barnabas.common.config_value import ConfigException, ConfigType
 from barnabas.connect.plugins.config_def import ConfigDef, ConfigKey
 from barnabas.connect.spark.converters.connect_schema import ConnectSchema, DataException
 from barnabas.connect.spark.converters.converter import Converter, Decoded, DecodedHeader, Encoded
-from barnabas.connect.spark.converters.json_decoding import JsonDecoding, default_literal, member, no_error
+from barnabas.connect.spark.converters.json_decoding import JsonDecoding, default_literal, member
 from barnabas.connect.spark.converters.json_encoding import JsonEncoding
 from barnabas.connect.spark.converters.spark_types import connect_schema, spark_type
 from barnabas.connect.spark.converters.unknown_fields import unknown_fields
@@ -157,10 +157,10 @@ class JsonConverter(Converter):
     def header_from_connect(self, value: Column, schema: Column) -> Encoded:
         payload = F.coalesce(F.to_json(value), F.lit("null"))
         if not self.schemas:
-            return Encoded(F.when(value.isNotNull(), payload).cast("binary"), no_error())
+            return Encoded(F.when(value.isNotNull(), payload).cast("binary"), None)
         told = F.coalesce(schema, F.lit("null"))
         envelope = F.concat(F.lit('{"schema":'), told, F.lit(',"payload":'), payload, F.lit("}"))
-        return Encoded(F.when(value.isNotNull() | schema.isNotNull(), envelope).cast("binary"), no_error())
+        return Encoded(F.when(value.isNotNull() | schema.isNotNull(), envelope).cast("binary"), None)
 
 
 def _is_envelope(parsed: Column) -> Column:

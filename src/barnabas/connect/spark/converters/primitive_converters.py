@@ -13,7 +13,6 @@ from pyspark.sql import functions as F
 
 from barnabas.connect.spark.converters.connect_schema import ConnectSchema, SchemaType
 from barnabas.connect.spark.converters.converter import Converter, Decoded, Encoded, refuse
-from barnabas.connect.spark.converters.json_decoding import no_error
 from barnabas.connect.spark.converters.spark_types import spark_type
 
 if TYPE_CHECKING:
@@ -56,7 +55,7 @@ class _FixedTypeConverter(Converter):
             return Encoded(self._write(column), error)
         if datum.schema.type is not self.kind or datum.schema.logical is not None:
             raise refuse(type(self).__name__, datum.schema, f"only {self.kind}")
-        return Encoded(self._write(datum.column), no_error())
+        return Encoded(self._write(datum.column), None)
 
     def header_from_connect(self, value: Column, schema: Column) -> Encoded:
         column, error = self._from_variant(value)
@@ -71,7 +70,10 @@ class _FixedTypeConverter(Converter):
     def _fits(self, kind: Column) -> Column:
         return kind == "BIGINT"
 
-    def _error(self, data: Column) -> Column:
+    def _error(self, data: Column) -> Column | None:
+        return self._wrong_size(data)
+
+    def _wrong_size(self, data: Column) -> Column:
         told = f"Size of data received by {self.word}Deserializer is not {self.size}"
         return F.when(F.octet_length(data) != self.size, F.lit(f"Failed to deserialize {self.word.lower()}: {told}"))
 
@@ -89,8 +91,8 @@ class ByteArrayConverter(_FixedTypeConverter):
     kind = SchemaType.BYTES
     word = "ByteArray"
 
-    def _error(self, data: Column) -> Column:
-        return no_error()
+    def _error(self, data: Column) -> Column | None:
+        return None
 
     def _read(self, data: Column) -> Column:
         return data
@@ -108,11 +110,11 @@ class BooleanConverter(_FixedTypeConverter):
     size = 1
     word = "Boolean"
 
-    def _error(self, data: Column) -> Column:
+    def _error(self, data: Column) -> Column | None:
         unknown = F.concat(
             F.lit("Failed to deserialize boolean: Unexpected byte received by BooleanDeserializer: 0x"), F.hex(data)
         )
-        return F.coalesce(super()._error(data), F.when(~F.hex(data).isin("00", "01"), unknown))
+        return F.coalesce(self._wrong_size(data), F.when(~F.hex(data).isin("00", "01"), unknown))
 
     def _read(self, data: Column) -> Column:
         return F.when(F.hex(data) == "01", F.lit(True)).when(F.hex(data) == "00", F.lit(False))

@@ -6,7 +6,7 @@ only where a converter can't know (JsonConverter with ``schemas.enable``); that 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import TYPE_CHECKING
@@ -16,6 +16,7 @@ from pyspark.sql import types as t
 
 from barnabas.connect.spark.converters.connect_schema import ConnectSchema, DataException
 from barnabas.connect.spark.converters.converter import Converter, Decoded, Encoded
+from barnabas.connect.spark.converters.json_decoding import no_error
 from barnabas.connect.spark.converters.record_batch import (
     FAILURE,
     HEADERS,
@@ -87,13 +88,16 @@ class RecordConverter:
         timestamp, key, value, headers; other columns are left out. It should be cached if it is costly to read."""
         headers = F.col("headers") if "headers" in raw.columns else F.lit(None).cast(RAW_HEADERS)
         original = F.struct(*(F.col(name) for name in (*_PLACE, "key", "value")), headers.alias("headers"))
-        prepared = raw.select(
-            *_PLACE,
-            self.key.prepare(F.col("key")).alias("key"),
-            self.value.prepare(F.col("value")).alias("value"),
-            headers.alias("headers"),
-            original.cast(ORIGINAL).alias("original"),
-        )
+        rest = (headers.alias("headers"), original.cast(ORIGINAL).alias("original"))
+        key, value = F.col("key"), F.col("value")
+        read_key, read_value = self.key.prepare(key), self.value.prepare(value)
+        if read_key is key and read_value is value:
+            prepared = raw.select(*_PLACE, key, value, *rest)
+        else:
+            # The optimizer puts a column's expression wherever the column is used, and a record would be parsed once
+            # for each of its fields. It does not reach through a generator.
+            once = F.explode(F.array(F.struct(read_key.alias("key"), read_value.alias("value")))).alias("read")
+            prepared = raw.select(*_PLACE, *rest, once).select(*_PLACE, "read.key", "read.value", "headers", "original")
         key_variety, value_variety = self.key.variety(F.col("key")), self.value.variety(F.col("value"))
         if key_variety is None and value_variety is None:
             return [self._batch(prepared, None, None)]
@@ -123,11 +127,7 @@ class RecordConverter:
         key = _decoded(self.key, F.col("key"), key_variety)
         value = _decoded(self.value, F.col("value"), value_variety)
         headers, header_error = self._headers(F.col("headers"))
-        failure = F.coalesce(
-            failure_of(Stage.KEY_CONVERTER, self.key.java_class, key.error),
-            failure_of(Stage.VALUE_CONVERTER, self.value.java_class, value.error),
-            failure_of(Stage.HEADER_CONVERTER, self.header.java_class, header_error),
-        )
+        failure = self._failure(key.error, value.error, header_error)
         columns = (
             *(F.col(name) for name in _PLACE),
             key.column.cast(spark_type(key.schema)).alias("key"),
@@ -138,13 +138,28 @@ class RecordConverter:
         )
         return _Columns(columns, key.schema, value.schema)
 
-    def _headers(self, headers: Column) -> tuple[Column, Column]:
+    def _failure(self, key: Column | None, value: Column | None, header: Column | None) -> Column:
+        """The first of what went wrong. Where nothing can, the optimizer sees it, and no row is looked at."""
+        found = [
+            failure_of(stage, converter.java_class, error)
+            for stage, converter, error in (
+                (Stage.KEY_CONVERTER, self.key, key),
+                (Stage.VALUE_CONVERTER, self.value, value),
+                (Stage.HEADER_CONVERTER, self.header, header),
+            )
+            if error is not None
+        ]
+        return F.coalesce(*found) if found else F.lit(None).cast(FAILURE)
+
+    def _headers(self, headers: Column) -> tuple[Column, Column | None]:
         def typed(header: Column) -> Column:
             read = self.header.header_to_connect(header["value"])
             return F.struct(header["key"].alias("key"), read.value.alias("value"), read.schema.alias("schema"))
 
-        errors = F.transform(headers, lambda header: self.header.header_to_connect(header["value"]).error)
-        return F.transform(headers, typed).cast(HEADERS), _first(errors)
+        def error(header: Column) -> Column | None:
+            return self.header.header_to_connect(header["value"]).error
+
+        return F.transform(headers, typed).cast(HEADERS), _first(headers, error)
 
     # ---- Into Kafka ----
 
@@ -169,12 +184,7 @@ class RecordConverter:
         key = _encoded(self.key, Datum(key_schema, F.when(good, F.col("key"))))
         value = _encoded(self.value, Datum(value_schema, F.when(good, F.col("value"))))
         headers, header_error = self._raw_headers(F.col("headers"))
-        failure = F.coalesce(
-            F.col("failure"),
-            failure_of(Stage.KEY_CONVERTER, self.key.java_class, key.error),
-            failure_of(Stage.VALUE_CONVERTER, self.value.java_class, value.error),
-            failure_of(Stage.HEADER_CONVERTER, self.header.java_class, header_error),
-        )
+        failure = F.coalesce(F.col("failure"), self._failure(key.error, value.error, header_error))
         columns = (
             *(F.col(name) for name in _PLACE),
             key.column.alias("key"),
@@ -185,15 +195,15 @@ class RecordConverter:
         )
         return _Columns(columns, key_schema, value_schema)
 
-    def _raw_headers(self, headers: Column) -> tuple[Column, Column]:
+    def _raw_headers(self, headers: Column) -> tuple[Column, Column | None]:
         def raw(header: Column) -> Column:
             content = self.header.header_from_connect(header["value"], header["schema"]).column
             return F.struct(header["key"].alias("key"), content.alias("value"))
 
-        errors = F.transform(
-            headers, lambda header: self.header.header_from_connect(header["value"], header["schema"]).error
-        )
-        return F.transform(headers, raw).cast(RAW_HEADERS), _first(errors)
+        def error(header: Column) -> Column | None:
+            return self.header.header_from_connect(header["value"], header["schema"]).error
+
+        return F.transform(headers, raw).cast(RAW_HEADERS), _first(headers, error)
 
     # ---- For plugins ----
 
@@ -218,7 +228,16 @@ class RecordConverter:
         return reduce(lambda one, other: one.union(other), frames)
 
 
-def _first(errors: Column) -> Column:
+def _first(headers: Column, error: Callable[[Column], Column | None]) -> Column | None:
+    """The first error of a record's headers; None if none of them can have one."""
+    if error(F.get(headers, F.lit(0))) is None:
+        return None
+
+    def of_one(header: Column) -> Column:
+        found = error(header)
+        return no_error() if found is None else found
+
+    errors = F.transform(headers, of_one)
     return F.get(F.filter(errors, lambda each: each.isNotNull()), F.lit(0))
 
 

@@ -23,7 +23,6 @@ from barnabas.connect.spark.converters.connect_schema import (
     SchemaType,
 )
 from barnabas.connect.spark.converters.converter import Converter, Decoded, DecodedHeader, Encoded
-from barnabas.connect.spark.converters.json_decoding import no_error
 from barnabas.connect.spark.converters.string_converter import StringConverter
 from barnabas.connect.spark.converters.variants import variant_of
 
@@ -105,7 +104,7 @@ class SimpleHeaderConverter(Converter):
         return DecodedHeader(
             F.when(~absent, chosen_value.otherwise(text.cast("variant"))),
             F.when(~absent, chosen_schema.otherwise(_told(SchemaType.STRING))),
-            no_error(),
+            None,
         )
 
     def header_from_connect(self, value: Column, schema: Column) -> Encoded:

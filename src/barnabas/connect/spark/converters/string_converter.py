@@ -11,7 +11,6 @@ from pyspark.sql import functions as F
 from barnabas.common.config_value import ConfigException
 from barnabas.connect.spark.converters.connect_schema import DECIMAL, TIMESTAMP, ConnectSchema, SchemaType
 from barnabas.connect.spark.converters.converter import Converter, Decoded, Encoded
-from barnabas.connect.spark.converters.json_decoding import no_error
 from barnabas.connect.spark.converters.json_encoding import JsonEncoding
 from barnabas.connect.spark.converters.variants import iso_timestamp, text_of
 
@@ -58,9 +57,9 @@ class StringConverter(Converter):
         text, error = self._text(prepared)
         return Decoded(ConnectSchema(SchemaType.STRING, optional=True), text, error)
 
-    def _text(self, data: Column) -> tuple[Column, Column]:
+    def _text(self, data: Column) -> tuple[Column, Column | None]:
         if self.encoding == "UTF-8":
-            return F.make_valid_utf8(data.cast("string")), no_error()
+            return F.make_valid_utf8(data.cast("string")), None
         if self.encoding in _UTF16:
             whole = F.hex(data).rlike(f"^{_UTF16[self.encoding]}$")
             told = F.lit(f"the bytes are no {self.encoding}: check {_ENCODING}")
@@ -68,13 +67,13 @@ class StringConverter(Converter):
         text = F.decode(data, "ISO-8859-1")
         if self.encoding == "US-ASCII":
             text = F.regexp_replace(text, "[^\\x00-\\x7F]", _REPLACEMENT)
-        return text, no_error()
+        return text, None
 
     def from_connect(self, datum: Datum) -> Encoded:
-        return Encoded(self._bytes(_literal(datum.schema, datum.column)), no_error())
+        return Encoded(self._bytes(_literal(datum.schema, datum.column)), None)
 
     def header_from_connect(self, value: Column, schema: Column) -> Encoded:
-        return Encoded(self._bytes(text_of(value, schema)), no_error())
+        return Encoded(self._bytes(text_of(value, schema)), None)
 
     def _bytes(self, text: Column) -> Column:
         if self.encoding == "UTF-8":
