@@ -13,7 +13,7 @@ from barnabas.protocol.headers import RequestHeader, ResponseHeader
 from barnabas.protocol.record_batch import Record
 from barnabas.protocol.schema import Field, Message, Struct
 
-__all__ = ["MESSAGES", "mutated", "random_message", "random_records"]
+__all__ = ["MESSAGES", "drop_unknown_tags", "mutated", "random_message", "random_records"]
 
 _RANGES = {
     "int8": (-(2**7), 2**7 - 1),
@@ -65,6 +65,16 @@ def random_message(cls: type[Struct], version: int, random: Random, *, flexible:
         tags = sorted(random.sample(_UNKNOWN_TAGS, random.randint(1, 2)))
         message.unknown_tags = [(tag, random.randbytes(random.choice((0, 1, 5, 130)))) for tag in tags]
     return message
+
+
+def drop_unknown_tags(struct: Struct) -> None:
+    """Here and in all that it contains."""
+    struct.unknown_tags = None
+    for field in struct.FIELDS:
+        value = getattr(struct, field.name)
+        for each in value if isinstance(value, list) else [value]:
+            if isinstance(each, Struct):
+                drop_unknown_tags(each)
 
 
 def _random_value(field: Field, kind: str, version: int, random: Random, flexible: bool) -> Any:

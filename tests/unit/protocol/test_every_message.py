@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from barnabas.protocol.errors import BufferUnderflow, DecodeError
 from barnabas.protocol.schema import Message
-from tests.unit.protocol.samples import MESSAGES, mutated, random_message
+from tests.unit.protocol.samples import MESSAGES, drop_unknown_tags, mutated, random_message
 
 SEEDS = st.integers(min_value=0, max_value=2**64 - 1)
 EXAMPLES = max(10, settings.default.max_examples // 10)  # There are more than 200 classes.
@@ -45,6 +45,7 @@ def test_survives_encode_and_decode(cls: type[Message], seed: int) -> None:
 @given(seed=SEEDS)
 def test_survives_its_json_form(cls: type[Message], seed: int) -> None:
     message, version, _ = sample(cls, seed)
+    drop_unknown_tags(message)  # Which have no JSON form, but keep a struct from being equal to its default.
     again = cls.from_json(message.to_json(version), version)
     assert again.to_json(version) == message.to_json(version)
 
