@@ -6,6 +6,7 @@ All but Spark is real. What runs tasks only says so and checks that no task runs
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from pathlib import Path
 
@@ -13,8 +14,13 @@ import pytest
 
 from barnabas.clients.admin.client import AdminClient
 from barnabas.clients.admin.topics import NewTopic
+from barnabas.connect import worker as worker_module
+from barnabas.connect.plugins.config_def import ConfigException
+from barnabas.connect.worker import Worker, WorkerFailed
+from barnabas.connect.worker_config import InvalidWorkerConfig, worker_config_of
 from tests.peers import connect_captures
 from tests.peers.barnabas_node import BarnabasNode
+from tests.peers.connect_worker import worker_settings
 from tests.peers.in_process_workers import InProcessWorker, TaskLedger, eventually, in_process_worker
 
 pytestmark = pytest.mark.interop
@@ -148,3 +154,44 @@ def test_the_captures_of_the_rest_api_fit_two_whole_workers(barnabas_node: Barna
 
 _NEED_SPARK = {"get-topics", "get-topics-2", "logger-cluster-B"}
 """Which topics a source has used is known to its task; and loggers belong to a process, here to both workers."""
+
+
+@pytest.mark.parametrize(
+    ("setting", "text", "error", "told"),
+    [
+        ("key.converter", "com.example.Mine", InvalidWorkerConfig, "available converters are"),
+        ("barnabas.connect.spark.master", "yarn", ConfigException, "spark://host:port"),
+    ],
+)
+def test_what_can_be_checked_without_the_cluster_is_refused_without_it(
+    setting: str, text: str, error: type[Exception], told: str
+) -> None:
+    async def story() -> None:
+        settings = worker_settings("127.0.0.1:1", "refused") | {"listeners": "http://127.0.0.1:0", setting: text}
+        worker = Worker(worker_config_of(settings))
+        try:
+            with pytest.raises(error, match=told):
+                await worker.start()
+        finally:
+            await worker.stop()
+
+    asyncio.run(asyncio.wait_for(story(), 30))
+
+
+def test_a_cluster_that_is_not_there_is_waited_for_aloud_and_not_for_ever(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(worker_module, "_START_TIMEOUT_S", 0.4)
+    monkeypatch.setattr(worker_module, "_ATTEMPT_S", 0.2)
+
+    async def story() -> None:
+        settings = worker_settings("127.0.0.1:1", "alone") | {"listeners": "http://127.0.0.1:0"}
+        worker = Worker(worker_config_of(settings))
+        try:
+            with caplog.at_level(logging.WARNING), pytest.raises(WorkerFailed, match="Start the cluster"):
+                await worker.start()
+        finally:
+            await worker.stop()
+
+    asyncio.run(asyncio.wait_for(story(), 30))
+    assert "waiting for a broker of bootstrap.servers=127.0.0.1:1" in caplog.text

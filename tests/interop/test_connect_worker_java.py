@@ -161,7 +161,9 @@ def test_a_connector_whose_class_one_side_lacks_fails_there_and_nothing_goes_rou
             failed = [each for each in failed if each["state"] == "FAILED"]
             assert failed
             for each in failed:
-                assert ("Generator" if ours_has_it else "FileStreamSource") in each["trace"], each
+                # Kafka's worker names the class of a connector; of a task it says that its type is unknown.
+                wanted = ("Generator", "not a recognizable type") if ours_has_it else ("FileStreamSource",)
+                assert any(text in each["trace"] for text in wanted), each
             before = (group.generation, herder.config.offset)
             await asyncio.sleep(6)
             assert (group.generation, herder.config.offset) == before

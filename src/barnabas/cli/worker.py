@@ -63,6 +63,7 @@ def _run(config: WorkerConfig) -> int:
     from barnabas.connect.plugins.config_def import ConfigException
     from barnabas.connect.rest.rest_settings import UnusableRestSetting
     from barnabas.connect.worker import WorkerFailed, run_worker
+    from barnabas.connect.worker_config import InvalidWorkerConfig
     from barnabas.server.logging_setup import configure_logging
 
     configure_logging(config)
@@ -72,7 +73,10 @@ def _run(config: WorkerConfig) -> int:
         logging.getLogger(__name__).warning("%s", warning)
     try:
         asyncio.run(run_worker(config))
-    except (WorkerFailed, UnusableRestSetting, ConfigException, ConnectError, ClientError, AdminError) as error:
+    except (
+        *(InvalidWorkerConfig, UnusableRestSetting, ConfigException),
+        *(WorkerFailed, ConnectError, ClientError, AdminError),
+    ) as error:
         return _say(str(error), 1)
     except (OSError, TimeoutError) as error:
         return _say(f"can't start: {error}", 1)

@@ -37,11 +37,10 @@ from barnabas.connect.herder.procedures import Now
 from barnabas.connect.herder.settings import HerderSettings, RestartBudget
 from barnabas.connect.mac_algorithms import key_size
 from barnabas.connect.metrics import WorkerMetrics
-from barnabas.connect.plugins.client_overrides import ClientOverrides
 from barnabas.connect.plugins.discovery import discover
 from barnabas.connect.plugins.registry import PluginRegistry
 from barnabas.connect.plugins.runtime import OffsetStore, TaskEvent, TaskRuntime
-from barnabas.connect.plugins.validation import ConnectorValidation, ValidationDefaults
+from barnabas.connect.plugins.worker_validation import validation_of
 from barnabas.connect.rest.application import Mount
 from barnabas.connect.rest.console.console import PREFIX, Console
 from barnabas.connect.rest.console.group_lag import AdminLags
@@ -66,6 +65,7 @@ log = logging.getLogger(__name__)
 
 _POLL_S = 1.0
 _START_TIMEOUT_S = 60.0
+_ATTEMPT_S = 5.0
 _STOP_SLACK_S = 10.0
 
 
@@ -124,16 +124,21 @@ class Worker:
     # -- start
 
     async def start(self) -> None:
-        """Raises WorkerFailed, ConnectError, ClientError, AdminError, UnusableRestSetting, OSError."""
+        """Raises WorkerFailed, ConnectError, ClientError, AdminError, OSError, and for settings that can't be used
+        InvalidWorkerConfig, ConfigException and UnusableRestSetting."""
         await self.rest.start()
-        registry, cluster_id = await asyncio.gather(asyncio.to_thread(self._discover), self._cluster_id())
-        herder = self._herder = self._make_herder(registry)
+        registry = await asyncio.to_thread(self._discover)
+        validation = validation_of(self.config, registry)
         topics = self._topics = WorkerTopics(
             self._settings,
             received_config=self._config_received,
             received_status=self._status_received,
         )
-        validation = self._make_validation(registry)
+        self._tasks = await self._runtime_maker(
+            config=self.config, offsets=topics.offsets, registry=registry, worker_id=self.rest.worker_id
+        )
+        cluster_id = await self._cluster_id()  # All that can be checked without the cluster has been.
+        herder = self._herder = self._make_herder(registry)
         port = WorkerPort(herder, registry, validation, kafka_cluster_id=cluster_id)
         client = self.rest.client(port.session)
         group = self._group = GroupClient(
@@ -141,9 +146,6 @@ class Worker:
         )
         self._connectors = RunningConnectors(
             registry, self.config.providers, TopicPartitions(self._admin), self, self.config.admin_properties
-        )
-        self._tasks = await self._runtime_maker(
-            config=self.config, offsets=topics.offsets, registry=registry, worker_id=self.rest.worker_id
         )
 
         async def validate(config: ConfigMap) -> ConfigInfos:
@@ -183,14 +185,18 @@ class Worker:
 
     async def _cluster_id(self) -> str:
         """Of the backing cluster: without it there is no worker, so it is waited for."""
+        servers = self._settings["bootstrap.servers"]
         deadline_ms = self._clock.monotonic_ms() + _START_TIMEOUT_S * 1000
         while True:
             try:
-                return (await self._admin.describe_cluster(timeout_s=_START_TIMEOUT_S)).cluster_id or ""
+                return (await self._admin.describe_cluster(timeout_s=_ATTEMPT_S)).cluster_id or ""
             except (ClientError, AdminError, TimeoutError) as error:
                 if isinstance(error, Terminal) or self._clock.monotonic_ms() >= deadline_ms:
-                    servers = self._settings["bootstrap.servers"]
-                    raise WorkerFailed(f"no broker of bootstrap.servers={servers} can be asked: {error}") from error
+                    raise WorkerFailed(
+                        f"no broker of bootstrap.servers={servers} can be asked: {error}. Start the cluster, "
+                        "or change the addresses"
+                    ) from error
+                log.warning("waiting for a broker of bootstrap.servers=%s: %s", servers, error)
                 await asyncio.sleep(0.5)
 
     def _make_herder(self, registry: PluginRegistry) -> Herder:
@@ -256,19 +262,6 @@ class Worker:
             retry_backoff_max_ms=config.retry_backoff_max_ms,
             reassign_immediately=config.barnabas_connect_reassign_immediately,
         )
-
-    def _make_validation(self, registry: PluginRegistry) -> ConnectorValidation:
-        config = self.config
-        defaults = ValidationDefaults(
-            config.group_id,
-            {"key": config.key_converter, "value": config.value_converter, "header": config.header_converter},
-            ClientOverrides(
-                config.connector_client_config_override_policy,
-                tuple(config.connector_client_config_override_allowlist),
-            ),
-            is_topic_creation_enabled=config.topic_creation_enable,
-        )
-        return ConnectorValidation(registry, defaults, config.providers)
 
     def _mount_metrics(self, herder: Herder) -> None:
         metrics = WorkerMetrics(herder)
