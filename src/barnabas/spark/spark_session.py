@@ -54,8 +54,9 @@ def spark_session(
     from pyspark.sql import SparkSession
 
     _prepare_environment(java, work, host)
-    log4j = work / "log4j2.properties"
-    log4j.write_text(_LOG4J.format(log_file=work / "spark.log"))
+    log4j, log_file = work / "log4j2.properties", work / "spark.log"
+    log4j.write_text(_LOG4J.format(log_file=log_file))
+    logged = log_file.stat().st_size if log_file.exists() else 0
     conf = SparkConf().setMaster(master).setAppName(name)
     conf.setAll(list(settings.items()))
     conf.set("spark.jars", ",".join(str(jar) for jar in jars))
@@ -70,11 +71,18 @@ def spark_session(
     process = gateway.proc
     try:
         on_interrupt = signal.getsignal(signal.SIGINT)
-        context = SparkContext(conf=conf, gateway=gateway)
+        try:
+            context = SparkContext(conf=conf, gateway=gateway)
+            session = SparkSession(context)
+        except Exception as error:
+            _forget_context()
+            reason = _start_failure(error, log_file, logged)
+            # Without its cause: asking that one for its text would need its JVM.
+            raise SparkUnavailable(f"Spark did not start on {master}: {reason}. Its log is {log_file}") from None
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, on_interrupt)  # SparkContext put its own there, which only cancels jobs.
         try:
-            yield SparkSession(context)
+            yield session
         finally:
             with suppress(Exception):  # The JVM may be gone already. Whoever used the session has told why.
                 context.stop()
@@ -89,6 +97,37 @@ def spark_session(
         except Exception:
             process.kill()
             process.wait()
+
+
+def _forget_context() -> None:
+    """A context whose JVM ended while it was made is not stopped by anybody, and would refuse another one."""
+    from pyspark import SparkContext
+
+    context = SparkContext._active_spark_context
+    if context is not None:
+        with suppress(Exception):
+            context.stop()
+        with suppress(Exception):  # The first call failed at the JVM, and had thrown away its side of it.
+            context.stop()
+    SparkContext._active_spark_context = None
+
+
+def _start_failure(error: Exception, log_file: Path, since: int) -> str:
+    """What Spark logged last as an error says best why; a cluster that can't be used ends the JVM, and tells nobody."""
+    told = [line for line in _lines(log_file, since) if " ERROR " in line]
+    if told:
+        return told[-1].partition(" ERROR ")[2].strip().rstrip(".")
+    try:
+        return str(error).strip().splitlines()[0]
+    except Exception:
+        return "its JVM ended"
+
+
+def _lines(file: Path, since: int) -> list[str]:
+    try:
+        return file.read_bytes()[since:].decode(errors="replace").splitlines()
+    except OSError:
+        return []
 
 
 def _prepare_environment(java: JavaRuntime, work: Path, host: str | None) -> None:

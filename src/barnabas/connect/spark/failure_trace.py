@@ -35,7 +35,7 @@ def reason_of(error: BaseException) -> str:
     for each in _chain(error):
         described = getattr(each, "_desc", None)
         java = str(getattr(each, "_stackTrace", None) or "")
-        text = str(described) if described else str(each)
+        text = str(described) if described else _text(each)
         text = _PROXY.sub("", _PLAN.sub("", text)).strip()
         innermost = _CAUSED_BY.findall(java)
         if innermost and _is_wrapper(text):
@@ -43,6 +43,14 @@ def reason_of(error: BaseException) -> str:
         text = _DECORATION.sub("", _DECORATION.sub("", text)).strip()
         best = text or best or type(each).__name__
     return best
+
+
+def _text(error: BaseException) -> str:
+    """Py4J asks the JVM for the text of an error, and the JVM may be gone."""
+    try:
+        return str(error)
+    except Exception:
+        return f"{type(error).__name__}, whose text went with Spark's JVM"
 
 
 def _is_wrapper(text: str) -> bool:
@@ -68,7 +76,10 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def _stacks(error: BaseException) -> Iterator[str]:
-    yield "".join(traceback.format_exception(error)).rstrip()
+    try:
+        yield "".join(traceback.format_exception(error)).rstrip()
+    except Exception:
+        yield "".join(traceback.format_tb(error.__traceback__)).rstrip()
     for each in _chain(error):
         java = getattr(each, "_stackTrace", None)
         if java:
