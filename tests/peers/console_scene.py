@@ -49,7 +49,8 @@ class SceneHerder(ScriptedHerder):
         """Connectors to look at."""
         sink = {"connector.class": "FileStreamSink", "topics": "orders", "file": "/data/out.txt", "tasks.max": "3"}
         source = {"connector.class": "FileStreamSource", "topic": "lines", "file": "/data/in.txt"}
-        await self.create_connector("orders-to-files", {"name": "orders-to-files", **sink}, None)
+        long = {"value.converter.barnabas.schema.unknown.fields": "ignore"}  # Wider than a phone, in one word.
+        await self.create_connector("orders-to-files", {"name": "orders-to-files", **sink, **long}, None)
         await self.create_connector("lines", {"name": "lines", **source, "db.password": "hunter2"}, None)
         await self.create_connector("paused-one", {"name": "paused-one", **source}, TargetState.PAUSED)
         await self.create_connector("stopped-one", {"name": "stopped-one", **sink}, TargetState.STOPPED)
