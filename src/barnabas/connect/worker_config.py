@@ -87,6 +87,7 @@ class PlainWorkerSettings:
     barnabas_connect_roles_operate: list[str]
     barnabas_connect_roles_read: list[str]
     barnabas_connect_spark_avro: bool
+    barnabas_connect_spark_delta: bool
     barnabas_connect_spark_directory: str
     barnabas_connect_spark_master: str
     barnabas_connect_task_restart_max_attempts: int

@@ -32,6 +32,7 @@ BARNABAS_WORKER_SETTINGS: tuple[ConfigRow, ...] = (
     ("barnabas.connect.roles.operate", "LIST", "", "list", "MEDIUM", READ_ONLY),
     ("barnabas.connect.roles.read", "LIST", "", "list", "MEDIUM", READ_ONLY),
     ("barnabas.connect.spark.avro", "BOOLEAN", "false", "", "LOW", READ_ONLY),
+    ("barnabas.connect.spark.delta", "BOOLEAN", "false", "", "LOW", READ_ONLY),
     ("barnabas.connect.spark.directory", "STRING", "", "", "MEDIUM", READ_ONLY),
     ("barnabas.connect.spark.master", "STRING", "local[*]", "nonempty", "HIGH", READ_ONLY),
     ("barnabas.connect.task.restart.max.attempts", "INT", "10", "0..", "MEDIUM", READ_ONLY),

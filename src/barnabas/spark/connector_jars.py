@@ -23,12 +23,14 @@ from barnabas.spark.java_runtime import JavaRuntime
 __all__ = [
     "AVRO_JARS",
     "CONNECTOR_JARS",
+    "DELTA_JARS",
     "DUCKDB_JARS",
     "POSTGRESQL_JARS",
     "ConnectorJar",
     "avro_jars",
     "cache_directory",
     "connector_jars",
+    "delta_jars",
     "duckdb_jars",
     "postgresql_jars",
 ]
@@ -84,6 +86,19 @@ AVRO_JARS = (
 )
 """What Spark needs to read and write Avro: only for those who have a converter or format of that name."""
 
+DELTA_JARS = (
+    ConnectorJar(
+        "io.delta",
+        "delta-spark_2.13",
+        "4.0.0",
+        "538511702aae0ef6973a6a70af3d4543c9009f8edbed786a00737e2d3cd7f04e",
+    ),
+    ConnectorJar(
+        "io.delta", "delta-storage", "4.0.0", "9bdb9fb450f1e119eba53feb427f331b0d09072d26485b8273883ad72c9a2e1d"
+    ),
+)
+"""Delta Lake, for sessions that write its tables. What calls its classes (``delta_log``) goes with this version."""
+
 POSTGRESQL_JARS = (
     ConnectorJar(
         "org.postgresql",
@@ -105,6 +120,7 @@ _SHIPPED_WITH_SPARK = (
     "com.google.code.findbugs:jsr305",
     "org.checkerframework:checker-qual",  # Annotations that are of no use when a program runs.
     "org.scala-lang.modules:scala-parallel-collections_2.13",
+    "org.antlr:antlr4-runtime",
     "org.slf4j:slf4j-api",
     "org.apache.hadoop:hadoop-client-api",
     "org.apache.hadoop:hadoop-client-runtime",
@@ -135,6 +151,11 @@ def connector_jars(cache: Path, java: JavaRuntime, tell: Callable[[str], None]) 
 def avro_jars(cache: Path, java: JavaRuntime, tell: Callable[[str], None]) -> list[Path]:
     """The same for Avro. A session that is to have them is started with them: they can't be added later."""
     return _verified(cache, java, tell, AVRO_JARS, "Spark's Avro package", "0.1 MB")
+
+
+def delta_jars(cache: Path, java: JavaRuntime, tell: Callable[[str], None]) -> list[Path]:
+    """As with Avro: now or never."""
+    return _verified(cache, java, tell, DELTA_JARS, "Delta Lake", "7.8 MB")
 
 
 def postgresql_jars(cache: Path, java: JavaRuntime, tell: Callable[[str], None]) -> list[Path]:

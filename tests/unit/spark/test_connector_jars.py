@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.spark import connector_jars as module
-from barnabas.spark.connector_jars import ConnectorJar, avro_jars, cache_directory, connector_jars
+from barnabas.spark.connector_jars import ConnectorJar, avro_jars, cache_directory, connector_jars, delta_jars
 from barnabas.spark.errors import SparkUnavailable
 from barnabas.spark.java_runtime import JavaRuntime
 
@@ -112,3 +112,13 @@ def test_avro_is_a_set_of_its_own_that_only_who_asks_for_it_fetches(
     monkeypatch.setattr(module, "AVRO_JARS", JARS[1:])
     assert [path.name for path in avro_jars(tmp_path, JAVA, print)] == ["two-2.0.jar"]
     assert resolver.asked == ["org.two:two:2.0"]
+
+
+def test_delta_lake_is_a_set_of_two(resolver: Resolver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert [jar.coordinate for jar in module.DELTA_JARS] == [
+        "io.delta:delta-spark_2.13:4.0.0",
+        "io.delta:delta-storage:4.0.0",
+    ]
+    monkeypatch.setattr(module, "DELTA_JARS", JARS)
+    assert [path.name for path in delta_jars(tmp_path, JAVA, print)] == ["one-1.0.jar", "two-2.0.jar"]
+    assert resolver.asked == ["org.one:one:1.0"]

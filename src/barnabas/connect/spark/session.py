@@ -48,6 +48,14 @@ _CONF = {
 }
 
 
+_DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
+
+_DELTA_CONF = {
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.databricks.delta.snapshotPartitions": "2",  # Of 50, each batch would pay for: tables' logs are short.
+}
+
+
 class Sessions:
     """What tasks get their session from. Every method may be called from any thread."""
 
@@ -68,7 +76,13 @@ class Sessions:
 
 
 def session_conf(settings: SparkSettings) -> dict[str, str]:
-    return {**_CONF, **settings.conf}
+    conf = {**_CONF, **settings.conf}
+    if settings.has_delta:
+        extensions = conf.get("spark.sql.extensions", "")
+        if _DELTA_EXTENSION not in extensions:
+            conf["spark.sql.extensions"] = ",".join(filter(None, (extensions, _DELTA_EXTENSION)))
+        conf = {**_DELTA_CONF, **conf}
+    return conf
 
 
 SparkStart = Callable[[ExitStack, SparkSettings], "tuple[SparkSession, Callable[[], int | None]]"]
@@ -153,7 +167,7 @@ def _start_embedded(
             raise SparkUnavailable(
                 f"tasks run on Spark, and {package} is missing: pip install 'barnabas[connect,spark]'"
             )
-    from barnabas.spark.connector_jars import avro_jars, cache_directory, connector_jars
+    from barnabas.spark.connector_jars import avro_jars, cache_directory, connector_jars, delta_jars
     from barnabas.spark.java_runtime import find_java
     from barnabas.spark.spark_session import spark_session
 
@@ -161,6 +175,8 @@ def _start_embedded(
     jars = connector_jars(cache_directory(environment), java, log.info)
     if settings.has_avro:  # Now or never: a session takes no further jars.
         jars += avro_jars(cache_directory(environment), java, log.info)
+    if settings.has_delta:
+        jars += delta_jars(cache_directory(environment), java, log.info)
     settings.directory.mkdir(parents=True, exist_ok=True)
     context = spark_session(
         "barnabas-connect",

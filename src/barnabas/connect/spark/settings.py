@@ -17,6 +17,7 @@ SPARK_CONF_PREFIX = "barnabas.connect.spark.conf."
 
 _MASTER = "barnabas.connect.spark.master"
 _AVRO = "barnabas.connect.spark.avro"
+_DELTA = "barnabas.connect.spark.delta"
 _DIRECTORY = "barnabas.connect.spark.directory"
 _MASTERS = re.compile(r"local|local\[(\*|[1-9]\d*)\]|spark://[^\s/]+:\d+(,[^\s/]+:\d+)*|sc://\S+")
 
@@ -36,6 +37,13 @@ SPARK_CONFIG = ConfigDef(
             "false",
             "Whether the session has Spark's package for Avro, which AvroConverter needs. A worker one of whose own "
             "converters that is has it anyway.",
+            importance=Importance.LOW,
+        ),
+        ConfigKey(
+            _DELTA,
+            ConfigType.BOOLEAN,
+            "false",
+            "Whether the session has Delta Lake, which TopicToDelta needs.",
             importance=Importance.LOW,
         ),
         ConfigKey(
@@ -78,6 +86,7 @@ class SparkSettings:
     conf: Mapping[str, str]
     """Settings of Spark's own, which win over ours."""
     has_avro: bool = False
+    has_delta: bool = False
 
     @classmethod
     def of(cls, worker_config: Mapping[str, str], *, worker_id: str) -> SparkSettings:
@@ -101,7 +110,8 @@ class SparkSettings:
         given = str(values[_DIRECTORY])
         folder = re.sub(r"[^A-Za-z0-9.-]", "_", f"barnabas-connect-{worker_id}")
         directory = Path(given).absolute() if given else Path(tempfile.gettempdir()) / folder
-        return cls(master, directory, conf, bool(values[_AVRO]) or _names_avro(worker_config))
+        has_avro = bool(values[_AVRO]) or _names_avro(worker_config)
+        return cls(master, directory, conf, has_avro, bool(values[_DELTA]))
 
     @property
     def is_connect(self) -> bool:

@@ -107,3 +107,16 @@ def test_a_session_that_is_being_started_does_not_keep_a_worker_from_stopping(
     with pytest.raises(SparkUnavailable, match="the worker is stopping"):
         sessions.session()
     assert spark.ended == [1]
+
+
+def test_delta_comes_with_its_catalog_and_beside_extensions_of_others() -> None:
+    delta = {"barnabas.connect.spark.delta": "true"}
+    conf = session_conf(SparkSettings.of(delta, worker_id="h:8083"))
+    assert conf["spark.sql.extensions"] == "io.delta.sql.DeltaSparkSessionExtension"
+    assert conf["spark.sql.catalog.spark_catalog"] == "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+    given = {"spark.sql.extensions": "x.Y", "spark.sql.catalog.spark_catalog": "my.Catalog"}
+    more = {f"barnabas.connect.spark.conf.{name}": value for name, value in given.items()}
+    conf = session_conf(SparkSettings.of(delta | more, worker_id="h:8083"))
+    assert conf["spark.sql.extensions"] == "x.Y,io.delta.sql.DeltaSparkSessionExtension"
+    assert conf["spark.sql.catalog.spark_catalog"] == "my.Catalog"
+    assert "spark.sql.extensions" not in session_conf(SETTINGS)
