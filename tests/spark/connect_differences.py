@@ -9,6 +9,8 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from tests.spark.connect_answers import as_number
+
 __all__ = ["DIFFERENCES", "reason_of"]
 
 Question = dict[str, Any]
@@ -86,6 +88,40 @@ def _name_of_no_struct(question: Question, theirs: Any, ours: Any) -> bool:
     return _asks(question, "SetSchemaMetadata") and "Cannot list fields on non-struct type" in str(theirs)
 
 
+def _required_time(question: Question, theirs: Any, ours: Any) -> bool:
+    lacks = question["ask"] == "transform" and question["record"]["timestamp"] is None
+    return lacks and _asks(question, "InsertField") and _says(ours, "null used for required field")
+
+
+def _renamed_twice(question: Question, theirs: Any, ours: Any) -> bool:
+    """Two fields get one name, or one gets the name of a field that stays."""
+    return (
+        _asks(question, "ReplaceField")
+        and ":" in question["config"].get("renames", "")
+        and ("is not a valid field name" in str(theirs.get("message")))
+    )
+
+
+def _schemaless_time(question: Question, theirs: Any, ours: Any) -> bool:
+    """Nothing else differs than that it is a number."""
+    return (
+        _asks(question, "TimestampConverter")
+        and question["config"]["target.type"] == "Time"
+        and ours["value"]["schema"] is None
+        and _plain_dates(as_number(theirs)) == as_number(ours)
+    )
+
+
+def _plain_dates(told: Any) -> Any:
+    if isinstance(told, dict):
+        return told["$date"] if set(told) == {"$date"} else {key: _plain_dates(each) for key, each in told.items()}
+    return [_plain_dates(each) for each in told] if isinstance(told, list) else told
+
+
+def _out_of_range(question: Question, theirs: Any, ours: Any) -> bool:
+    return _asks(question, "TimestampConverter") and _says(ours, "the timestamp is out of the range of Spark's")
+
+
 DIFFERENCES: tuple[tuple[str, Told], ...] = (
     ("a null has the schema that the others of its batch have after the transform", _null_of_batch),
     ("a schema that is no struct gets its name and version too; Java's fails on it", _name_of_no_struct),
@@ -109,6 +145,16 @@ DIFFERENCES: tuple[tuple[str, Told], ...] = (
         "a whole Date that is cast drops the name of the logical type; Java keeps it on a type that it is not for",
         _cast_logical,
     ),
+    (
+        "a required timestamp that a record lacks makes it a bad record at once; after Java's the converter refuses it",
+        _required_time,
+    ),
+    (
+        "a rename changes only what is there; Java's looks for the value under a name that the record lacks",
+        _renamed_twice,
+    ),
+    ("without a schema a Time is its milliseconds: VARIANT has no type for it, nor JSON", _schemaless_time),
+    ("moments that Spark's 64 bits of microseconds can't tell are bad records", _out_of_range),
 )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from barnabas.connect.identifiers import TargetState
-from barnabas.connect.plugins.runtime import TaskPaused, TaskRunning, TaskStopped
+from barnabas.connect.plugins.runtime import TaskPaused, TaskRunning, TaskStopped, TopicsUsed
 from barnabas.connect.spark.connectors.file_stream import FileStreamSink, FileStreamSource
 from barnabas.connect.spark.connectors.generator import Generator
 from barnabas.connect.spark.connectors.topic_to_files import TopicToFiles
@@ -46,7 +46,8 @@ def test_lines_of_a_file_go_to_a_topic_and_a_restart_goes_on(
             await stage.until(lambda: bool(stage.offsets.values))
             assert stage.offsets.source_offset("lines", {"filename": str(source)}) == {"position": 14}
             await stage.stop(task)
-            assert stage.events == [TaskRunning(task), TaskStopped(task)]
+            used = TopicsUsed(task, frozenset({"lines"}))
+            assert stage.events == [TaskRunning(task), used, TaskStopped(task)]
             stage.events.clear()
             with source.open("a") as file:
                 file.write(" done\nlast\n")

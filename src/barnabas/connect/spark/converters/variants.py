@@ -78,7 +78,15 @@ def text_of(value: Column, schema: Column | None = None) -> Column:
         .when(known.contains(TIME + '"'), iso_time(value.try_cast("int")))
         .when(kind == "TIMESTAMP", iso_timestamp(value.try_cast("timestamp")))
         .when(kind == "DATE", value.try_cast("date").cast("string"))
-        .when(kind.startswith("DECIMAL"), value.try_cast("string"))
+        .when(kind.startswith("DECIMAL"), _scaled(value.try_cast("string"), known))
         .when(kind == "BINARY", F.translate(F.base64(value.try_cast("binary")), "\r\n", ""))
         .otherwise(F.to_json(value))
     )
+
+
+def _scaled(digits: Column, schema: Column) -> Column:
+    """With all the places that a Decimal's schema tells of: VARIANT drops zeros at the end."""
+    scale = F.regexp_extract(schema, r'"scale":\s*"([0-9]+)"', 1).try_cast("int")
+    places = F.when(digits.contains("."), F.substring_index(digits, ".", -1)).otherwise(F.lit(""))
+    padded = F.rpad(places, F.greatest(scale, F.length(places)), F.lit("0"))
+    return F.when(scale > 0, F.concat(F.substring_index(digits, ".", 1), F.lit("."), padded)).otherwise(digits)

@@ -31,6 +31,7 @@ __all__ = [
     "ReplaceField",
     "SetSchemaMetadata",
     "ValueToKey",
+    "default_within",
     "with_default",
 ]
 
@@ -41,6 +42,12 @@ _REPLACE = "replace.null.with.default"
 def with_default(field: ConnectSchema, column: Column, replaces: bool) -> Column:
     """What reading a field gives: its default where it is null, if the transform is set to take that."""
     return column if field.default is None or not replaces else F.coalesce(column, default_literal(field))
+
+
+def default_within(field: ConnectSchema, parent: Column, column: Column, *, replaces: bool) -> Column:
+    """The same for a field of a nested struct. Where there is no struct, no default is read either."""
+    found = with_default(field, column, replaces)
+    return found if found is column else F.when(parent.isNotNull(), found)
 
 
 def struct_like(schema: ConnectSchema, fields: tuple[Field, ...]) -> ConnectSchema:
@@ -92,7 +99,7 @@ class ExtractField(SidedTransform):
             if below is None:
                 raise DataException(f"Unknown field: {self.field}", _ILLEGAL)
             inner = below.schema
-            column = with_default(inner, column.getField(name), self.replaces)
+            column = default_within(inner, column, column.getField(name), replaces=self.replaces)
         return Outcome(record.with_operand(self.side, Operand.of(inner, F.when(operand.present, column))))
 
 
@@ -325,7 +332,12 @@ class InsertField(SidedTransform):
             # Without a schema a timestamp is its number.
             plain = F.unix_millis(column) if schema.logical == TIMESTAMP else column
             pairs += [F.lit(name), F.coalesce(plain.cast("variant"), null_variant())]
-        inserted = Operand.of_members(operand.present, F.map_concat(kept, F.create_map(*pairs)))
+        created = F.create_map(*pairs)
+        if self.timestamp is not None:
+            # A record without a time gets no field for it.
+            place = F.lit(_suffixed(self.timestamp)[0])
+            created = F.map_filter(created, lambda name, _: (name != place) | record.timestamp.isNotNull())
+        inserted = Operand.of_members(operand.present, F.map_concat(kept, created))
         return Outcome(record.with_operand(self.side, inserted), wrong)
 
     def _typed(self, record: Record, operand: Operand, added: list[tuple[str, ConnectSchema, Column]]) -> Outcome:

@@ -22,6 +22,7 @@ from barnabas.connect.spark.transforms.date_patterns import spark_pattern
 from barnabas.connect.spark.transforms.field_transforms import with_default
 from barnabas.connect.spark.transforms.record import Operand, Outcome, Record, Side, members_of, require_struct
 from barnabas.connect.spark.transforms.transform import SidedTransform
+from barnabas.connect.spark.transforms.value_transforms import absent_as_null
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -96,7 +97,10 @@ class TimestampConverter(SidedTransform):
             found = self._target(self._variant_millis(value).value, True)[0].cast("variant")
             return F.when((name == self.field) & ~F.is_variant_null(value), found).otherwise(value)
 
-        changed = Operand.of_members(operand.present, F.transform_values(members, converted))
+        # A field that isn't there is there afterwards, as null: so does Connect.
+        changed = Operand.of_members(
+            operand.present, F.map_concat(F.transform_values(members, converted), absent_as_null(members, [self.field]))
+        )
         return Outcome(record.with_operand(self.side, changed), F.coalesce(wrong, error))
 
     # ---- To milliseconds ----

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from pyspark.sql import functions as F
+from pyspark.sql.types import DecimalType
 
 from barnabas.common.config_value import ConfigException
 from barnabas.connect.spark.converters.connect_schema import (
@@ -24,7 +27,7 @@ from barnabas.connect.spark.converters.json_decoding import Read, first_error
 from barnabas.connect.spark.converters.spark_types import spark_type
 from barnabas.connect.spark.converters.variants import null_variant
 from barnabas.connect.spark.transforms.casts import cast_typed, cast_variant
-from barnabas.connect.spark.transforms.field_transforms import duplicate, struct_like, with_default
+from barnabas.connect.spark.transforms.field_transforms import default_within, duplicate, struct_like, with_default
 from barnabas.connect.spark.transforms.record import Operand, Outcome, Record, Side, members_of, require_struct
 from barnabas.connect.spark.transforms.record_transforms import names
 from barnabas.connect.spark.transforms.transform import SidedTransform
@@ -34,7 +37,7 @@ if TYPE_CHECKING:
 
     from barnabas.connect.spark.transforms.transform import Settings
 
-__all__ = ["Cast", "Flatten", "MaskField"]
+__all__ = ["Cast", "Flatten", "MaskField", "absent_as_null"]
 
 _REPLACE = "replace.null.with.default"
 _TYPES = {
@@ -182,7 +185,7 @@ class Flatten(SidedTransform):
         fields: list[Field] = []
         values: dict[str, Column] = {}
         try:
-            self._collect(schema, columns, "", optional=schema.optional, fields=fields, values=values)
+            self._collect(schema, columns, optional=schema.optional, fields=fields, values=values)
         except DataException as error:
             return Outcome(record, F.when(operand.present, F.lit(str(error))), exception_class=error.exception_class)
         flattened = Operand.of_fields(struct_like(schema, tuple(fields)), operand.present, values)
@@ -192,7 +195,8 @@ class Flatten(SidedTransform):
         self,
         schema: ConnectSchema,
         columns: Mapping[str, Column],
-        prefix: str,
+        prefix: str = "",
+        parent: Column | None = None,
         *,
         optional: bool,
         fields: list[Field],
@@ -204,7 +208,7 @@ class Flatten(SidedTransform):
             may_lack = optional or each.schema.optional
             if each.schema.type is SchemaType.STRUCT:
                 inner = {below.name: column.getField(below.name) for below in each.schema.fields}
-                self._collect(each.schema, inner, name, optional=may_lack, fields=fields, values=values)
+                self._collect(each.schema, inner, name, column, optional=may_lack, fields=fields, values=values)
                 continue
             if each.schema.type is SchemaType.MAP:
                 told = "Flatten transformation does not support MAP for record with schemas"
@@ -212,7 +216,10 @@ class Flatten(SidedTransform):
             if name in values:
                 raise duplicate(name)
             fields.append(Field(name, replace(each.schema, optional=may_lack)))
-            values[name] = with_default(each.schema, column, replaces=True)
+            if parent is None:
+                values[name] = with_default(each.schema, column, replaces=True)
+            else:
+                values[name] = default_within(each.schema, parent, column, replaces=True)
 
     def _members(self, members: Column) -> tuple[Column, Column]:
         entries = F.map_entries(members)
@@ -289,19 +296,15 @@ class MaskField(SidedTransform):
         kind = spark_type(schema)
         if self.replacement is None:
             return _zero(schema).cast(kind)
-        if schema.logical in (DATE, TIME, TIMESTAMP) or schema.type not in _REPLACEABLE:
+        if schema.logical != DECIMAL and (schema.logical or schema.type not in _REPLACEABLE):
             told = _JAVA_NAMES.get(
                 str(schema.logical), _REFUSED.get(schema.type, "org.apache.kafka.connect.data.Struct")
             )
             raise DataException(f"Cannot mask value of type class {told} with custom replacement.")
         if schema.type is SchemaType.STRING:
             return F.lit(self.replacement)
-        try:
-            float(self.replacement) if schema.type in _FLOATING or schema.logical else int(self.replacement)
-        except ValueError:
-            raise DataException(
-                f"Unable to convert {self.replacement} ({type(self.replacement).__name__}) to number"
-            ) from None
+        if not _fits(self.replacement, schema):
+            raise DataException(f"Unable to convert {self.replacement} to a number of type {schema.type}")
         return F.lit(self.replacement).try_cast(kind)
 
     def _schemaless(self, record: Record, operand: Operand) -> Outcome:
@@ -350,6 +353,9 @@ _FLOATING = (SchemaType.FLOAT32, SchemaType.FLOAT64)
 _REPLACEABLE = {
     SchemaType.INT8, SchemaType.INT16, SchemaType.INT32, SchemaType.INT64, *_FLOATING, SchemaType.STRING,
 }  # fmt: skip
+_BOUNDS = {SchemaType.INT8: 2**7, SchemaType.INT16: 2**15, SchemaType.INT32: 2**31, SchemaType.INT64: 2**63}
+_WHOLE = re.compile(r"[+-]?[0-9]+")
+_NUMBER = re.compile(r"[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]+)?")
 _JAVA_NAMES = {DATE: "java.util.Date", TIME: "java.util.Date", TIMESTAMP: "java.util.Date"}
 _REFUSED = {
     SchemaType.BOOLEAN: "java.lang.Boolean",
@@ -357,6 +363,22 @@ _REFUSED = {
     SchemaType.ARRAY: "java.util.ArrayList",
     SchemaType.MAP: "java.util.HashMap",
 }
+
+
+def _fits(replacement: str, schema: ConnectSchema) -> bool:
+    if schema.type in _FLOATING or schema.logical == DECIMAL:
+        return _NUMBER.fullmatch(replacement) is not None and (schema.logical is None or _is_exact(replacement, schema))
+    bound = _BOUNDS[schema.type]
+    return _WHOLE.fullmatch(replacement) is not None and -bound <= int(replacement) < bound
+
+
+def _is_exact(number: str, schema: ConnectSchema) -> bool:
+    """Whether a Decimal has all of its digits."""
+    kind = spark_type(schema)
+    assert isinstance(kind, DecimalType)
+    exact = Decimal(number).normalize()
+    places = -int(exact.as_tuple().exponent)
+    return places <= kind.scale and exact.adjusted() < kind.precision - kind.scale
 
 
 def _zero(schema: ConnectSchema) -> Column:
