@@ -87,7 +87,11 @@ async def _spark_runtime(
     """Its modules take a while to import."""
     module = await asyncio.to_thread(import_module, "barnabas.connect.spark.spark_runtime")
     runtime: TaskRuntime = module.SparkTaskRuntime(
-        registry.with_full_names(config.texts), offsets, registry.connector_class, worker_id=worker_id
+        registry.with_full_names(config.texts),
+        offsets,
+        registry.connector_class,
+        worker_id=worker_id,
+        client_properties=config.client_properties,
     )
     return runtime
 

@@ -19,9 +19,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Checkpoint", "CheckpointState", "Position", "agrees", "fresh_checkpoint", "open_checkpoint", "read_state"]
+__all__ = [
+    "Checkpoint",
+    "CheckpointState",
+    "Position",
+    "agrees",
+    "fresh_checkpoint",
+    "note_finished",
+    "note_planned",
+    "open_checkpoint",
+    "read_state",
+]
 
 _OURS = "barnabas.json"
+_KEPT = 10
 
 Position = Any
 """Something that JSON can hold and that is compared only: offsets by topic and partition for a sink, for a source what
@@ -122,9 +133,27 @@ def _ends(path: Path) -> list[Any]:
     return [None if line == "-" else json.loads(line) for line in lines]
 
 
-def _pretend(folder: Path, ends: Sequence[Any]) -> None:
+def note_planned(folder: Path, batch_number: int, ends: Sequence[Any]) -> None:
+    """Before a batch that is driven here: what Spark would write, so that either goes on where the other was."""
     metadata = {"batchWatermarkMs": 0, "batchTimestampMs": 0, "conf": {}}
     lines = ["v1", json.dumps(metadata), *("-" if end is None else json.dumps(end) for end in ends)]
-    for name, text in (("offsets", "\n".join(lines)), ("commits", 'v1\n{"nextBatchWatermarkMs":0}')):
-        (folder / name).mkdir()
-        (folder / name / "0").write_text(text)
+    _write(folder / "offsets", batch_number, "\n".join(lines))
+
+
+def note_finished(folder: Path, batch_number: int) -> None:
+    _write(folder / "commits", batch_number, 'v1\n{"nextBatchWatermarkMs":0}')
+
+
+def _write(folder: Path, batch_number: int, text: str) -> None:
+    """Whole or not at all; old ones are tidied away. A checksum that Spark wrote for a former file would not fit."""
+    folder.mkdir(exist_ok=True)
+    part = folder / f".{batch_number}.part"
+    part.write_text(text)
+    (folder / f".{batch_number}.crc").unlink(missing_ok=True)
+    part.rename(folder / str(batch_number))
+    (folder / str(batch_number - _KEPT)).unlink(missing_ok=True)
+
+
+def _pretend(folder: Path, ends: Sequence[Any]) -> None:
+    note_planned(folder, 0, ends)
+    note_finished(folder, 0)

@@ -84,12 +84,18 @@ class GroupPositions:
         found = self._admin.list_group_offsets({self.group: partitions})[self.group].raise_for_errors()
         return {partition: each.offset for partition, each in found.items()}
 
-    def bounds(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:
-        """The first offset of each partition, and the one after the last. Raises AdminError or ClientError."""
-        from barnabas.clients.admin.partitions import OffsetSpec
+    def bounds(
+        self, partitions: Sequence[TopicPartition], *, is_committed: bool = False
+    ) -> dict[TopicPartition, tuple[int, int]]:
+        """The first offset of each partition, and the one after the last, or after the last that is committed.
 
+        Raises AdminError or ClientError.
+        """
+        from barnabas.clients.admin.partitions import IsolationLevel, OffsetSpec
+
+        level = IsolationLevel.READ_COMMITTED if is_committed else IsolationLevel.READ_UNCOMMITTED
         first, end = (
-            self._admin.list_offsets(dict.fromkeys(partitions, spec)).raise_for_errors()
+            self._admin.list_offsets(dict.fromkeys(partitions, spec), isolation_level=level).raise_for_errors()
             for spec in (OffsetSpec.earliest(), OffsetSpec.latest())
         )
         return {each: (first[each].offset, end[each].offset) for each in partitions}

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from barnabas.connect.spark.batch_gate import BatchGate
+    from barnabas.connect.spark.running_query import BatchEnds
 
 __all__ = ["QueryHandle", "start_query"]
 
@@ -51,7 +52,7 @@ class QueryHandle:
 
 def start_query(
     records: DataFrame,
-    process: Callable[[DataFrame, int, QueryHandle], None],
+    process: Callable[[DataFrame, int, BatchEnds], None],
     gate: BatchGate,
     checkpoint: Checkpoint,
     *,

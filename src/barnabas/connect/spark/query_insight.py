@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from barnabas.connect.identifiers import ConnectorTaskId
 from barnabas.connect.rest.console.insight import QueryPlan, TaskProgress
+from barnabas.connect.spark.batch_loop import BatchLoop
 from barnabas.connect.spark.failure_trace import without_secrets
+from barnabas.connect.spark.followed_query import FollowedQuery
 from barnabas.connect.spark.progress import ProgressBoard
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
+
+    from barnabas.connect.spark.running_query import RunningQuery
 
 __all__ = ["plan_of", "progress_of"]
 
@@ -32,16 +36,23 @@ def progress_of(board: ProgressBoard, task: ConnectorTaskId) -> TaskProgress | N
     )
 
 
-def plan_of(query: StreamingQuery, config: Mapping[str, str]) -> QueryPlan | None:
+def plan_of(query: RunningQuery, config: Mapping[str, str]) -> QueryPlan | None:
     """Waits for Spark. None for a query that has just ended; ``config`` has the secrets that must not be shown."""
     try:
-        java = query._jsq
-        plan = str(java.explainInternal(False))
-        last = java.lastProgress()
-        progress = "" if last is None else str(last.prettyJson())
-        ui = java.sparkSession().sparkContext().uiWebUrl()
-        spark_ui = str(ui.get()) if ui.isDefined() else None
+        if isinstance(query, BatchLoop | FollowedQuery):
+            (plan, progress), spark_ui = query.explained(), None
+        else:
+            plan, progress, spark_ui = _told_by_jvm(cast("StreamingQuery", query))
     except Exception as error:  # Its JVM may be on its way out.
         log.debug("a query did not tell its plan: %s", error)
         return None
     return QueryPlan(without_secrets(plan, config), without_secrets(progress, config), spark_ui)
+
+
+def _told_by_jvm(query: StreamingQuery) -> tuple[str, str, str | None]:
+    java = query._jsq
+    plan = str(java.explainInternal(False))
+    last = java.lastProgress()
+    progress = "" if last is None else str(last.prettyJson())
+    ui = java.sparkSession().sparkContext().uiWebUrl()
+    return plan, progress, str(ui.get()) if ui.isDefined() else None

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any
 
+from barnabas.connect.identifiers import ConnectorTaskId
 from barnabas.connect.spark.settings import SparkSettings
 from barnabas.spark.errors import SparkUnavailable
 
@@ -59,9 +60,16 @@ _DELTA_CONF = {
 class Sessions:
     """What tasks get their session from. Every method may be called from any thread."""
 
+    def of(self, task: ConnectorTaskId) -> Sessions:
+        """Where a task gets it from: all of them share one, or each has its own."""
+        return self
+
     def session(self) -> SparkSession:
         """The session, started first if there is none. Raises SparkUnavailable."""
         raise NotImplementedError
+
+    def release(self) -> None:
+        """The task is over."""
 
     def failure(self) -> str | None:
         """Why a session that was there has ended, None while all is well."""

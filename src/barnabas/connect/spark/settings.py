@@ -19,7 +19,9 @@ _MASTER = "barnabas.connect.spark.master"
 _AVRO = "barnabas.connect.spark.avro"
 _DELTA = "barnabas.connect.spark.delta"
 _DIRECTORY = "barnabas.connect.spark.directory"
-_MASTERS = re.compile(r"local|local\[(\*|[1-9]\d*)\]|spark://[^\s/]+:\d+(,[^\s/]+:\d+)*|sc://\S+")
+_MASTERS = re.compile(r"local|local\[(\*|[1-9]\d*)\]|spark://[^\s/]+:\d+(,[^\s/]+:\d+)*")
+_SERVER = re.compile(r"sc://(?P<host>[^\s/:;]+)(:(?P<port>\d+))?(/?|/(;[a-z_A-Z0-9-]+=[^\s;=]+)+)")
+_SERVER_PORT = 15002
 
 SPARK_CONFIG = ConfigDef(
     [
@@ -28,7 +30,7 @@ SPARK_CONFIG = ConfigDef(
             ConfigType.STRING,
             "local[*]",
             "Where queries run: local[*] or local[N] is a Spark inside the worker; spark://host:port is a cluster, "
-            "with the driver in the worker. sc:// (a Spark Connect server) is refused: tasks can't run on one.",
+            "with the driver in the worker; sc://host:port is a Spark Connect server, which needs no Java here.",
             importance=Importance.HIGH,
         ),
         ConfigKey(
@@ -93,11 +95,14 @@ class SparkSettings:
         """Raises ConfigException."""
         values = SPARK_CONFIG.parse(worker_config)
         master = str(values[_MASTER]).strip()
-        if not _MASTERS.fullmatch(master):
+        if master.startswith("sc://"):
+            _check_server(master)
+        elif not _MASTERS.fullmatch(master):
             raise ConfigException(
                 _MASTER,
                 master,
-                "Write local[*] or local[N] for a Spark in the worker, or spark://host:port for a cluster",
+                "Write local[*] or local[N] for a Spark in the worker, spark://host:port for a cluster, or "
+                "sc://host:port for a Spark Connect server",
             )
         conf = {
             name.removeprefix(SPARK_CONF_PREFIX): value
@@ -120,6 +125,29 @@ class SparkSettings:
     @property
     def is_cluster(self) -> bool:
         return self.master.startswith("spark://")
+
+    @property
+    def server(self) -> tuple[str, int]:
+        """Host and port of the Spark Connect server."""
+        found = _SERVER.fullmatch(self.master)
+        if found is None:
+            raise AssertionError(f"{self.shown_master} names no server")
+        return found["host"], int(found["port"] or _SERVER_PORT)
+
+    @property
+    def shown_master(self) -> str:
+        """Without what stands behind the address: a token may be there."""
+        return self.master.partition(";")[0].rstrip("/")
+
+
+def _check_server(master: str) -> None:
+    shown = master.partition(";")[0]
+    if not _SERVER.fullmatch(master):
+        raise ConfigException(
+            _MASTER, shown, "Write sc://host:port, with parameters such as /;use_ssl=true;token=... behind it if needed"
+        )
+    if ";session_id=" in master:
+        raise ConfigException(_MASTER, shown, "The worker gives each task a session of its own: leave session_id away")
 
 
 def _names_avro(worker_config: Mapping[str, str]) -> bool:

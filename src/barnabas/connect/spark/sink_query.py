@@ -11,16 +11,18 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from barnabas.common.topic_partition import TopicPartition
 from barnabas.connect.plugins.api import OffsetRange, SinkBatch, SinkTask, TerminalError
 from barnabas.connect.plugins.task_partitions import TASK_PARTITIONS, parse_partitions
-from barnabas.connect.spark.checkpoints import open_checkpoint
+from barnabas.connect.spark.batch_loop import BatchLoop
+from barnabas.connect.spark.checkpoints import Checkpoint, open_checkpoint
 from barnabas.connect.spark.dead_letters import log_bad_records, write_dead_letters
 from barnabas.connect.spark.error_policy import ErrorPolicy, backoff_s
 from barnabas.connect.spark.group_positions import GroupPositions, first_positions, from_kafka_json, kafka_json
+from barnabas.connect.spark.kafka_ranges import KafkaBatches
 from barnabas.connect.spark.kafka_settings import (
     admin_settings,
     consumer_settings,
@@ -29,14 +31,14 @@ from barnabas.connect.spark.kafka_settings import (
     spark_consumer_options,
     spark_producer_options,
 )
-from barnabas.connect.spark.query_handle import QueryHandle, start_query
+from barnabas.connect.spark.query_handle import start_query
 from barnabas.connect.spark.record_path import RecordPath, counted, raising, refusing
+from barnabas.connect.spark.running_query import BatchEnds, RunningQuery, is_remote
 from barnabas.connect.spark.settings import QuerySettings
 from barnabas.connect.spark.topics import create_missing, dead_letter_rule
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Observation, SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
 
     from barnabas.clients.admin.sync_client import SyncAdminClient
     from barnabas.connect.spark.batch_gate import BatchGate
@@ -76,7 +78,7 @@ class SinkProgram:
 
     # ---- QueryProgram
 
-    def start(self, spark: SparkSession, gate: BatchGate) -> StreamingQuery:
+    def start(self, spark: SparkSession, gate: BatchGate) -> RunningQuery:
         if not self._is_started:
             self._is_started = True
             self._task.start(spark)
@@ -88,13 +90,15 @@ class SinkProgram:
             self._spec.folder / "checkpoint", truth, lambda ends: ends[0], now_ms=time.time_ns() // 1_000_000
         )
 
-        def process(frame: DataFrame, number: int, handle: QueryHandle) -> None:
+        def process(frame: DataFrame, number: int, handle: BatchEnds) -> None:
             batch = self._batch(checkpoint.first_id, number, handle)
             if batch.ranges:
                 self._write(frame, batch, gate)
                 gate.ensure_unfenced()
                 group.commit(batch.positions)
 
+        if is_remote(spark):
+            return self._loop(spark, gate, checkpoint, group, process)
         return start_query(
             self._read(spark, truth),
             process,
@@ -104,6 +108,27 @@ class SinkProgram:
             pool=self._spec.task.connector,
             trigger_interval_ms=self._settings.trigger_interval_ms,
         )
+
+    def _loop(
+        self,
+        spark: SparkSession,
+        gate: BatchGate,
+        checkpoint: Checkpoint,
+        group: GroupPositions,
+        process: Callable[[DataFrame, int, BatchEnds], None],
+    ) -> RunningQuery:
+        is_committed = self._consumer.get("isolation.level") == "read_committed"
+        batches = KafkaBatches(
+            spark,
+            spark_consumer_options(self._consumer, self._spec.task),
+            self._positions,
+            lambda: group.bounds(self._partitions, is_committed=is_committed),
+            self._settings.batch_records_max,
+            checkpoint,
+            process,
+            self._spec.note_batch,
+        )
+        return BatchLoop(self._spec.query_name, batches, gate, self._settings.trigger_interval_ms / 1000, spark).begin()
 
     def close(self) -> None:
         try:
@@ -131,7 +156,7 @@ class SinkProgram:
             log.warning("task %s: %s", self._spec.task, warning)
         return positions
 
-    def _batch(self, first_id: int, number: int, handle: QueryHandle) -> SinkBatch:
+    def _batch(self, first_id: int, number: int, handle: BatchEnds) -> SinkBatch:
         ends = handle.ends(number)
         before = handle.ends(number - 1) if number else None
         if ends is None or (number and before is None):
@@ -259,6 +284,9 @@ def _are_all_good(observations: Sequence[Observation], batch: SinkBatch) -> bool
 
 def _metrics(observation: Observation) -> dict[str, Any] | None:
     """None if there was no action; asking then would wait for ever. It is told after the action, on another thread."""
+    if not hasattr(observation, "_jo"):  # Of a Spark Connect client's, which waits for nothing.
+        told: dict[str, Any] = observation.get
+        return told or None
     if observation._jo is None:
         return None
     deadline = time.monotonic() + 2

@@ -16,22 +16,25 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from barnabas.common.config_value import ConfigType, parse_value
-from barnabas.connect.plugins.api import SourceTask, TerminalError
+from barnabas.connect.plugins.api import SourceOffset, SourceTask, TerminalError
+from barnabas.connect.spark.batch_loop import BatchLoop, PolledBatches
 from barnabas.connect.spark.checkpoints import Checkpoint, fresh_checkpoint, open_checkpoint
 from barnabas.connect.spark.dead_letters import log_source_failures
 from barnabas.connect.spark.error_policy import ErrorPolicy
+from barnabas.connect.spark.followed_query import FollowedQuery, refuse_unfollowable
 from barnabas.connect.spark.kafka_settings import admin_settings, producer_settings, spark_producer_options
 from barnabas.connect.spark.polled_source import Polled, PolledSourceTask, Poller
-from barnabas.connect.spark.query_handle import QueryHandle, start_query
+from barnabas.connect.spark.query_handle import start_query
 from barnabas.connect.spark.record_path import RecordPath, raising
+from barnabas.connect.spark.running_query import BatchEnds, RunningQuery, is_remote
 from barnabas.connect.spark.settings import QuerySettings
 from barnabas.connect.spark.topics import TopicRules, create_missing
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
 
     from barnabas.connect.spark.batch_gate import BatchGate
     from barnabas.connect.spark.task_spec import OffsetWriter, SourceOffsetReader, TaskSpec
@@ -97,23 +100,25 @@ class SourceProgram:
 
     # ---- QueryProgram
 
-    def start(self, spark: SparkSession, gate: BatchGate) -> StreamingQuery:
+    def start(self, spark: SparkSession, gate: BatchGate) -> RunningQuery:
         if not self._is_started:
             self._is_started = True
             self._task.start(spark)
+        if is_remote(spark):
+            return self._start_remote(spark, gate)
         if isinstance(self._task, PolledSourceTask):
             pending = self._end_polling()
             interval_s = self._settings.trigger_interval_ms / 1000
             self._poller = poller = Poller(self._task, spark, gate, interval_s, pending)
 
-            def process_polled(frame: DataFrame, number: int, handle: QueryHandle) -> None:
+            def process_polled(frame: DataFrame, number: int, handle: BatchEnds) -> None:
                 began_s = time.monotonic()
                 polled = poller.take()
                 while polled is not None:
                     _check(polled.records, is_streaming=False)
                     self._write(polled.records)
                     gate.ensure_unfenced()
-                    self._write_offsets([(each.partition, each.offset) for each in polled.offsets])
+                    self._write_offsets(_pairs(polled.offsets))
                     poller.done()
                     is_time = time.monotonic() - began_s >= _BATCH_S_MAX
                     polled = None if is_time else poller.take_next()
@@ -124,7 +129,7 @@ class SourceProgram:
         records = self._task.read(spark)
         _check(records, is_streaming=True)
 
-        def process(frame: DataFrame, number: int, handle: QueryHandle) -> None:
+        def process(frame: DataFrame, number: int, handle: BatchEnds) -> None:
             self._write(frame)
             gate.ensure_unfenced()
             ends = handle.ends(number)
@@ -134,14 +139,47 @@ class SourceProgram:
 
         return self._query(records, process, gate)
 
+    def _start_remote(self, spark: SparkSession, gate: BatchGate) -> RunningQuery:
+        if not isinstance(self._task, PolledSourceTask):
+            return self._follow(spark, gate)
+
+        def write(records: DataFrame) -> None:
+            _check(records, is_streaming=False)
+            self._write(records)
+
+        batches = PolledBatches(
+            self._task, spark, gate, write, lambda found: self._write_offsets(_pairs(found)), self._spec.note_batch
+        )
+        interval_s = self._settings.trigger_interval_ms / 1000
+        return BatchLoop(self._spec.query_name, batches, gate, interval_s, spark).begin()
+
+    def _follow(self, spark: SparkSession, gate: BatchGate) -> RunningQuery:
+        """Its positions have to be Connect's: Spark's own are of use only with a checkpoint, and that is the server's.
+        Raises TerminalError for what can't be had there."""
+        refuse_unfollowable(self._task, self._topic_rules, self._policy)
+        records = self._task.read(spark)
+        _check(records, is_streaming=True)
+        query = (
+            self._good(records)
+            .writeStream.queryName(self._spec.query_name)
+            .format("kafka")
+            .options(**self._options)
+            .option("checkpointLocation", str(self._spec.folder / "followed" / uuid4().hex))
+            .trigger(processingTime=f"{self._settings.trigger_interval_ms} milliseconds")
+            .start()
+        )
+        return FollowedQuery(
+            query, gate, lambda ends: self._write_offsets(self._offsets(ends)), self._spec.note_batch
+        ).begin()
+
     def close(self) -> None:
         self._end_polling()
         if self._is_started:
             self._task.stop()
 
     def _query(
-        self, records: DataFrame, process: Callable[[DataFrame, int, QueryHandle], None], gate: BatchGate
-    ) -> StreamingQuery:
+        self, records: DataFrame, process: Callable[[DataFrame, int, BatchEnds], None], gate: BatchGate
+    ) -> RunningQuery:
         return start_query(
             records,
             process,
@@ -172,7 +210,7 @@ class SourceProgram:
     def _offsets(self, ends: Sequence[Any]) -> list[tuple[Mapping[str, Any], Mapping[str, Any] | None]]:
         told = self._task.offsets_of(ends)
         if told is not None:
-            return [(each.partition, each.offset) for each in told]
+            return _pairs(told)
         return [
             ({_SOURCE: index}, {_OFFSET: json.dumps(end, separators=(",", ":"))})
             for index, end in enumerate(ends)
@@ -182,6 +220,16 @@ class SourceProgram:
     # ---- records
 
     def _write(self, frame: DataFrame) -> None:
+        good = self._good(frame)
+        topics = self._topics_of(good)
+        if self._topic_rules is not None:
+            self._create_topics(topics)
+        good.write.format("kafka").options(**self._options).save()
+        if topics and self._tracks_topics:
+            self._uses_topics(topics)
+
+    def _good(self, frame: DataFrame) -> DataFrame:
+        """What goes to Kafka."""
         from pyspark.sql import functions as F
 
         records = self._path.source_records(frame)
@@ -190,13 +238,7 @@ class SourceProgram:
                 log_source_failures(records, self._spec.task, self._policy)
         else:
             records = raising(records)
-        good = records.filter(F.col("failure").isNull()).select("topic", "partition", "key", "value", "headers")
-        topics = self._topics_of(good)
-        if self._topic_rules is not None:
-            self._create_topics(topics)
-        good.write.format("kafka").options(**self._options).save()
-        if topics and self._tracks_topics:
-            self._uses_topics(topics)
+        return records.filter(F.col("failure").isNull()).select("topic", "partition", "key", "value", "headers")
 
     def _topics_of(self, records: DataFrame) -> frozenset[str]:
         """The batch is read twice for it, so only connectors whose topics are made pay for it in each batch; what
@@ -218,6 +260,10 @@ class SourceProgram:
                 for name in create_missing(admin, {name: rules.rule_for(name) for name in sorted(names)}):
                     log.info("task %s made topic %s", self._spec.task, name)
             self._known_topics |= names
+
+
+def _pairs(offsets: Sequence[SourceOffset]) -> list[tuple[Mapping[str, Any], Mapping[str, Any] | None]]:
+    return [(each.partition, each.offset) for each in offsets]
 
 
 def _check(records: DataFrame, *, is_streaming: bool) -> None:

@@ -15,7 +15,6 @@ from typing import Any
 from barnabas.common.errors import invariant
 from barnabas.connect.identifiers import ConnectorTaskId, TargetState
 from barnabas.connect.plugins.api import Connector, SinkTask, SourceTask, TerminalError
-from barnabas.connect.plugins.config_def import ConfigException
 from barnabas.connect.plugins.runtime import (
     OffsetStore,
     TaskEvent,
@@ -29,6 +28,7 @@ from barnabas.connect.rest.console.insight import QueryPlan, TaskProgress
 from barnabas.connect.spark.progress import ProgressBoard
 from barnabas.connect.spark.query_insight import progress_of
 from barnabas.connect.spark.record_path import ConverterPath, RecordPath
+from barnabas.connect.spark.remote_session import RemoteSessions
 from barnabas.connect.spark.session import EmbeddedSessions, Sessions
 from barnabas.connect.spark.settings import SparkSettings
 from barnabas.connect.spark.sink_query import SinkProgram
@@ -60,21 +60,17 @@ class SparkTaskRuntime:
         worker_id: str,
         sessions: Sessions | None = None,
         record_path: RecordPaths = ConverterPath,
+        client_properties: Mapping[str, str] | None = None,
     ) -> None:
-        """Made on the loop on which listeners are called. Raises ConfigException."""
+        """Made on the loop on which listeners are called. ``client_properties`` are those of the worker's own clients.
+        Raises ConfigException."""
         self.settings = SparkSettings.of(worker_config, worker_id=worker_id)
-        if self.settings.is_connect:
-            raise ConfigException(
-                "barnabas.connect.spark.master",
-                self.settings.master,
-                "Tasks can't run on a Spark Connect server yet: use local[*], or spark://host:port for a cluster",
-            )
         self.progress = ProgressBoard()
         self._worker_config = worker_config
         self._offsets = offsets
         self._connector_class = connector_class
         self._record_path = record_path
-        self._sessions = sessions or EmbeddedSessions(self.settings)
+        self._sessions = sessions or self._make_sessions(dict(client_properties or {}))
         self._stop_timeout_s = int(worker_config.get("task.shutdown.graceful.timeout.ms", "5000")) / 1000
         self._loop = asyncio.get_running_loop()
         self._tasks: dict[ConnectorTaskId, tuple[TaskQuery, asyncio.Event]] = {}
@@ -95,11 +91,12 @@ class SparkTaskRuntime:
                 if isinstance(event, TaskStopped | TaskFailed):
                     ended.set()
 
+        sessions = self._sessions.of(start.task)
         query = TaskQuery(
             start.task,
             {**start.connector_config, **start.task_config},
-            lambda: self._program(start, lambda event: self._tell(heard, event)),
-            self._sessions,
+            lambda: self._program(start, sessions, lambda event: self._tell(heard, event)),
+            sessions,
             lambda event: self._tell(heard, event),
             target_state=start.target_state,
             stop_timeout_s=self._stop_timeout_s,
@@ -143,14 +140,28 @@ class SparkTaskRuntime:
         except RuntimeError:
             log.debug("nobody hears any more that %s", event)  # The loop has ended, and with it the worker.
 
-    def _program(self, start: TaskStart, report: Callable[[TaskEvent], None]) -> QueryProgram:
-        self.progress.listen(self._sessions.session())
+    def _make_sessions(self, client_properties: Mapping[str, str]) -> Sessions:
+        if not self.settings.is_connect:
+            return EmbeddedSessions(self.settings)
+
+        def cluster_id() -> str:
+            from barnabas.clients.admin import AdminClient
+
+            with AdminClient.sync(properties=client_properties) as admin:
+                return admin.describe_cluster().cluster_id or ""
+
+        return RemoteSessions(self.settings, self._worker_config.get("group.id", ""), cluster_id)
+
+    def _program(self, start: TaskStart, sessions: Sessions, report: Callable[[TaskEvent], None]) -> QueryProgram:
+        if not self.settings.is_connect:
+            self.progress.listen(sessions.session())
         spec = TaskSpec(
             start.task,
             start.connector_config,
             start.task_config,
             self._worker_config,
             self.settings.directory / "tasks" / _folder_name(start.task),
+            lambda rows, duration_ms: self._note_batch(start.task, rows, duration_ms),
         )
         connector = self._connector_class(start.connector_config)
         config = {**start.connector_config, **start.task_config}
@@ -177,6 +188,10 @@ class SparkTaskRuntime:
         raise TerminalError(
             f"{type(task).__name__}, the task_class of {connector.__name__}, is neither a SourceTask nor a SinkTask"
         )
+
+    def _note_batch(self, task: ConnectorTaskId, rows: int, duration_ms: int) -> None:
+        rows_per_second = rows * 1000 / max(duration_ms, 1)
+        self.progress.note(str(task), rows=rows, duration_ms=duration_ms, rows_per_second=rows_per_second)
 
     def _write_offsets(
         self, task: ConnectorTaskId, offsets: Sequence[tuple[Mapping[str, Any], Mapping[str, Any] | None]]

@@ -24,9 +24,9 @@ from barnabas.spark.errors import JavaUnusable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
 
     from barnabas.connect.rest.console.insight import QueryPlan
+    from barnabas.connect.spark.running_query import RunningQuery
     from barnabas.connect.spark.session import Sessions
 
 __all__ = ["QueryProgram", "TaskQuery"]
@@ -40,7 +40,7 @@ _LOOK_S = 0.25
 class QueryProgram(Protocol):
     """What a task does; all methods are called on its thread."""
 
-    def start(self, spark: SparkSession, gate: BatchGate) -> StreamingQuery:
+    def start(self, spark: SparkSession, gate: BatchGate) -> RunningQuery:
         """Start the query, whose batches go through the gate. Called again after a pause."""
 
     def close(self) -> None:
@@ -73,7 +73,7 @@ class TaskQuery:
         """Its last event was told; the thread only has to find its end."""
         self._changed = threading.Condition()
         self._program: QueryProgram | None = None
-        self._query: StreamingQuery | None = None
+        self._query: RunningQuery | None = None
         self._gate = BatchGate()
         self._thread = threading.Thread(target=self._run, name=f"connect-{task}", daemon=True)
 
@@ -122,6 +122,7 @@ class TaskQuery:
         except BaseException as error:
             end = self._failed(error)
         self._close_program()
+        self._sessions.release()
         self._report(end)
 
     def _follow_wish(self) -> None:

@@ -18,6 +18,10 @@ OffsetWriter = Callable[[Sequence[tuple[Mapping[str, Any], "Mapping[str, Any] | 
 """Blocks until the offsets of a source are safe in Kafka."""
 
 
+def _nobody(rows: int, duration_ms: int) -> None:
+    pass
+
+
 @dataclass(frozen=True, slots=True)
 class TaskSpec:
     task: ConnectorTaskId
@@ -26,6 +30,8 @@ class TaskSpec:
     worker_config: Mapping[str, str]
     folder: Path
     """The task's own, for checkpoints."""
+    note_batch: Callable[[int, int], None] = _nobody
+    """Told rows and milliseconds of each batch that no query of Spark's reports."""
 
     @property
     def query_name(self) -> str:

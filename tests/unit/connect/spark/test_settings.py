@@ -22,8 +22,32 @@ def test_every_kind_of_session_can_be_named(master: str) -> None:
 
 @pytest.mark.parametrize("master", ["", "local[0]", "yarn", "spark://host", "http://x:1"])
 def test_what_is_none_is_told_what_there_is(master: str) -> None:
-    with pytest.raises(ConfigException, match=r"Write local\[\*\] or local\[N\] for a Spark in the worker, or spark:"):
+    with pytest.raises(ConfigException, match=r"Write local\[\*\] or local\[N\] for a Spark in the worker, spark:"):
         SparkSettings.of({MASTER: master}, worker_id="h:8083")
+
+
+@pytest.mark.parametrize(
+    ("master", "server"),
+    [
+        ("sc://h", ("h", 15002)),
+        ("sc://h/", ("h", 15002)),
+        ("sc://h:1", ("h", 1)),
+        ("sc://h:1/;use_ssl=true;token=hidden7", ("h", 1)),
+    ],
+)
+def test_a_server_is_named_without_its_token(master: str, server: tuple[str, int]) -> None:
+    settings = SparkSettings.of({MASTER: master}, worker_id="h:8083")
+    assert settings.server == server
+    assert settings.shown_master in ("sc://h", "sc://h:1")
+
+
+@pytest.mark.parametrize(
+    "master", ["sc://", "sc://h:x", "sc://h/path", "sc://h;token=hidden7", "sc://h/;session_id=1;token=hidden7"]
+)
+def test_a_server_that_can_not_be_used_is_told_without_its_token(master: str) -> None:
+    with pytest.raises(ConfigException) as told:
+        SparkSettings.of({MASTER: master}, worker_id="h:8083")
+    assert "hidden7" not in str(told.value)
 
 
 def test_settings_of_spark_go_through() -> None:

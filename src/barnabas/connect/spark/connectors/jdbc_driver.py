@@ -21,6 +21,7 @@ from barnabas.connect.spark.connectors.jdbc_address import DatabaseAddress
 from barnabas.connect.spark.connectors.jdbc_database import DatabaseError, Parameter
 from barnabas.connect.spark.connectors.jdbc_dialect import columns_of, dialect_of, quoted
 from barnabas.connect.spark.connectors.jdbc_types import ColumnType, Kind, TableColumn
+from barnabas.connect.spark.running_query import is_remote
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -78,6 +79,13 @@ class DriverDatabase:
     ) -> None:
         from pyspark import SparkContext
 
+        if spark is not None and is_remote(spark):
+            raise DatabaseError(
+                f"{address.dialect} is spoken to by its driver in the JVM of a Spark of the worker's own, and this "
+                "one is a Spark Connect server (sc://). Use jdbc:sqlite:, or a worker with "
+                "barnabas.connect.spark.master=local[*] or spark://host:port",
+                is_transient=False,
+            )
         context = spark.sparkContext if spark is not None else SparkContext._active_spark_context
         if context is None:
             raise DatabaseError(

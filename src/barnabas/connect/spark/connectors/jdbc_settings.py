@@ -18,6 +18,7 @@ from barnabas.connect.plugins.api import (
 )
 from barnabas.connect.spark.connectors.jdbc_address import parse_address
 from barnabas.connect.spark.connectors.jdbc_database import Database, open_database
+from barnabas.connect.spark.running_query import is_remote
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -66,7 +67,7 @@ def connect(settings: Mapping[str, Any], spark: SparkSession | None, *, must_exi
 def staging_folder(settings: Mapping[str, Any], spark: SparkSession) -> Path:
     """A new folder; whoever asked for it removes it. Raises TerminalError."""
     given = str(settings[STAGING_DIRECTORY] or "")
-    master = str(spark.sparkContext.master)
+    master = "a Spark Connect server" if is_remote(spark) else str(spark.sparkContext.master)
     if not given and not master.startswith("local"):
         raise TerminalError(
             f"Spark runs on {master}, and its executors have to see the files that go to the database: set "

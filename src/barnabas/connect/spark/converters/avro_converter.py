@@ -27,6 +27,7 @@ from barnabas.connect.spark.converters.converter import Converter, Decoded, Enco
 from barnabas.connect.spark.converters.json_decoding import no_error
 from barnabas.connect.spark.converters.schema_merging import moved
 from barnabas.connect.spark.converters.spark_types import connect_schema, spark_type
+from barnabas.connect.spark.running_query import is_remote
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -125,6 +126,8 @@ class AvroConverter(Converter):
 
 
 def _require_package(spark: SparkSession) -> None:
+    if is_remote(spark):
+        return  # The server says so itself.
     jvm: Any = spark.sparkContext._jvm
     if isinstance(jvm.org.apache.spark.sql.avro.functions, JavaPackage):
         raise TerminalError(

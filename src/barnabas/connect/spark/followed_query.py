@@ -1,0 +1,119 @@
+"""A source's streaming query on a Spark Connect server, which writes to its topics there, followed from here.
+
+Nothing of it can call this process, so its progress is asked for: what a batch has written is noted when it is seen to
+be finished. Between the two it would be written again, as everywhere.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from barnabas.connect.plugins.api import SourceTask, TerminalError
+from barnabas.connect.spark.batch_gate import QueryEnds
+from barnabas.connect.spark.error_policy import ErrorPolicy
+from barnabas.connect.spark.topics import TopicRules
+
+if TYPE_CHECKING:
+    from barnabas.connect.spark.batch_gate import BatchGate
+
+__all__ = ["FollowedQuery", "refuse_unfollowable"]
+
+_LOOK_S = 0.5
+_IDLE_WAIT_S = 5.0
+
+
+def refuse_unfollowable(task: SourceTask, topic_rules: TopicRules | None, policy: ErrorPolicy) -> None:
+    """What needs to look at each batch, which is on the server. Raises TerminalError."""
+    name = f"{type(task).__module__}.{type(task).__qualname__}"
+    reads = f"{name} reads a streaming DataFrame, whose batches a Spark Connect server (sc://) keeps to itself"
+    elsewhere = "or run the worker with barnabas.connect.spark.master=local[*] or spark://host:port"
+    if type(task).offsets_of is SourceTask.offsets_of:
+        raise TerminalError(
+            f"{reads}: the positions of Spark's own, which it goes on from, can't be kept for it. Let the task "
+            f"override offsets_of, {elsewhere}"
+        )
+    if topic_rules is not None:
+        raise TerminalError(
+            f"{reads}: which topics are missing is not known here. Make its topics before, and remove "
+            f"topic.creation.*, {elsewhere}"
+        )
+    if policy.tolerates and policy.is_logged:
+        raise TerminalError(f"{reads}: bad records can't be logged. Set errors.log.enable=false, {elsewhere}")
+
+
+class FollowedQuery:
+    """A RunningQuery. ``query`` is the client's StreamingQuery."""
+
+    def __init__(
+        self,
+        query: Any,
+        gate: BatchGate,
+        write_offsets: Callable[[Sequence[Any]], None],
+        note: Callable[[int, int], None],
+    ) -> None:
+        """``write_offsets`` gets the end offset of each source of the query."""
+        self._query = query
+        self._gate = gate
+        self._write_offsets = write_offsets
+        self._note = note
+        self._noted = -1
+        self._last: dict[str, Any] | None = None
+        self._is_stopping = threading.Event()
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name=f"connect-follow-{query.name}", daemon=True)
+
+    def begin(self) -> FollowedQuery:
+        self._thread.start()
+        return self
+
+    @property
+    def isActive(self) -> bool:
+        return self._thread.is_alive()
+
+    def exception(self) -> BaseException | None:
+        if self._error is not None:
+            return self._error
+        found: BaseException | None = self._query.exception()
+        return found
+
+    def stop(self) -> None:
+        """Between two batches, if that comes in time: the gate is not where they run."""
+        self._is_stopping.set()
+        self._thread.join()
+        deadline = time.monotonic() + _IDLE_WAIT_S
+        while self._query.status.get("isTriggerActive") and time.monotonic() < deadline:
+            time.sleep(0.05)
+        self._query.stop()
+        try:
+            self._look()
+        except QueryEnds:
+            pass
+
+    def explained(self) -> tuple[str, str]:
+        return "", "" if self._last is None else json.dumps(self._last, indent=2)
+
+    def _run(self) -> None:
+        try:
+            while not self._is_stopping.wait(_LOOK_S):
+                self._look()
+                if not self._query.isActive:
+                    return
+        except QueryEnds:
+            pass
+        except BaseException as error:
+            self._error = error
+
+    def _look(self) -> None:
+        for each in self._query.recentProgress:
+            told = json.loads(each.json)
+            rows = sum(int(source.get("numInputRows") or 0) for source in told["sources"])
+            if told["batchId"] <= self._noted or not rows:
+                continue  # One that found nothing has the number of the next one that does.
+            self._gate.ensure_unfenced()
+            self._write_offsets([source["endOffset"] for source in told["sources"]])
+            self._noted, self._last = told["batchId"], told
+            self._note(rows, int(told.get("batchDuration") or 0))

@@ -1,0 +1,34 @@
+"""What a task holds while it runs: a streaming query of Spark's, or a loop of ours where no callback of a query could
+come back to this process (``batch_loop``). Both are driven through the same gate and keep the same checkpoints."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["BatchEnds", "RunningQuery", "is_remote"]
+
+
+class RunningQuery(Protocol):
+    """The names are those of Spark's StreamingQuery."""
+
+    @property
+    def isActive(self) -> bool: ...
+
+    def exception(self) -> BaseException | None:
+        """What it ended with, None if it runs or was stopped."""
+
+    def stop(self) -> None:
+        """Returns when nothing of it runs any more. Raises if that can't be had."""
+
+
+class BatchEnds(Protocol):
+    def ends(self, batch_number: int) -> list[Any] | None:
+        """The end offset of each source in a batch, None for one that the checkpoint does not know."""
+
+
+def is_remote(spark: SparkSession) -> bool:
+    """Whether it is on a Spark Connect server: there is no JVM here, and none that could call us."""
+    return type(spark).__module__.startswith("pyspark.sql.connect")
