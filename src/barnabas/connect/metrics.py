@@ -1,4 +1,4 @@
-"""What a worker tells of itself, under Kafka's names made Prometheus-like (KIP-415, KIP-475, KIP-507).
+"""What a worker tells of itself, by Kafka's names made Prometheus-like (KIP-196, KIP-298, KIP-415, KIP-475, KIP-507).
 
 ``kafka.connect:type=connect-worker-rebalance-metrics`` and its attribute ``completed-rebalances-total`` become
 ``kafka_connect_connect_worker_rebalance_metrics_completed_rebalances_total``. What is no number becomes a label of a
@@ -7,7 +7,7 @@ gauge that is 1. Values are read from the worker when somebody asks.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from barnabas.connect.herder.counters import StartUps
@@ -15,8 +15,10 @@ from barnabas.connect.identifiers import ConnectorTaskId, TaskState
 
 if TYPE_CHECKING:
     from prometheus_client import Metric
+    from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
     from barnabas.connect.herder.herder import Herder
+    from barnabas.connect.metrics_of_tasks import MeasuredTasks
 
 __all__ = ["WorkerMetrics"]
 
@@ -39,8 +41,10 @@ _COUNTED = {
 class WorkerMetrics:
     """``collect`` makes it a collector of prometheus-client."""
 
-    def __init__(self, herder: Herder) -> None:
+    def __init__(self, herder: Herder, tasks: MeasuredTasks | None = None) -> None:
+        """``tasks`` is what runs them, if it measures them."""
         self._herder = herder
+        self._tasks = tasks
 
     def exposition(self) -> tuple[bytes, str]:
         """The page and its content type."""
@@ -52,15 +56,13 @@ class WorkerMetrics:
         return generate_latest(registry), CONTENT_TYPE_LATEST
 
     def collect(self) -> Iterable[Metric]:
-        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
-
         for name, text, value in self._numbers():
-            if name.endswith("_total"):
-                yield CounterMetricFamily(name.removesuffix("_total"), text, value=value)
-            else:
-                yield GaugeMetricFamily(name, text, value=value)
+            family = _family(name, text)
+            family.add_metric([], value)
+            yield family
         yield from self._words()
         yield from self._connectors()
+        yield from self._measured_tasks()
 
     def _numbers(self) -> Iterator[tuple[str, str, float]]:
         herder = self._herder
@@ -142,6 +144,27 @@ class WorkerMetrics:
                 restarts.add_metric([unit.connector, str(unit.task)], herder.healing.restart_count(unit))
         yield tasks
         yield restarts
+
+    def _measured_tasks(self) -> Iterator[Metric]:
+        """A family has the figures of all tasks."""
+        families: dict[str, CounterMetricFamily | GaugeMetricFamily] = {}
+        for unit in self._herder.work.running():
+            figures = self._tasks.figures(unit) if self._tasks and isinstance(unit, ConnectorTaskId) else None
+            if isinstance(unit, ConnectorTaskId) and figures is not None:
+                for name, text, value in figures.metrics():
+                    family = families.get(name) or _family(name, text, ["connector", "task"])
+                    families[name] = family
+                    family.add_metric([unit.connector, str(unit.task)], value)
+        yield from families.values()
+
+
+def _family(name: str, text: str, labels: Sequence[str] = ()) -> CounterMetricFamily | GaugeMetricFamily:
+    """A counter, if its name says so."""
+    from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+    if name.endswith("_total"):
+        return CounterMetricFamily(name.removesuffix("_total"), text, labels=labels)
+    return GaugeMetricFamily(name, text, labels=labels)
 
 
 def _start_rows(starts: StartUps, what: str) -> Iterator[tuple[str, str, float]]:

@@ -5,12 +5,20 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from barnabas.connect.identifiers import ConnectorTaskId
 from barnabas.connect.metrics import WorkerMetrics
+from barnabas.connect.metrics_of_tasks import TaskFigures, TaskKind
 from barnabas.connect.plugins.runtime import TaskFailed, TaskRunning
 from tests.unit.connect.herder.herder_driver import HerderDriver, connector, started
 
 TASK, OTHER_TASK = ConnectorTaskId("c", 0), ConnectorTaskId("c", 1)
 WORKER = "kafka_connect_connect_worker_metrics_"
 REBALANCE = "kafka_connect_connect_worker_rebalance_metrics_"
+
+
+class Measured(dict[ConnectorTaskId, TaskFigures]):
+    """The figures of some tasks."""
+
+    def figures(self, task: ConnectorTaskId) -> TaskFigures | None:
+        return self.get(task)
 
 
 @pytest.fixture
@@ -25,9 +33,9 @@ def driver() -> HerderDriver:
     return driver
 
 
-def samples(driver: HerderDriver) -> dict[tuple[str, ...], float]:
+def samples(driver: HerderDriver, tasks: Measured | None = None) -> dict[tuple[str, ...], float]:
     """By name and the values of the labels."""
-    body, content_type = WorkerMetrics(driver.herder).exposition()
+    body, content_type = WorkerMetrics(driver.herder, tasks).exposition()
     assert content_type.startswith("text/plain")
     families = text_string_to_metric_families(body.decode())
     return {
@@ -69,3 +77,21 @@ def test_a_worker_that_has_started_nothing_has_no_part_of_it_that_succeeded() ->
     found = samples(started())
     assert found[WORKER + "connector_startup_attempts_total",] == 0
     assert found[WORKER + "connector_startup_success_percentage",] == 0
+
+
+def test_figures_of_tasks_are_told_for_those_that_run_here(driver: HerderDriver) -> None:
+    measured = Measured({each: TaskFigures(monotonic_ms=lambda: 0, epoch_ms=lambda: 0) for each in (TASK, OTHER_TASK)})
+    measured[TASK].is_of(TaskKind.SINK, partitions=2)
+    measured[TASK].has_read(5)
+    measured[OTHER_TASK].has_failed(3, skipped=True)
+    measured[ConnectorTaskId("elsewhere", 0)] = measured[TASK]
+    found = samples(driver, measured)
+    assert found["kafka_connect_sink_task_metrics_sink_record_read_total", "c", "0"] == 5
+    assert found["kafka_connect_sink_task_metrics_partition_count", "c", "0"] == 2
+    assert found["kafka_connect_task_error_metrics_total_records_skipped", "c", "1"] == 3
+    assert found["kafka_connect_task_error_metrics_total_records_skipped", "c", "0"] == 0
+    assert not any("elsewhere" in name for name in found)
+    driver.herder.task_event(TaskFailed(TASK, "it broke"), driver.now)
+    driver.run()
+    after = samples(driver, measured)
+    assert ("kafka_connect_sink_task_metrics_sink_record_read_total", "c", "0") not in after
