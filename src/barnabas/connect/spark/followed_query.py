@@ -114,6 +114,11 @@ class FollowedQuery:
             if told["batchId"] <= self._noted or not rows:
                 continue  # One that found nothing has the number of the next one that does.
             self._gate.ensure_unfenced()
-            self._write_offsets([source["endOffset"] for source in told["sources"]])
+            self._write_offsets([_parsed(source["endOffset"]) for source in told["sources"]])
             self._noted, self._last = told["batchId"], told
             self._note(rows, int(told.get("batchDuration") or 0))
+
+
+def _parsed(offset: Any) -> Any:
+    """A server tells it as the text of the offset's JSON."""
+    return json.loads(offset) if isinstance(offset, str) else offset

@@ -30,7 +30,7 @@ class Query:
         told = {
             "batchId": number,
             "batchDuration": 9,
-            "sources": [{"endOffset": {"t": {"0": end}}, "numInputRows": rows}],
+            "sources": [{"endOffset": json.dumps({"t": {"0": end}}), "numInputRows": rows}],
         }
         self.recentProgress.append(SimpleNamespace(json=json.dumps(told)))
 

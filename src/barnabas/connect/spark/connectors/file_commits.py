@@ -82,6 +82,10 @@ class FileCommits:
         self._home = root / _HOME / self._connector
         self._files = files or Files()
 
+    @property
+    def home(self) -> Path:
+        return self._home
+
     def prepare(self) -> None:
         """Make the folders, and finish or forget what a crash has left. Raises OSError."""
         for name in ("staging", "pending"):

@@ -18,7 +18,7 @@ from barnabas.connect.plugins.api import (
 )
 from barnabas.connect.spark.connectors.jdbc_address import parse_address
 from barnabas.connect.spark.connectors.jdbc_database import Database, open_database
-from barnabas.connect.spark.running_query import is_remote
+from barnabas.connect.spark.connectors.shared_folder import place_of, require_shared
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -67,15 +67,16 @@ def connect(settings: Mapping[str, Any], spark: SparkSession | None, *, must_exi
 def staging_folder(settings: Mapping[str, Any], spark: SparkSession) -> Path:
     """A new folder; whoever asked for it removes it. Raises TerminalError."""
     given = str(settings[STAGING_DIRECTORY] or "")
-    master = "a Spark Connect server" if is_remote(spark) else str(spark.sparkContext.master)
-    if not given and not master.startswith("local"):
+    place = place_of(spark)
+    if not given and place is not None:
         raise TerminalError(
-            f"Spark runs on {master}, and its executors have to see the files that go to the database: set "
+            f"Spark runs on {place}, and its executors have to see the files that go to the database: set "
             f"{STAGING_DIRECTORY} to a folder that the worker and they share."
         )
     try:
         if given:
             Path(given).mkdir(parents=True, exist_ok=True)
+            require_shared(spark, Path(given), STAGING_DIRECTORY)
         return Path(tempfile.mkdtemp(prefix="barnabas-jdbc-", dir=given or None))
     except OSError as error:
         raise TerminalError(f"{STAGING_DIRECTORY}: {given or tempfile.gettempdir()}: {error.strerror}") from error

@@ -27,6 +27,7 @@ from barnabas.connect.plugins.api import (
     ValidString,
 )
 from barnabas.connect.spark.connectors.file_commits import FileCommits, batch_name
+from barnabas.connect.spark.connectors.shared_folder import require_shared
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -60,6 +61,7 @@ class TopicToFilesTask(SinkTask):
             self._commits.prepare()
         except OSError as error:
             raise TerminalError(f"{_root(self.settings)} can't be written: {error.strerror}") from error
+        require_shared(spark, self._commits.home, _DIRECTORY)
         self._commits.forget_staging(self.context.task)
 
     def positions(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:

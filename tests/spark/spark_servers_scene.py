@@ -1,0 +1,90 @@
+"""A worker in a process of its own whose Spark is elsewhere, and what its users ask it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from tests.peers.barnabas_worker import BarnabasWorker
+from tests.peers.connect_worker import worker_settings
+
+__all__ = ["BYTES", "CREATED", "JSON", "RemoteWorker", "json_rows", "lines_of", "until"]
+
+JSON = {
+    "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+    "value.converter.schemas.enable": "false",
+}
+BYTES = dict.fromkeys(
+    ("key.converter", "value.converter", "header.converter"),
+    "org.apache.kafka.connect.converters.ByteArrayConverter",
+)
+CREATED = {"topic.creation.default.partitions": "1", "topic.creation.default.replication.factor": "1"}
+
+_TIMEOUT_S = 180
+
+
+def until(condition: Callable[[], bool], told: Callable[[], object], *, timeout_s: float = _TIMEOUT_S) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline, f"nothing came of it: {told()}"
+        time.sleep(0.25)
+
+
+class RemoteWorker(BarnabasWorker):
+    def __init__(self, folder: Path, bootstrap: str, group: str, master: str, **settings: str) -> None:
+        given = {"barnabas.connect.spark.master": master, **settings}
+        super().__init__(folder, {**worker_settings(bootstrap, group), **given})
+        if master.startswith("sc://"):  # Such a setting is made where the server is started.
+            del self._settings["barnabas.connect.spark.conf.spark.driver.memory"]
+
+    def request(self, method: str, path: str, body: object = None) -> httpx.Response:
+        return httpx.request(method, self.url + path, json=body, timeout=60, trust_env=False)
+
+    def configure(self, name: str, config: Mapping[str, str]) -> None:
+        answer = self.request("PUT", f"/connectors/{name}/config", {"barnabas.trigger.interval.ms": "200", **config})
+        assert answer.status_code in (200, 201), answer.text
+
+    def status(self, name: str) -> dict[str, Any]:
+        with suppress(httpx.HTTPError):
+            answer = self.request("GET", f"/connectors/{name}/status")
+            if answer.status_code == 200:
+                found: dict[str, Any] = answer.json()
+                return found
+        return {"tasks": []}
+
+    def states(self, name: str) -> list[str]:
+        return [each["state"] for each in self.status(name)["tasks"]]
+
+    def until_state(self, name: str, state: str) -> dict[str, Any]:
+        """The status when all its tasks are in it."""
+        until(lambda: self.states(name) and set(self.states(name)) == {state}, lambda: self._told(name))
+        return self.status(name)
+
+    def trace(self, name: str) -> str:
+        """What its task failed with, as soon as it has."""
+        found: list[str] = []
+
+        def has_failed() -> bool:
+            found[:] = [each["trace"] for each in self.status(name)["tasks"] if each.get("trace")]
+            return bool(found)
+
+        until(has_failed, lambda: self._told(name))
+        return found[0]
+
+    def _told(self, name: str) -> str:
+        return f"{self.status(name)}\n{self.printed()[-6000:]}"
+
+
+def lines_of(file: Path) -> list[str]:
+    return file.read_text().splitlines() if file.exists() else []
+
+
+def json_rows(folder: Path) -> Sequence[Any]:
+    """Of the data files of TopicToFiles."""
+    return [json.loads(line) for file in sorted(folder.glob("*.json")) for line in file.read_text().splitlines()]

@@ -1,0 +1,49 @@
+"""A whole worker with a standalone cluster: the driver is in the worker, executors do the work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.peers.barnabas_node import running_barnabas
+from tests.peers.spark_servers import SparkMaster, running_cluster
+from tests.spark.spark_servers_scene import CREATED, JSON, RemoteWorker, json_rows, until
+
+pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(900)]
+
+_EXECUTOR = "barnabas.connect.spark.conf.spark.executor.memory"
+
+
+def _applications(master: SparkMaster) -> list[str]:
+    answer = httpx.get(f"http://127.0.0.1:{master.controller_port}/json/", trust_env=False, timeout=30)
+    return [each["name"] for each in answer.json()["activeapps"]]
+
+
+def test_executors_of_a_cluster_do_the_work_and_its_end_is_told(java: None, tmp_path: Path) -> None:
+    (tmp_path / "node").mkdir()
+    with running_barnabas(tmp_path / "node") as node:
+        with running_cluster(tmp_path / "cluster") as master:
+            worker = RemoteWorker(tmp_path / "worker", node.bootstrap, "cluster", master.url, **{_EXECUTOR: "512m"})
+            try:
+                worker.start(timeout_s=120)
+                generator = {"connector.class": "Generator", "topic": "numbers", "records.per.second": "1000"}
+                worker.configure("numbers", {**generator, "records.max": "300", **CREATED, **JSON})
+                files = {"connector.class": "TopicToFiles", "topics": "numbers", "directory": str(tmp_path / "data")}
+                worker.configure("files", {**files, "format": "json", **JSON})
+                until(lambda: len(json_rows(tmp_path / "data")) >= 300, worker.printed)
+                assert sorted(row["number"] for row in json_rows(tmp_path / "data")) == list(range(300))
+                assert _applications(master) == ["barnabas-connect"]
+                assert worker.stop(timeout_s=90) == 0
+                until(lambda: not _applications(master), lambda: _applications(master))
+            finally:
+                worker.kill()
+        try:
+            worker.start(timeout_s=120)
+            trace = worker.trace("numbers")
+            assert trace.startswith(f"Spark did not start on {master.url}: ")
+            assert "All masters are unresponsive" in trace.splitlines()[0]
+            assert "out of its group" not in worker.printed()
+        finally:
+            worker.kill()
