@@ -19,7 +19,7 @@ from barnabas.connect.plugins.api import Connector, SinkConnector, SourceConnect
 from barnabas.connect.plugins.config_def import ConfigDef
 from barnabas.connect.plugins.converters_config import CONVERTERS, HEADER_CONVERTERS
 from barnabas.connect.plugins.plugin import Plugin, PluginType
-from barnabas.connect.plugins.registry import PluginRegistry
+from barnabas.connect.plugins.registry import PluginRegistry, UnknownPlugin
 from barnabas.connect.plugins.transforms_config import PREDICATES, PREDICATES_PACKAGE, TRANSFORMS, TRANSFORMS_PACKAGE
 
 __all__ = [
@@ -81,7 +81,9 @@ def discover(entries: Iterable[EntryPoint] | None = None) -> PluginRegistry:
             refused |= dict.fromkeys(_names_of(entry), reason)
             problems.append(f"{where} can't be used: {reason}")
         else:
-            _collect(where, partial(_connectors_of, entry), plugins, problems)
+            problem = _collect(where, partial(_connectors_of, entry), plugins, problems)
+            if problem is not None:
+                refused |= dict.fromkeys(_names_of(entry), problem)
     return PluginRegistry(plugins, problems=problems, refused=refused, load_class=load_connector)
 
 
@@ -97,18 +99,19 @@ def _refusal(entry: EntryPoint) -> str:
 def _names_of(entry: EntryPoint) -> list[str]:
     """Nothing is imported for it."""
     full_name = entry.value.partition("[")[0].strip()
-    return [full_name, full_name.replace(":", "."), full_name.replace(":", ".").rpartition(".")[2]]
+    return [entry.name, full_name, full_name.replace(":", "."), full_name.replace(":", ".").rpartition(".")[2]]
 
 
-def _collect(where: str, make: Callable[[], list[Plugin]], plugins: list[Plugin], problems: list[str]) -> None:
-    """Add what is made and not there yet, or the reason why nothing is."""
+def _collect(where: str, make: Callable[[], list[Plugin]], plugins: list[Plugin], problems: list[str]) -> str | None:
+    """Add what is made and not there yet, or the reason why nothing is, which is given back, too."""
     try:
         made = make()
     except Exception as error:  # A plugin's module may raise anything, and must not stop the worker.
         problems.append(f"{where} can't be used: {type(error).__name__}: {error}")
-        return
+        return problems[-1]
     known = {(each.type, each.name) for each in plugins}
     plugins += [each for each in made if (each.type, each.name) not in known]
+    return None
 
 
 def built_in_plugins() -> list[Plugin]:
@@ -141,13 +144,13 @@ def connector_plugin(connector: Any, location: str) -> Plugin:
 
 
 def load_connector(name: str) -> Plugin | None:
-    """A connector by ``module:Class``; None for what is there and no connector, or not there at all."""
+    """A connector by ``module:Class``; None for what has not this form. Raises UnknownPlugin with the reason."""
     if not _MODULE_AND_CLASS.fullmatch(name):
         return None
     try:
         plugin = connector_plugin(_load(name), "module:Class")
-    except Exception:  # The module is somebody else's; whoever named it is told that there is no such connector.
-        return None
+    except Exception as error:  # The module is somebody else's, and may raise anything.
+        raise UnknownPlugin(f"the connector {name} can't be used: {type(error).__name__}: {error}") from error
     return Plugin(
         plugin.type, plugin.name, plugin.version, plugin.config_def, plugin.target, (name, *plugin.aliases), name
     )

@@ -35,7 +35,8 @@ class VersionNotFound(BadRequest):
 
 
 class PluginRegistry:
-    """``load_class`` imports ``module:Class`` and gives a connector, None if it is none."""
+    """``load_class`` imports ``module:Class`` and gives a connector, None for what has not this form. It raises
+    UnknownPlugin for what can't be used."""
 
     def __init__(
         self,
@@ -130,7 +131,10 @@ class PluginRegistry:
         wanted = _range(version)
         found = [each for each in self._plugins if name in each.full_names]
         found = found or ([each for each in self._plugins if name in each.short_names] if "$" not in name else [])
-        found = found or self._loaded(name)
+        try:
+            found = found or self._loaded(name)
+        except UnknownPlugin as error:
+            raise NotFound(str(error)) from error
         if not found:
             raise NotFound(f"Unknown plugin {name}.")
         same = [each for each in found if each.name == found[0].name and each.type is found[0].type]

@@ -96,6 +96,9 @@ class TestDiscovery:
         assert value in problem
         assert reason in problem
         assert found.connector("OlderPicky")
+        for name in ("x", value):  # Whoever configures it reads the reason.
+            with pytest.raises(UnknownPlugin, match=reason):
+                found.connector(name)
 
     def test_a_class_of_any_module_goes_by_module_and_class(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -109,9 +112,24 @@ class TestDiscovery:
         assert plugin.name == "just_written.Mine"
         assert plugin.version is None
 
-    @pytest.mark.parametrize("name", ["os:path", "os:system", "no.such:Thing", "os", ":X", "a b:C", "../x:Y"])
+    @pytest.mark.parametrize("name", ["os", ":X", "a b:C", "../x:Y"])
     def test_nothing_else_is_loaded_by_name(self, name: str) -> None:
         assert load_connector(name) is None
+
+    @pytest.mark.parametrize(
+        ("name", "reason"),
+        [
+            ("os:path", "is no class derived"),
+            ("os:system", "is no class derived"),
+            ("no.such:Thing", "No module named"),
+        ],
+    )
+    def test_what_can_not_be_used_by_module_and_class_says_why(self, name: str, reason: str) -> None:
+        found = discover([])
+        with pytest.raises(UnknownPlugin, match=reason):
+            found.connector(name)
+        with pytest.raises(NotFound, match=reason):
+            found.for_listing(name, None)
         with pytest.raises(UnknownPlugin):
             discover([]).connector(name)
 
