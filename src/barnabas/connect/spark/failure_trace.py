@@ -18,6 +18,8 @@ _TRACE_MAX = 30_000
 _DECORATION = re.compile(r"^\[[A-Z0-9_.]+\] |\s+SQLSTATE: [0-9A-Z]{5}\s*$")
 _PLAN = re.compile(r"\n+=== Streaming Query ===.*", re.DOTALL)
 _PROXY = re.compile(r"An exception was raised by the Python Proxy\. Return Message: ")
+_CALLED = "An error occurred while calling "
+_WRAPPERS = ("Job aborted", "[TASK_WRITE_FAILED]", "[STREAM_FAILED]", "Writing job aborted")
 _SECRET_NAME = re.compile(r"(password|secret|jaas\.config|token|credentials?|(^|\.)key|keystore\.key)$", re.IGNORECASE)
 _CAUSED_BY = re.compile(r"^Caused by: (.+)$", re.MULTILINE)
 
@@ -37,6 +39,9 @@ def reason_of(error: BaseException) -> str:
         java = str(getattr(each, "_stackTrace", None) or "")
         text = str(described) if described else _text(each)
         text = _PROXY.sub("", _PLAN.sub("", text)).strip()
+        if text.startswith(_CALLED):  # Of an error that PySpark has no class for, all is in the text.
+            java = text
+            text = text.partition("\n: ")[2].partition("\n")[0]
         innermost = _CAUSED_BY.findall(java)
         if innermost and _is_wrapper(text):
             text = innermost[-1]
@@ -55,7 +60,7 @@ def _text(error: BaseException) -> str:
 
 def _is_wrapper(text: str) -> bool:
     """Spark's words for "a task of mine failed", which tell nothing."""
-    return text.startswith(("Job aborted", "[TASK_WRITE_FAILED]", "[STREAM_FAILED]", "Writing job aborted")) or not text
+    return text.removeprefix("org.apache.spark.SparkException: ").startswith(_WRAPPERS) or not text
 
 
 def without_secrets(text: str, config: Mapping[str, str]) -> str:

@@ -33,6 +33,18 @@ def test_the_innermost_error_with_a_text_says_best_what_happened() -> None:
     assert reason_of(KeyError()) == "KeyError"
 
 
+def test_of_an_error_that_py4j_hands_on_as_it_is_the_java_cause_is_told() -> None:
+    called = "An error occurred while calling o16.save.\n: org.apache.spark.SparkException: "
+    stack = "Job aborted due to stage failure: Lost task 0.0\n\tat a.B\n\tSuppressed: c\n\t\tCaused by: d\n"
+    cause = "Caused by: org.apache.kafka.common.errors.TopicAuthorizationException: Not authorized: [orders]\n\tat e"
+    assert reason_of(RuntimeError(called + stack + cause)) == (
+        "org.apache.kafka.common.errors.TopicAuthorizationException: Not authorized: [orders]"
+    )
+    assert reason_of(RuntimeError(called + "no such option\n\tat a.B")) == (
+        "org.apache.spark.SparkException: no such option"
+    )
+
+
 def test_secrets_of_the_settings_are_in_no_trace() -> None:
     config = {"connection.password": "hunter22", "consumer.override.sasl.jaas.config": "x required password=p;"}
     trace = failure_trace(ValueError("can't log in with hunter22 by x required password=p;"), config)
