@@ -110,6 +110,11 @@ class TaskFigures:
                 self._batches.count, int(self._batches.sum), read, took_ms, ended_at_ms=self._epoch_ms()
             )
 
+    def has_done(self, records: int, took_ms: int) -> None:
+        """A whole batch at once, all of which reached its target."""
+        self.has_read(records)
+        self.has_written(read=records, written=records, took_ms=took_ms)
+
     def has_committed(self, took_ms: int, *, succeeded: bool = True) -> None:
         """Positions: of a sink in its group, of a source in the offset topic."""
         with self._lock:

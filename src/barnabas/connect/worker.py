@@ -37,6 +37,7 @@ from barnabas.connect.herder.procedures import Now
 from barnabas.connect.herder.settings import HerderSettings, RestartBudget
 from barnabas.connect.mac_algorithms import key_size
 from barnabas.connect.metrics import WorkerMetrics
+from barnabas.connect.metrics_of_tasks import MeasuredTasks
 from barnabas.connect.plugins.discovery import discover
 from barnabas.connect.plugins.registry import PluginRegistry
 from barnabas.connect.plugins.runtime import OffsetStore, TaskEvent, TaskRuntime
@@ -268,7 +269,7 @@ class Worker:
         )
 
     def _mount_metrics(self, herder: Herder) -> None:
-        metrics = WorkerMetrics(herder)
+        metrics = WorkerMetrics(herder, self._tasks if isinstance(self._tasks, MeasuredTasks) else None)
 
         async def page(scope: dict, receive: object, send: object) -> None:  # type: ignore[type-arg]
             Request(scope)

@@ -16,11 +16,11 @@ from barnabas.connect.spark.error_policy import DEAD_LETTER_HEADERS, ErrorPolicy
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["dead_letters", "log_bad_records", "log_source_failures", "write_dead_letters"]
+__all__ = ["LOGGED_MAX", "dead_letters", "log_bad_records", "log_source_failures", "write_dead_letters"]
 
 log = logging.getLogger(__name__)
 
-_LOGGED_MAX = 1000
+LOGGED_MAX = 1000
 """Lines for one batch: a topic full of bad records must not fill a disk twice."""
 _SHOWN_BYTES = 1000
 
@@ -75,7 +75,7 @@ def write_dead_letters(
 
 
 def log_bad_records(bad: Iterable[DataFrame], task: ConnectorTaskId, policy: ErrorPolicy) -> None:
-    left = _LOGGED_MAX
+    left = LOGGED_MAX
     for each in bad:
         rows = each.select("failure", "original").limit(left).collect()
         left -= len(rows)

@@ -35,6 +35,8 @@ class Polled:
 
     records: DataFrame
     offsets: Sequence[SourceOffset]
+    rows: int | None = None
+    """How many they are, if that is known."""
 
 
 class PolledSourceTask(SourceTask):

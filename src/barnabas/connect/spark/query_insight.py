@@ -6,12 +6,11 @@ import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, cast
 
-from barnabas.connect.identifiers import ConnectorTaskId
+from barnabas.connect.metrics_of_tasks import TaskFigures
 from barnabas.connect.rest.console.insight import QueryPlan, TaskProgress
 from barnabas.connect.spark.batch_loop import BatchLoop
 from barnabas.connect.spark.failure_trace import without_secrets
 from barnabas.connect.spark.followed_query import FollowedQuery
-from barnabas.connect.spark.progress import ProgressBoard
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -23,16 +22,17 @@ __all__ = ["plan_of", "progress_of"]
 log = logging.getLogger(__name__)
 
 
-def progress_of(board: ProgressBoard, task: ConnectorTaskId) -> TaskProgress | None:
-    found = board[str(task)]
+def progress_of(figures: TaskFigures) -> TaskProgress | None:
+    """None before the first batch has ended."""
+    found = figures.last_batch
     if found is None:
         return None
     return TaskProgress(
         batches=found.batches,
-        rows=found.rows,
-        last_batch_rows=found.last_batch_rows,
-        last_batch_ms=found.last_batch_ms,
-        finished_at=found.finished_at,
+        rows=found.records,
+        last_batch_rows=found.last_records,
+        last_batch_ms=found.last_ms,
+        finished_at=found.ended_at_ms / 1000,
     )
 
 

@@ -19,16 +19,18 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from barnabas.common.config_value import ConfigType, parse_value
+from barnabas.connect.metrics_of_tasks import TaskKind
 from barnabas.connect.plugins.api import SourceOffset, SourceTask, TerminalError
 from barnabas.connect.spark.batch_loop import BatchLoop, PolledBatches
 from barnabas.connect.spark.checkpoints import Checkpoint, fresh_checkpoint, open_checkpoint
-from barnabas.connect.spark.dead_letters import log_source_failures
+from barnabas.connect.spark.dead_letters import LOGGED_MAX, log_source_failures
 from barnabas.connect.spark.error_policy import ErrorPolicy
 from barnabas.connect.spark.followed_query import FollowedQuery, refuse_unfollowable
 from barnabas.connect.spark.kafka_settings import admin_settings, producer_settings, spark_producer_options
 from barnabas.connect.spark.polled_source import Polled, PolledSourceTask, Poller
 from barnabas.connect.spark.query_handle import start_query
 from barnabas.connect.spark.record_path import RecordPath, raising
+from barnabas.connect.spark.row_count import RowCount
 from barnabas.connect.spark.running_query import BatchEnds, RunningQuery, is_remote
 from barnabas.connect.spark.settings import QuerySettings
 from barnabas.connect.spark.topics import TopicRules, create_missing
@@ -97,6 +99,7 @@ class SourceProgram:
         self._known_topics: set[str] = set()
         self._is_started = False
         self._poller: Poller | None = None
+        spec.figures.is_of(TaskKind.SOURCE)
 
     # ---- QueryProgram
 
@@ -116,9 +119,9 @@ class SourceProgram:
                 polled = poller.take()
                 while polled is not None:
                     _check(polled.records, is_streaming=False)
-                    self._write(polled.records)
+                    self._write(polled.records, polled.rows)
                     gate.ensure_unfenced()
-                    self._write_offsets(_pairs(polled.offsets))
+                    self._commit(_pairs(polled.offsets))
                     poller.done()
                     is_time = time.monotonic() - began_s >= _BATCH_S_MAX
                     polled = None if is_time else poller.take_next()
@@ -135,7 +138,7 @@ class SourceProgram:
             ends = handle.ends(number)
             if ends is None:
                 raise RuntimeError(f"the checkpoint in {self._spec.folder} does not know batch {number}")
-            self._write_offsets(self._offsets(ends))
+            self._commit(self._offsets(ends))
 
         return self._query(records, process, gate)
 
@@ -148,7 +151,7 @@ class SourceProgram:
             self._write(records)
 
         batches = PolledBatches(
-            self._task, spark, gate, write, lambda found: self._write_offsets(_pairs(found)), self._spec.note_batch
+            self._task, spark, gate, write, lambda found: self._commit(_pairs(found)), lambda rows, took_ms: None
         )
         interval_s = self._settings.trigger_interval_ms / 1000
         return BatchLoop(self._spec.query_name, batches, gate, interval_s, spark).begin()
@@ -160,7 +163,7 @@ class SourceProgram:
         records = self._task.read(spark)
         _check(records, is_streaming=True)
         query = (
-            self._good(records)
+            self._good(self._path.source_records(records))
             .writeStream.queryName(self._spec.query_name)
             .format("kafka")
             .options(**self._options)
@@ -168,9 +171,7 @@ class SourceProgram:
             .trigger(processingTime=f"{self._settings.trigger_interval_ms} milliseconds")
             .start()
         )
-        return FollowedQuery(
-            query, gate, lambda ends: self._write_offsets(self._offsets(ends)), self._spec.note_batch
-        ).begin()
+        return FollowedQuery(query, gate, lambda ends: self._commit(self._offsets(ends)), self._spec.note_batch).begin()
 
     def close(self) -> None:
         self._end_polling()
@@ -219,24 +220,58 @@ class SourceProgram:
 
     # ---- records
 
-    def _write(self, frame: DataFrame) -> None:
-        good = self._good(frame)
+    def _write(self, frame: DataFrame, rows: int | None = None) -> None:
+        """``rows``: how many there are, if that is known. Otherwise they are counted on their way."""
+        began_s, figures = time.monotonic(), self._spec.figures
+        given = None if rows is not None else RowCount()
+        records = self._path.source_records(frame if given is None else given.on(frame))
+        made = RowCount() if self._makes_others else None
+        counted = records if made is None else made.on(records)
+        good = self._good(counted)
         topics = self._topics_of(good)
         if self._topic_rules is not None:
             self._create_topics(topics)
+        figures.has_read(rows or 0)
         good.write.format("kafka").options(**self._options).save()
         if topics and self._tracks_topics:
             self._uses_topics(topics)
+        if given is not None:
+            rows = (given.told() or (0, 0))[0]
+            figures.has_read(rows)
+        written, failures = rows or 0, 0
+        if made is not None:
+            written, failures = made.told() or (written, 0)
+            self._report_bad_records(records, failures)
+        took_ms = int((time.monotonic() - began_s) * 1000)
+        figures.has_written(read=rows or 0, written=written - failures, took_ms=took_ms)
 
-    def _good(self, frame: DataFrame) -> DataFrame:
-        """What goes to Kafka."""
+    @property
+    def _makes_others(self) -> bool:
+        """Whether not all that is read may be written."""
+        return self._policy.tolerates or bool(self._spec.connector_config.get("transforms"))
+
+    def _report_bad_records(self, records: DataFrame, count: int) -> None:
+        if count:
+            is_logged = self._policy.is_logged
+            if is_logged:
+                log_source_failures(records, self._spec.task, self._policy)
+            logged = min(count, LOGGED_MAX) if is_logged else 0
+            self._spec.figures.has_failed(count, skipped=True, logged=logged)
+
+    def _commit(self, offsets: Sequence[tuple[Mapping[str, Any], Mapping[str, Any] | None]]) -> None:
+        began_s, figures = time.monotonic(), self._spec.figures
+        try:
+            self._write_offsets(offsets)
+        except Exception:
+            figures.has_committed(0, succeeded=False)
+            raise
+        figures.has_committed(int((time.monotonic() - began_s) * 1000))
+
+    def _good(self, records: DataFrame) -> DataFrame:
+        """What goes to Kafka, of what has been converted."""
         from pyspark.sql import functions as F
 
-        records = self._path.source_records(frame)
-        if self._policy.tolerates:
-            if self._policy.is_logged:
-                log_source_failures(records, self._spec.task, self._policy)
-        else:
+        if not self._policy.tolerates:
             records = raising(records)
         return records.filter(F.col("failure").isNull()).select("topic", "partition", "key", "value", "headers")
 

@@ -14,18 +14,20 @@ from typing import Any
 
 from barnabas.common.errors import invariant
 from barnabas.connect.identifiers import ConnectorTaskId, TargetState
+from barnabas.connect.metrics_of_tasks import TaskFigures
 from barnabas.connect.plugins.api import Connector, SinkTask, SourceTask, TerminalError
 from barnabas.connect.plugins.runtime import (
     OffsetStore,
     TaskEvent,
     TaskFailed,
     TaskListener,
+    TaskPaused,
+    TaskRunning,
     TaskStart,
     TaskStopped,
     TopicsUsed,
 )
 from barnabas.connect.rest.console.insight import QueryPlan, TaskProgress
-from barnabas.connect.spark.progress import ProgressBoard
 from barnabas.connect.spark.query_insight import progress_of
 from barnabas.connect.spark.record_path import ConverterPath, RecordPath
 from barnabas.connect.spark.remote_session import RemoteSessions
@@ -34,7 +36,7 @@ from barnabas.connect.spark.settings import SparkSettings
 from barnabas.connect.spark.sink_query import SinkProgram
 from barnabas.connect.spark.source_query import SourceProgram
 from barnabas.connect.spark.task_query import QueryProgram, TaskQuery
-from barnabas.connect.spark.task_spec import TaskSpec, WorkerTaskContext
+from barnabas.connect.spark.task_spec import TaskSpec, WorkerTaskContext, new_figures
 
 __all__ = ["RecordPaths", "SparkTaskRuntime"]
 
@@ -65,7 +67,6 @@ class SparkTaskRuntime:
         """Made on the loop on which listeners are called. ``client_properties`` are those of the worker's own clients.
         Raises ConfigException."""
         self.settings = SparkSettings.of(worker_config, worker_id=worker_id)
-        self.progress = ProgressBoard()
         self._worker_config = worker_config
         self._offsets = offsets
         self._connector_class = connector_class
@@ -74,17 +75,21 @@ class SparkTaskRuntime:
         self._stop_timeout_s = int(worker_config.get("task.shutdown.graceful.timeout.ms", "5000")) / 1000
         self._loop = asyncio.get_running_loop()
         self._tasks: dict[ConnectorTaskId, tuple[TaskQuery, asyncio.Event]] = {}
+        self._figures: dict[ConnectorTaskId, TaskFigures] = {}
 
     # ---- TaskRuntime
 
     async def start_task(self, start: TaskStart, listener: TaskListener) -> None:
         invariant(start.task not in self._tasks, f"task {start.task} is started while it is here")
         ended = asyncio.Event()
+        figures = self._figures[start.task] = new_figures()
 
         def heard(event: TaskEvent) -> None:
             if isinstance(event, TaskStopped | TaskFailed):
                 self._tasks.pop(start.task, None)
-                self.progress.forget(str(start.task))
+                self._figures.pop(start.task, None)
+            elif isinstance(event, TaskRunning | TaskPaused):
+                figures.is_in_state("running" if isinstance(event, TaskRunning) else "paused")
             try:
                 listener(event)
             finally:
@@ -95,7 +100,7 @@ class SparkTaskRuntime:
         query = TaskQuery(
             start.task,
             {**start.connector_config, **start.task_config},
-            lambda: self._program(start, sessions, lambda event: self._tell(heard, event)),
+            lambda: self._program(start, sessions, figures, lambda event: self._tell(heard, event)),
             sessions,
             lambda event: self._tell(heard, event),
             target_state=start.target_state,
@@ -126,11 +131,17 @@ class SparkTaskRuntime:
     # ---- TaskInsight
 
     def task_progress(self, task: ConnectorTaskId) -> TaskProgress | None:
-        return progress_of(self.progress, task)
+        found = self._figures.get(task)
+        return None if found is None else progress_of(found)
 
     async def query_plan(self, task: ConnectorTaskId) -> QueryPlan | None:
         found = self._tasks.get(task)
         return None if found is None else await asyncio.to_thread(found[0].plan)
+
+    # ---- MeasuredTasks
+
+    def figures(self, task: ConnectorTaskId) -> TaskFigures | None:
+        return self._figures.get(task)
 
     # ---- on a task's thread
 
@@ -152,16 +163,17 @@ class SparkTaskRuntime:
 
         return RemoteSessions(self.settings, self._worker_config.get("group.id", ""), cluster_id)
 
-    def _program(self, start: TaskStart, sessions: Sessions, report: Callable[[TaskEvent], None]) -> QueryProgram:
-        if not self.settings.is_connect:
-            self.progress.listen(sessions.session())
+    def _program(
+        self, start: TaskStart, sessions: Sessions, figures: TaskFigures, report: Callable[[TaskEvent], None]
+    ) -> QueryProgram:
         spec = TaskSpec(
             start.task,
             start.connector_config,
             start.task_config,
             self._worker_config,
             self.settings.directory / "tasks" / _folder_name(start.task),
-            lambda rows, duration_ms: self._note_batch(start.task, rows, duration_ms),
+            lambda rows, took_ms: figures.has_done(rows, took_ms),
+            figures,
         )
         connector = self._connector_class(start.connector_config)
         config = {**start.connector_config, **start.task_config}
@@ -188,10 +200,6 @@ class SparkTaskRuntime:
         raise TerminalError(
             f"{type(task).__name__}, the task_class of {connector.__name__}, is neither a SourceTask nor a SinkTask"
         )
-
-    def _note_batch(self, task: ConnectorTaskId, rows: int, duration_ms: int) -> None:
-        rows_per_second = rows * 1000 / max(duration_ms, 1)
-        self.progress.note(str(task), rows=rows, duration_ms=duration_ms, rows_per_second=rows_per_second)
 
     def _write_offsets(
         self, task: ConnectorTaskId, offsets: Sequence[tuple[Mapping[str, Any], Mapping[str, Any] | None]]

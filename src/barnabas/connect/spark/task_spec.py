@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from barnabas.connect.identifiers import ConnectorTaskId
+from barnabas.connect.metrics_of_tasks import TaskFigures
 from barnabas.connect.plugins.config_def import ConfigValue
 
-__all__ = ["OffsetWriter", "TaskSpec", "WorkerTaskContext"]
+__all__ = ["OffsetWriter", "TaskSpec", "WorkerTaskContext", "new_figures"]
 
 SourceOffsetReader = Callable[[Mapping[str, Any]], "Mapping[str, Any] | None"]
 
@@ -22,6 +24,12 @@ def _nobody(rows: int, duration_ms: int) -> None:
     pass
 
 
+def new_figures() -> TaskFigures:
+    return TaskFigures(
+        monotonic_ms=lambda: time.monotonic_ns() // 1_000_000, epoch_ms=lambda: time.time_ns() // 1_000_000
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class TaskSpec:
     task: ConnectorTaskId
@@ -31,7 +39,9 @@ class TaskSpec:
     folder: Path
     """The task's own, for checkpoints."""
     note_batch: Callable[[int, int], None] = _nobody
-    """Told rows and milliseconds of each batch that no query of Spark's reports."""
+    """Told rows and milliseconds of each batch that the program itself does not see."""
+    figures: TaskFigures = field(default_factory=new_figures)
+    """What the task does is told to them."""
 
     @property
     def query_name(self) -> str:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from barnabas.connect.identifiers import ConnectorTaskId
-from barnabas.connect.spark.progress import ProgressBoard
+from barnabas.connect.metrics_of_tasks import TaskFigures
 from barnabas.connect.spark.query_insight import plan_of, progress_of
 
 
@@ -38,12 +37,11 @@ def test_a_query_whose_jvm_is_gone_tells_nothing() -> None:
     assert plan_of(SimpleNamespace(_jsq=None), {}) is None  # type: ignore[arg-type]
 
 
-def test_progress_is_that_of_the_tasks_query() -> None:
-    board = ProgressBoard(epoch_time=lambda: 7.0)
-    task = ConnectorTaskId("c", 1)
-    assert progress_of(board, task) is None
+def test_progress_is_that_of_the_tasks_batches() -> None:
+    figures = TaskFigures(monotonic_ms=lambda: 0, epoch_ms=lambda: 7000)
+    assert progress_of(figures) is None
     for rows in (3, 4):
-        board.note("c-1", rows=rows, duration_ms=50, rows_per_second=1.0)
-    found = progress_of(board, task)
+        figures.has_done(rows, 50)
+    found = progress_of(figures)
     assert found is not None
     assert (found.batches, found.rows, found.last_batch_rows, found.finished_at) == (2, 7, 4, 7.0)

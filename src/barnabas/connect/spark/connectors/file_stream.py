@@ -59,7 +59,7 @@ class FileStreamSourceTask(PolledSourceTask):
         self._next = end
         frame = spark.createDataFrame(line_table(lines)).coalesce(1)  # One writer, so that lines keep their order.
         records = frame.select(F.lit(str(self.settings[_TOPIC])).alias("topic"), "value")
-        return Polled(records, [SourceOffset(self._partition, {"position": end})])
+        return Polled(records, [SourceOffset(self._partition, {"position": end})], len(lines))
 
     @property
     def _partition(self) -> OffsetMap:
@@ -124,6 +124,9 @@ class FileStreamSinkTask(SinkTask):
             path.touch()
         except OSError as error:
             raise TerminalError(f"{path} can't be written: {error.strerror}") from error
+
+    def columns(self) -> Sequence[str]:
+        return ("value",)
 
     def write(self, df: DataFrame, batch: SinkBatch) -> None:
         from pyspark.sql import functions as F

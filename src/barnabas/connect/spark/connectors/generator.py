@@ -60,8 +60,8 @@ class GeneratorTask(PolledSourceTask):
             number.cast("string").alias("key"),
             F.struct(number.alias("number"), text.alias("text")).alias("value"),
         )
-        self._next = end
-        return Polled(records, [SourceOffset(_PARTITION, {"next": end})])
+        rows, self._next = end - self._next, end
+        return Polled(records, [SourceOffset(_PARTITION, {"next": end})], rows)
 
 
 class Generator(SourceConnector):

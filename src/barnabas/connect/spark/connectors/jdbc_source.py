@@ -153,7 +153,7 @@ class JdbcSourceTask(PolledSourceTask):
         fields = [F.col(f"`{name.replace('`', '``')}`") for name in frame.columns]
         records = frame.select(F.lit(topic).alias("topic"), F.struct(*fields).alias("value"))
         offset = end.offset()
-        return Polled(records, [SourceOffset(partition_of(table.name), offset)] if offset else [])
+        return Polled(records, [SourceOffset(partition_of(table.name), offset)] if offset else [], rows)
 
     def _until(self, database: Database) -> int:
         """The moment before which rows are read, in microseconds."""
