@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -39,6 +40,7 @@ class _SparkProcess(NodeProcess):
         )
         options = [*_JVM, f"-Xmx{self.memory}", f"-Dlog4j2.configurationFile={log4j}", *_module_options()]
         environment = {"SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_LOCAL_DIRS": str(self.folder)}
+        environment["PYSPARK_PYTHON"] = sys.executable
         environment["SPARK_SCALA_VERSION"] = "2.13"  # Spark's scripts tell it; without it no executor is started.
         return [
             "env",

@@ -39,7 +39,7 @@ _DOCS: dict[str, str] = {
     "barnabas.connect.spark.avro": "Whether the Spark session has the package for Avro (0.1 MB, fetched once), which connectors with AvroConverter need. A worker one of whose own converters it is has the package anyway.",
     "barnabas.connect.spark.delta": "Whether the Spark session has Delta Lake (7.8 MB, fetched once), which the connector TopicToDelta needs.",
     "barnabas.connect.spark.directory": "The folder of checkpoints, of Spark's log and of its scratch files; nothing for one below the system's temporary folder. Positions are in Kafka, so nothing in it has to outlive the worker. A session on other machines needs a folder that all of them see.",
-    "barnabas.connect.spark.master": "Where Spark runs: local[*] or local[N] in this process, or spark://host:port on a cluster. sc:// (a Spark Connect server) is refused: tasks can't run on one yet. Settings of the session are barnabas.connect.spark.conf.<Spark's name>.",
+    "barnabas.connect.spark.master": "Where Spark runs: local[*] or local[N] in this process, spark://host:port on a cluster, or sc://host:port on a Spark Connect server; a server's parameters follow, such as sc://host:port/;use_ssl=true. Settings of the session are barnabas.connect.spark.conf.<Spark's name>.",
     "barnabas.connect.task.restart.max.attempts": "How often a failed task is restarted before it stays failed.",
     "barnabas.connect.task.restart.backoff.max.ms": "The longest pause before such a restart.",
     "barnabas.connect.task.restart.backoff.ms": "The first pause before a failed task is restarted; each further one is twice as long.",
