@@ -92,6 +92,7 @@ def test_settings_of_the_user_win_over_ours() -> None:
     settings = SparkSettings.of({"barnabas.connect.spark.conf.spark.ui.enabled": "true"}, worker_id="h:8083")
     assert session_conf(settings)["spark.ui.enabled"] == "true"
     assert session_conf(settings)["spark.scheduler.mode"] == "FAIR"
+    assert session_conf(settings)["spark.sql.caseSensitive"] == "true"
 
 
 def test_a_session_that_is_being_started_does_not_keep_a_worker_from_stopping(
