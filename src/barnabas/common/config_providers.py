@@ -82,9 +82,16 @@ class ConfigProviders:
         except UnresolvedReference as error:
             self.problems[f"{prefix}param.{parameter}"] = str(error)
 
-    def resolve(self, text: str) -> str:
-        """Raises UnresolvedReference."""
-        return _REFERENCE.sub(self._value, text)
+    def resolve(self, text: str, given: list[str] | None = None) -> str:
+        """``given`` is told what stands for the references. Raises UnresolvedReference."""
+
+        def value(match: re.Match[str]) -> str:
+            found = self._value(match)
+            if given is not None and match[1] in self._lookups:
+                given.append(found)
+            return found
+
+        return _REFERENCE.sub(value, text)
 
     def unnamed(self, text: str) -> list[str]:
         """The providers that a text refers to and that are not there."""

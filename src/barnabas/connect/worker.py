@@ -58,6 +58,7 @@ from barnabas.connect.worker_effects import WorkerEffects
 from barnabas.connect.worker_loop import HerderLoop
 from barnabas.connect.worker_offsets import ConnectorPositions
 from barnabas.connect.worker_port import WorkerPort
+from barnabas.connect.worker_secrets import InsightWithoutSecrets, KnownSecrets, LinesWithoutSecrets
 from barnabas.connect.worker_topics import WorkerTopics
 
 __all__ = ["MakeRuntime", "Worker", "WorkerFailed", "run_worker"]
@@ -111,6 +112,7 @@ class Worker:
     def __init__(self, config: WorkerConfig, make_runtime: MakeRuntime | None = None) -> None:
         """Raises UnusableRestSetting. Made on the event loop. ``make_runtime`` is for another one than Spark's."""
         self.config = config
+        self.secrets = KnownSecrets(config.providers)
         self._runtime_maker: MakeRuntime = make_runtime or _spark_runtime
         self._clock = SystemClock()
         self._settings = {**config.texts}
@@ -150,7 +152,12 @@ class Worker:
             self._group_network(), self._group_settings(), snapshot=lambda: herder.config, on_notice=self._noticed
         )
         self._connectors = RunningConnectors(
-            registry, self.config.providers, TopicPartitions(self._admin), self, self.config.admin_properties
+            registry,
+            self.config.providers,
+            self.secrets,
+            TopicPartitions(self._admin),
+            self,
+            self.config.admin_properties,
         )
 
         async def validate(config: ConfigMap) -> ConfigInfos:
@@ -161,11 +168,11 @@ class Worker:
             group=group,
             connectors=self._connectors,
             tasks=self._tasks,
-            positions=ConnectorPositions(self._admin, topics.offsets, registry, self.config.providers),
+            positions=ConnectorPositions(self._admin, topics.offsets, registry, self.secrets),
             client=client,
             loggers=self.rest.loggers,
             admin=self._admin,
-            providers=self.config.providers,
+            secrets=self.secrets,
             validate=validate,
             on_task_event=self._task_event,
             registry=registry,
@@ -280,12 +287,13 @@ class Worker:
 
     def _mount_console(self, port: WorkerPort) -> None:
         worker_id = self.rest.worker_id
+        insight = self._tasks if isinstance(self._tasks, TaskInsight) else None
         knowledge = Knowledge(
             port,
             worker_id=worker_id,
             now_s=monotonic,
             lags=AdminLags(self._admin, monotonic),
-            insight=self._tasks if isinstance(self._tasks, TaskInsight) else None,
+            insight=None if insight is None else InsightWithoutSecrets(insight, self.secrets.hide),
         )
         console = Console(
             knowledge,
@@ -400,6 +408,9 @@ async def run_worker(config: WorkerConfig) -> None:
     """Run until SIGTERM or SIGINT. Raises what ``Worker.start`` and ``Worker.ended`` raise."""
     loop = asyncio.get_running_loop()
     worker = Worker(config)
+    for handler in logging.getLogger().handlers:
+        if handler.formatter is not None:
+            handler.setFormatter(LinesWithoutSecrets(handler.formatter, worker.secrets.hide))
     running = asyncio.create_task(_start_and_wait(worker))
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, _stop, worker, running)

@@ -30,7 +30,7 @@ from barnabas.connect.plugins.config_references import restore_references
 from barnabas.connect.plugins.plugin import Plugin
 from barnabas.connect.plugins.registry import PluginRegistry
 from barnabas.connect.plugins.task_partitions import with_partitions
-from barnabas.connect.worker_secrets import hide_secrets, resolve_config, trace_of
+from barnabas.connect.worker_secrets import KnownSecrets, hide_secrets, trace_of
 
 __all__ = ["ConnectorEvents", "RunningConnectors", "TopicPartitions"]
 
@@ -92,17 +92,23 @@ class _Subscription:
 class _Running:
     """One connector: its object, if it is started, and the thread on which it is called."""
 
-    def __init__(self, name: str, plugin: Plugin, raw: ConfigMap, config: dict[str, str]) -> None:
+    def __init__(
+        self, name: str, plugin: Plugin, raw: ConfigMap, config: dict[str, str], secrets: KnownSecrets
+    ) -> None:
         self.name = name
         self.plugin = plugin
         self.raw = raw
         self.config = config
+        self._secrets = secrets
         self.object: Connector | None = None
         self.thread = ThreadPoolExecutor(1, thread_name_prefix=f"connector-{name}")
         self.is_sink = issubclass(plugin.target, SinkConnector)
         self.subscription = _Subscription.of(config) if self.is_sink else None
         self.chosen: dict[str, int] | None = None
         """The partitions for which its tasks were made last."""
+
+    def trace(self, error: BaseException) -> str:
+        return self._secrets.hide(hide_secrets(trace_of(error), self.raw, self.config))
 
     async def call(self, what: Callable[..., T], *arguments: Any) -> T:
         return await asyncio.get_running_loop().run_in_executor(self.thread, what, *arguments)
@@ -113,12 +119,14 @@ class RunningConnectors:
         self,
         registry: PluginRegistry,
         providers: ConfigProviders,
+        secrets: KnownSecrets,
         topics: TopicPartitions,
         events: ConnectorEvents,
         admin_properties: Mapping[str, str],
     ) -> None:
         self._registry = registry
         self._providers = providers
+        self._secrets = secrets
         self._topics = topics
         self._events = events
         self._admin_properties = admin_properties
@@ -131,8 +139,8 @@ class RunningConnectors:
         """Raises StartFailed; nothing of the connector is left then."""
         config: dict[str, str] = {}
         try:
-            config = await asyncio.to_thread(resolve_config, raw, self._providers)
-            running = _Running(name, self._plugin(raw), raw, config)
+            config = await asyncio.to_thread(self._secrets.resolve, raw)
+            running = _Running(name, self._plugin(raw), raw, config, self._secrets)
         except (ConnectError, re.error) as error:
             raise StartFailed(f"{type(error).__name__}: {error}", retriable=False) from error
         self._running[name] = running
@@ -172,7 +180,7 @@ class RunningConnectors:
         try:
             made = await running.call(running.object.task_configs, max_tasks)
         except Exception as error:
-            raise ConnectError(hide_secrets(trace_of(error), running.raw, running.config)) from error
+            raise ConnectError(running.trace(error)) from error
         configs = [{**each, "task.class": _task_class(running.plugin)} for each in made]
         if running.subscription is not None:
             running.chosen = await self._chosen(running.subscription)
@@ -208,7 +216,7 @@ class RunningConnectors:
             running.object = await running.call(make)
         except Exception as error:
             raise StartFailed(
-                hide_secrets(trace_of(error), running.raw, running.config),
+                running.trace(error),
                 retriable=not isinstance(error, TerminalError | ConfigException),
             ) from error
 
@@ -296,7 +304,7 @@ class _Context:
         self._loop.call_soon_threadsafe(self._events.reconfiguration_requested, self.name)
 
     def raise_error(self, error: Exception) -> None:
-        trace = hide_secrets(trace_of(error), self._running.raw, self._running.config)
+        trace = self._running.trace(error)
         retriable = not isinstance(error, TerminalError)
 
         def tell() -> None:

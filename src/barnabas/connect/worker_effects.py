@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from barnabas.clients.admin.client import AdminClient
-from barnabas.common.config_providers import ConfigProviders
 from barnabas.connect.errors import NotFound
 from barnabas.connect.group.group_client import GroupClient
 from barnabas.connect.herder import effects
@@ -20,7 +20,7 @@ from barnabas.connect.rest.internal_client import InternalClient
 from barnabas.connect.rest.logger_levels import LoggerLevels
 from barnabas.connect.worker_connectors import RunningConnectors
 from barnabas.connect.worker_offsets import ConnectorPositions
-from barnabas.connect.worker_secrets import resolve_config
+from barnabas.connect.worker_secrets import KnownSecrets, hide_secrets
 from barnabas.connect.worker_topics import WorkerTopics
 
 __all__ = ["WorkerEffects"]
@@ -42,7 +42,7 @@ class WorkerEffects:
         client: InternalClient,
         loggers: LoggerLevels,
         admin: AdminClient,
-        providers: ConfigProviders,
+        secrets: KnownSecrets,
         validate: Callable[[effects.ConfigMap], Awaitable[ConfigInfos]],
         on_task_event: Callable[[TaskEvent], None],
         registry: PluginRegistry,
@@ -55,7 +55,7 @@ class WorkerEffects:
         self._client = client
         self._loggers = loggers
         self._admin = admin
-        self._providers = providers
+        self._secrets = secrets
         self._validate = validate
         self._on_task_event = on_task_event
         self._registry = registry
@@ -144,12 +144,18 @@ class WorkerEffects:
                 await self._topics.offsets.prepare(effect.task.connector, effect.connector_config)
                 await self._topics.offsets.read_to_end(effect.task.connector)
         except Exception as error:  # As long as its positions can't be read it must not begin somewhere else.
-            self._on_task_event(TaskFailed(effect.task, f"{type(error).__name__}: {error}"))
+            self._on_task_event(TaskFailed(effect.task, self._secrets.hide(f"{type(error).__name__}: {error}")))
         else:
-            await self._tasks.start_task(start, self._on_task_event)
+            await self._tasks.start_task(start, lambda event: self._on_task_event(self._told(event, effect, start)))
+
+    def _told(self, event: TaskEvent, effect: effects.StartTask, start: TaskStart) -> TaskEvent:
+        if not isinstance(event, TaskFailed):
+            return event
+        trace = hide_secrets(event.trace, effect.connector_config, start.connector_config)
+        return replace(event, trace=self._secrets.hide(trace))
 
     def _resolved(self, config: effects.ConfigMap) -> dict[str, str]:
-        return self._registry.with_full_names(resolve_config(config, self._providers))
+        return self._registry.with_full_names(self._secrets.resolve(config))
 
     async def _stop_tasks(self, effect: effects.StopTasks) -> None:
         await self._tasks.stop_tasks(effect.tasks)

@@ -11,7 +11,6 @@ from typing import Any
 from barnabas.clients.admin.client import AdminClient
 from barnabas.clients.admin.errors import AdminError
 from barnabas.clients.errors import ClientError
-from barnabas.common.config_providers import ConfigProviders
 from barnabas.common.error_code import ErrorCode
 from barnabas.common.topic_partition import TopicPartition
 from barnabas.connect.errors import BadRequest, ConnectError
@@ -19,7 +18,7 @@ from barnabas.connect.herder.effects import ConfigMap
 from barnabas.connect.identifiers import ConnectorType
 from barnabas.connect.plugins.registry import PluginRegistry
 from barnabas.connect.rest.entities import ConnectorOffset, ConnectorOffsets
-from barnabas.connect.worker_secrets import resolve_config
+from barnabas.connect.worker_secrets import KnownSecrets
 from barnabas.connect.worker_topics import SourceOffsets
 
 __all__ = ["ConnectorPositions"]
@@ -32,12 +31,12 @@ _IN_USE = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.NON_EMPTY_GROUP, ErrorCode.GRO
 
 class ConnectorPositions:
     def __init__(
-        self, admin: AdminClient, sources: SourceOffsets, registry: PluginRegistry, providers: ConfigProviders
+        self, admin: AdminClient, sources: SourceOffsets, registry: PluginRegistry, secrets: KnownSecrets
     ) -> None:
         self._admin = admin
         self._sources = sources
         self._registry = registry
-        self._providers = providers
+        self._secrets = secrets
 
     async def read(self, name: str, config: ConfigMap, type_: ConnectorType) -> ConnectorOffsets:
         if type_ is ConnectorType.SINK:
@@ -85,13 +84,13 @@ class ConnectorPositions:
     async def _ask(self, config: ConfigMap, offsets: Any) -> bool:
         """The connector's class; what it raises is the answer."""
         connector = self._registry.connector_class(config)
-        resolved = await asyncio.to_thread(resolve_config, config, self._providers)
+        resolved = await asyncio.to_thread(self._secrets.resolve, config)
         try:
             return bool(await asyncio.to_thread(connector.alter_offsets, resolved, offsets))  # type: ignore[attr-defined]
         except ConnectError:
             raise
         except Exception as error:  # A plugin may raise anything to refuse.
-            raise ConnectError(str(error) or type(error).__name__) from error
+            raise ConnectError(self._secrets.hide(str(error)) or type(error).__name__) from error
 
     async def _sink_offsets(self, group: str) -> dict[TopicPartition, int]:
         try:

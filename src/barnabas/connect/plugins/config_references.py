@@ -15,12 +15,15 @@ from barnabas.connect.errors import ConnectError
 __all__ = ["resolve_references", "restore_references"]
 
 
-def resolve_references(config: Mapping[str, str], providers: ConfigProviders) -> dict[str, str]:
-    """May read files. Raises ConnectError, which names the setting and not its value."""
+def resolve_references(
+    config: Mapping[str, str], providers: ConfigProviders, given: list[str] | None = None
+) -> dict[str, str]:
+    """May read files; ``given`` is told what stands for references. Raises ConnectError, which names the setting and
+    not its value."""
     resolved: dict[str, str] = {}
     for name, text in config.items():
         try:
-            resolved[name] = providers.resolve(text) if has_reference(text) else text
+            resolved[name] = providers.resolve(text, given) if has_reference(text) else text
         except UnresolvedReference as error:
             raise ConnectError(f"Could not resolve {name}: {error}") from error
     return resolved
