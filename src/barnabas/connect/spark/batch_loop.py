@@ -2,8 +2,9 @@
 
 A streaming query there runs its batches on the server, where neither the gate of a task nor its Kafka clients are. So
 each batch is a query of its own, and what a streaming query does for the others is done here: one step after the other,
-an interval between their beginnings, an end that says why. Every query of a step has the task's tag, by which a step
-that takes too long is interrupted on the server.
+an interval between their beginnings, an end that says why. Every query of a step has the task's name as its tag, under
+which the server shows it. The session is the task's own, so for a step that takes too long all that runs in it is
+interrupted.
 """
 
 from __future__ import annotations
@@ -87,6 +88,7 @@ class BatchLoop:
         from pyspark.sql.connect.session import SparkSession as RemoteSession
 
         RemoteSession._active_session.session = self._spark  # What makes columns and types asks for it by thread.
+        self._spark.addTag(self._name.replace(",", "_"))
         try:
             while True:
                 began = time.monotonic()

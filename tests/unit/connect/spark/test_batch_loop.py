@@ -29,6 +29,10 @@ class Server:
 
     def __init__(self) -> None:
         self.interrupted = threading.Event()
+        self.tags: list[str] = []
+
+    def addTag(self, tag: str) -> None:
+        self.tags.append(tag)
 
     def interruptAll(self) -> list[str]:
         self.interrupted.set()
