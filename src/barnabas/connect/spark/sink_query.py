@@ -15,11 +15,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from barnabas.common.topic_partition import TopicPartition
+from barnabas.connect.metrics_of_tasks import TaskKind
 from barnabas.connect.plugins.api import OffsetRange, SinkBatch, SinkTask, TerminalError
 from barnabas.connect.plugins.task_partitions import TASK_PARTITIONS, parse_partitions
 from barnabas.connect.spark.batch_loop import BatchLoop
 from barnabas.connect.spark.checkpoints import Checkpoint, open_checkpoint
-from barnabas.connect.spark.dead_letters import log_bad_records, write_dead_letters
+from barnabas.connect.spark.dead_letters import LOGGED_MAX, log_bad_records, write_dead_letters
 from barnabas.connect.spark.error_policy import ErrorPolicy, backoff_s
 from barnabas.connect.spark.group_positions import GroupPositions, first_positions, from_kafka_json, kafka_json
 from barnabas.connect.spark.kafka_ranges import KafkaBatches
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
 
     from barnabas.clients.admin.sync_client import SyncAdminClient
     from barnabas.connect.spark.batch_gate import BatchGate
-    from barnabas.connect.spark.converters.record_batch import RecordBatch
     from barnabas.connect.spark.task_spec import TaskSpec
 
 __all__ = ["SinkProgram", "ranges_of"]
@@ -71,6 +71,9 @@ class SinkProgram:
         self._settings = QuerySettings.of(spec.connector_config, spec.worker_config)
         self._consumer = consumer_settings(spec.worker_config, spec.connector_config)
         self._partitions = _partitions(spec)
+        self._bad_records = 0
+        """Of the last batch."""
+        spec.figures.is_of(TaskKind.SINK, partitions=len(self._partitions))
         self._admin: SyncAdminClient | None = None
         self._is_started = False
         self._positions: Positions = {}
@@ -93,9 +96,7 @@ class SinkProgram:
         def process(frame: DataFrame, number: int, handle: BatchEnds) -> None:
             batch = self._batch(checkpoint.first_id, number, handle)
             if batch.ranges:
-                self._write(frame, batch, gate)
-                gate.ensure_unfenced()
-                group.commit(batch.positions)
+                self._handle(frame, batch, gate, group)
 
         if is_remote(spark):
             return self._loop(spark, gate, checkpoint, group, process)
@@ -126,7 +127,7 @@ class SinkProgram:
             self._settings.batch_records_max,
             checkpoint,
             process,
-            self._spec.note_batch,
+            lambda rows, took_ms: None,  # What is processed is measured already.
         )
         return BatchLoop(self._spec.query_name, batches, gate, self._settings.trigger_interval_ms / 1000, spark).begin()
 
@@ -181,6 +182,21 @@ class SinkProgram:
             .load()
         )
 
+    def _handle(self, frame: DataFrame, batch: SinkBatch, gate: BatchGate, group: GroupPositions) -> None:
+        figures, began_s = self._spec.figures, time.monotonic()
+        records = sum(each.end - each.start for each in batch.ranges.values())
+        figures.has_read(records)
+        self._write(frame, batch, gate)
+        figures.has_written(read=records, written=records - self._bad_records, took_ms=_ms_since(began_s))
+        gate.ensure_unfenced()
+        began_s = time.monotonic()
+        try:
+            group.commit(batch.positions)
+        except Exception:
+            figures.has_committed(0, succeeded=False)
+            raise
+        figures.has_committed(_ms_since(began_s))
+
     def _write(self, frame: DataFrame, batch: SinkBatch, gate: BatchGate) -> None:
         """With the retries that ``errors.retry.*`` allow."""
         began = time.monotonic()
@@ -195,12 +211,14 @@ class SinkProgram:
                 if wait_s is None or "USER_RAISED_EXCEPTION" in str(error):
                     raise
                 log.warning("task %s: batch %d failed and is tried again: %s", self._spec.task, batch.id, error)
+                self._spec.figures.has_retried()
                 gate.wait(wait_s)
                 attempt += 1
 
     def _write_once(self, frame: DataFrame, batch: SinkBatch, gate: BatchGate) -> None:
         from pyspark.sql import Observation
 
+        self._bad_records = 0
         found = self._path.sink_batches(frame.select(*_RAW_COLUMNS))
         batches = [refusing(each, self._task) for each in found]
         if not self._policy.wants_bad_records:
@@ -211,18 +229,26 @@ class SinkProgram:
         watched = [(each, Observation()) for each in batches]
         observed = [each.with_frame(counted(each.frame, observation)) for each, observation in watched]
         self._task.write(self._path.sink_frame(observed), batch)
-        if not _are_all_good([observation for _, observation in watched], batch):
+        failures = _failures([observation for _, observation in watched], batch)
+        if failures != 0:
             gate.ensure_unfenced()
-            self._report_bad_records(batches)
+            self._report_bad_records([each.failed for each in batches], failures)
 
-    def _report_bad_records(self, batches: Sequence[RecordBatch]) -> None:
-        bad = [each.failed for each in batches]
+    def _report_bad_records(self, bad: Sequence[DataFrame], count: int | None) -> None:
+        figures = self._spec.figures
+        self._bad_records = count = sum(each.count() for each in bad) if count is None else count
         if self._policy.is_logged:
             log_bad_records(bad, self._spec.task, self._policy)
+        figures.has_failed(count, skipped=True, logged=min(count, LOGGED_MAX) if self._policy.is_logged else 0)
         if self._policy.dead_letter_topic:
             settings = producer_settings(self._spec.worker_config, self._spec.connector_config)
             options = spark_producer_options(settings, f"connector-dlq-producer-{self._spec.task}")
-            write_dead_letters(bad, self._spec.task, self._policy, options)
+            try:
+                write_dead_letters(bad, self._spec.task, self._policy, options)
+            except Exception:
+                figures.has_sent_dead_letters(count, succeeded=False)
+                raise
+            figures.has_sent_dead_letters(count)
 
     def _prepare_dead_letters(self) -> None:
         from barnabas.clients.admin import AdminClient
@@ -266,8 +292,8 @@ def _refuse_lost(noted: Positions, bounds: Mapping[TopicPartition, tuple[int, in
             )
 
 
-def _are_all_good(observations: Sequence[Observation], batch: SinkBatch) -> bool:
-    """Whether it is certain that the batch had no bad record.
+def _failures(observations: Sequence[Observation], batch: SinkBatch) -> int | None:
+    """How many bad records the batch had, None if that is not certain.
 
     Only the first action on a DataFrame is observed. If that looked at fewer rows than there may be, for instance to
     see whether there is any, then nobody knows, and the batch is looked through once more.
@@ -276,10 +302,14 @@ def _are_all_good(observations: Sequence[Observation], batch: SinkBatch) -> bool
     for each in observations:
         found = _metrics(each)
         if found is None:
-            return False
+            return None
         rows += found["rows"]
         failures += found["failures"]
-    return failures == 0 and rows >= sum(each.end - each.start for each in batch.ranges.values())
+    return failures if rows >= sum(each.end - each.start for each in batch.ranges.values()) else None
+
+
+def _ms_since(began_s: float) -> int:
+    return int((time.monotonic() - began_s) * 1000)
 
 
 def _metrics(observation: Observation) -> dict[str, Any] | None:

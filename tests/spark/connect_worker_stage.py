@@ -1,0 +1,86 @@
+"""A whole worker in the test's process: its tasks run on the session of the tests, all else is as in production."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import httpx
+
+from barnabas.connect.plugins.registry import PluginRegistry
+from barnabas.connect.plugins.runtime import OffsetStore, TaskRuntime
+from barnabas.connect.spark.spark_runtime import SparkTaskRuntime
+from barnabas.connect.worker import Worker
+from barnabas.connect.worker_config import WorkerConfig, worker_config_of
+from tests.peers.connect_worker import worker_settings
+from tests.peers.in_process_workers import InProcessWorker
+from tests.spark.connect_stage import SharedSession
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["SparkWorker", "running_worker"]
+
+_TIMEOUT_S = 90
+
+
+class SparkWorker(InProcessWorker):
+    async def create(self, name: str, config: Mapping[str, str]) -> None:
+        body = {"name": name, "config": {"barnabas.trigger.interval.ms": "100", **config}}
+        answer = await self.request("POST", "/connectors", body)
+        assert answer.status_code == 201, answer.text
+
+    async def states(self, name: str, *states: str, was: str = "") -> dict[str, Any]:
+        """The status when its tasks have exactly these states. A failed one fails the test, unless that is waited for,
+        or is what it ``was``."""
+
+        def wanted(status: dict[str, Any]) -> bool:
+            found = [each["state"] for each in status["tasks"]]
+            assert "FAILED" in (*states, was) or "FAILED" not in found, status
+            return found == list(states)
+
+        found: dict[str, Any] = await self.until(f"/connectors/{name}/status", wanted, timeout_s=_TIMEOUT_S)
+        return found
+
+    async def eventually(self, condition: Callable[[], bool]) -> None:
+        """Asked on a thread. A task that fails meanwhile fails the test."""
+        async with asyncio.timeout(_TIMEOUT_S):
+            while not await asyncio.to_thread(condition):
+                for name, each in (await self.request("GET", "/connectors?expand=status")).json().items():
+                    for task in each["status"]["tasks"]:
+                        assert task["state"] != "FAILED", f"{name}: {task['trace']}"
+                await asyncio.sleep(0.1)
+
+
+@asynccontextmanager
+async def running_worker(
+    spark: SparkSession, bootstrap: str, group: str, folder: Path, settings: Mapping[str, str] | None = None
+) -> AsyncIterator[SparkWorker]:
+    given = {
+        **worker_settings(bootstrap, group),
+        "listeners": "http://127.0.0.1:0",
+        "barnabas.connect.spark.directory": str(folder / "worker"),
+        **(settings or {}),
+    }
+
+    async def make_runtime(
+        *, config: WorkerConfig, offsets: OffsetStore, registry: PluginRegistry, worker_id: str
+    ) -> TaskRuntime:
+        return SparkTaskRuntime(
+            registry.with_full_names(config.texts),
+            offsets,
+            registry.connector_class,
+            worker_id=worker_id,
+            sessions=SharedSession(spark),
+        )
+
+    worker = Worker(worker_config_of(given), make_runtime)
+    async with httpx.AsyncClient(timeout=100, trust_env=False) as client:
+        try:
+            await worker.start()
+            yield SparkWorker(worker, client)
+        finally:
+            await worker.stop()
