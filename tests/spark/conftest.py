@@ -23,6 +23,9 @@ SETTINGS = {
     "spark.sql.caseSensitive": "true",  # As in a worker's session.
     "spark.sql.adaptive.enabled": "false",
     "spark.ui.enabled": "false",
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.databricks.delta.snapshotPartitions": "2",
     "spark.driver.memory": "1g",
     # Nothing here runs long enough to repay the optimizing compiler.
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
@@ -42,14 +45,14 @@ def py4j_sockets_collected() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def spark(java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    from barnabas.spark.connector_jars import avro_jars, cache_directory, connector_jars
+    from barnabas.spark.connector_jars import avro_jars, cache_directory, connector_jars, delta_jars
     from barnabas.spark.java_runtime import find_java
     from barnabas.spark.spark_session import spark_session
 
     work = tmp_path_factory.mktemp("spark")
     runtime = find_java(os.environ)
     cache = cache_directory(os.environ)
-    jars = connector_jars(cache, runtime, print) + avro_jars(cache, runtime, print)
+    jars = connector_jars(cache, runtime, print) + avro_jars(cache, runtime, print) + delta_jars(cache, runtime, print)
     with (
         py4j_sockets_collected(),
         spark_session("tests", master="local[2]", jars=jars, java=runtime, work=work, settings=SETTINGS) as session,

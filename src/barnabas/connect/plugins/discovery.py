@@ -51,6 +51,7 @@ OWN_CONNECTORS = (
     "barnabas.connect.spark.connectors.generator:Generator",
     "barnabas.connect.spark.connectors.jdbc_sink:JdbcSink",
     "barnabas.connect.spark.connectors.jdbc_source:JdbcSource",
+    "barnabas.connect.spark.connectors.topic_to_delta:TopicToDelta",
     "barnabas.connect.spark.connectors.topic_to_files:TopicToFiles",
     "barnabas.connect.spark.connectors.topic_to_topic:TopicToTopic",
 )
