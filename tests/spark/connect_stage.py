@@ -17,6 +17,7 @@ from barnabas.connect.plugins.api import Connector
 from barnabas.connect.plugins.runtime import TaskEvent, TaskFailed, TaskRunning, TaskStart, TaskStopped
 from barnabas.connect.plugins.task_partitions import TASK_PARTITIONS, format_partitions
 from barnabas.connect.spark.converters.record_batch import FAILURE, ORIGINAL, RecordBatch
+from barnabas.connect.spark.record_path import SINK_COLUMNS
 from barnabas.connect.spark.session import Sessions
 from barnabas.connect.spark.spark_runtime import RecordPaths, SparkTaskRuntime
 from tests.peers.barnabas_node import BarnabasNode
@@ -93,9 +94,11 @@ class TextPath:
         )
         return [RecordBatch(frame, None, None)]
 
-    def sink_frame(self, batches: Sequence[RecordBatch]) -> DataFrame:
-        good = batches[0].good
-        return good.select("topic", "partition", "offset", "timestamp", "key", "value", "headers")
+    def sink_frame(self, batches: Sequence[RecordBatch], columns: Sequence[str] = SINK_COLUMNS) -> DataFrame:
+        return batches[0].good.select(*columns)
+
+    def fixed_batch(self, raw: DataFrame, columns: Sequence[str]) -> RecordBatch | None:
+        return self.sink_batches(raw)[0]
 
     def source_records(self, frame: DataFrame) -> DataFrame:
         from pyspark.sql import functions as F

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from barnabas.connect.spark.record_path import ConverterPath, raising
+from barnabas.connect.plugins.api import SinkTask, TerminalError
+from barnabas.connect.spark.record_path import SINK_COLUMNS, ConverterPath, strict, used_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,7 +37,7 @@ def plan_of_values(spark: SparkSession, value_converter: str, header_converter: 
         "header.converter": header_converter,
     }
     path = ConverterPath({}, converters)
-    batches = [each.with_frame(raising(each.frame)) for each in path.sink_batches(spark.range(2).selectExpr(*RAW))]
+    batches = [strict(each) for each in path.sink_batches(spark.range(2).selectExpr(*RAW))]
     return str(path.sink_frame(batches).select("value")._jdf.queryExecution().optimizedPlan().toString())
 
 
@@ -55,3 +56,75 @@ def test_where_no_record_can_be_bad_none_is_looked_at(
 )
 def test_where_one_can_be_bad_it_is_found(spark: SparkSession, value_converter: str, header_converter: str) -> None:
     assert "raise_error" in plan_of_values(spark, value_converter, header_converter)
+
+
+def converters(key: str, value: str) -> dict[str, str]:
+    return {
+        "key.converter": key,
+        "value.converter": value,
+        "key.converter.schemas.enable": "false",
+        "value.converter.schemas.enable": "false",
+    }
+
+
+STRING = f"{STORAGE}.StringConverter"
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "connector", "columns", "is_fixed"),
+    [
+        (STRING, STRING, {}, ("value",), True),
+        (STRING, BYTES, {}, SINK_COLUMNS, True),
+        (JSON, STRING, {}, ("topic", "value"), True),  # Nobody uses what has no schema.
+        (JSON, STRING, {}, ("key", "value"), False),
+        (STRING, JSON, {}, ("value",), False),
+        (STRING, JSON, {"value.converter.schemas.enable": "true", "value.converter": JSON}, ("value",), False),
+        (STRING, STRING, {"transforms": "h", "transforms.h.type": "HoistField$Value", "transforms.h.field": "line"},
+         ("value",), True),
+    ],
+)  # fmt: skip
+def test_what_depends_on_no_record_is_part_of_the_stream(
+    spark: SparkSession, key: str, value: str, connector: dict[str, str], columns: tuple[str, ...], is_fixed: bool
+) -> None:
+    path = ConverterPath(connector, converters(key, value))
+    stream = spark.readStream.format("rate").load().selectExpr("value AS id").selectExpr(*RAW)
+    batch = path.fixed_batch(stream, columns)
+    assert (batch is not None) is is_fixed
+    if batch is not None:
+        frame = path.sink_frame([strict(batch)], columns)
+        assert frame.isStreaming
+        assert frame.columns == list(columns)
+
+
+def test_what_a_task_does_not_use_is_not_made(spark: SparkSession) -> None:
+    path = ConverterPath({}, converters(STRING, STRING))
+    batch = path.fixed_batch(spark.range(2).selectExpr(*RAW), ("value",))
+    assert batch is not None
+    frame = path.sink_frame([strict(batch)], ("value",))
+    plan = str(frame._jdf.queryExecution().optimizedPlan().toString())
+    assert not any(other in plan for other in ("key", "header", "topic", "original", "failure")), plan
+
+
+class Writes(SinkTask):
+    told: tuple[str, ...] | None = None
+
+    def __init__(self) -> None:
+        pass
+
+    def columns(self) -> tuple[str, ...] | None:
+        return self.told
+
+
+def test_columns_of_a_task_come_in_the_order_of_records() -> None:
+    task = Writes()
+    assert used_columns(task) == SINK_COLUMNS
+    task.told = ("value", "topic")
+    assert used_columns(task) == ("topic", "value")
+
+
+@pytest.mark.parametrize(("told", "named"), [(("values",), "values"), ((), "none")])
+def test_columns_that_there_are_not_are_refused(told: tuple[str, ...], named: str) -> None:
+    task = Writes()
+    task.told = told
+    with pytest.raises(TerminalError, match=rf"Writes.columns gives {named}; a sink can use topic, partition"):
+        used_columns(task)

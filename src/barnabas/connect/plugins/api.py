@@ -327,6 +327,14 @@ class SinkTask(Task):
         """Write one batch; returning means that it is safe. Batches come one after the other."""
         raise NotImplementedError
 
+    def columns(self) -> Sequence[str] | None:
+        """The columns that ``write`` uses: ``df`` has these alone. None, if not overridden: it has all.
+
+        Tell them where it is known: what nobody uses is not carried along, and where the types of these don't depend on
+        the records either, batches are not planned one by one. Asked once, before ``start``.
+        """
+        return None
+
     def refused(self, df: DataFrame) -> Column | None:
         """Why a record can't be written, as a text, null where it can: an expression on the columns of ``df``.
 

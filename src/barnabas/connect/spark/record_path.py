@@ -5,20 +5,27 @@ A bad record does not end a query by itself: the step that can't take it leaves 
 tolerance, looking at the reason raises: the error names topic, partition and offset. With it, such rows are left out
 and counted while the good ones are written; only if there are any is the batch read once more, for the log and the
 dead-letter topic. So a stream without bad records pays nothing, and no record passes through Python.
+
+Where nothing depends on the records of a micro-batch, all of it is part of the streaming query (``fixed_batch``): it is
+put together once and not for each batch, and columns that the task does not use are never made.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
-from barnabas.connect.plugins.api import SinkTask
+from barnabas.connect.plugins.api import SinkTask, TerminalError
 from barnabas.connect.spark.converters.record_batch import FAILURE, RecordBatch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Observation
 
-__all__ = ["ConverterPath", "RecordPath", "counted", "raising", "refusing"]
+__all__ = ["SINK_COLUMNS", "ConverterPath", "RecordPath", "counted", "raising", "refusing", "strict", "used_columns"]
+
+SINK_COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
+"""Of what ``SinkTask.write`` is given."""
 
 
 class RecordPath(Protocol):
@@ -27,8 +34,12 @@ class RecordPath(Protocol):
     def sink_batches(self, raw: DataFrame) -> list[RecordBatch]:
         """What Spark's Kafka source gives, converted and transformed; one batch for each pair of schemas."""
 
-    def sink_frame(self, batches: Sequence[RecordBatch]) -> DataFrame:
+    def sink_frame(self, batches: Sequence[RecordBatch], columns: Sequence[str] = SINK_COLUMNS) -> DataFrame:
         """The good rows of all batches, for ``SinkTask.write``."""
+
+    def fixed_batch(self, raw: DataFrame, columns: Sequence[str]) -> RecordBatch | None:
+        """The only one of ``sink_batches``, for a whole stream; None where schemas, or the types of these columns,
+        depend on the records of a micro-batch."""
 
     def source_records(self, frame: DataFrame) -> DataFrame:
         """What ``SourceTask.read`` gives, transformed and converted: topic, partition, timestamp, key and value as
@@ -49,11 +60,39 @@ class ConverterPath:
     def sink_batches(self, raw: DataFrame) -> list[RecordBatch]:
         return self._transforms.apply(self._converter.to_connect(raw))
 
-    def sink_frame(self, batches: Sequence[RecordBatch]) -> DataFrame:
-        return self._converter.to_frame(batches)
+    def sink_frame(self, batches: Sequence[RecordBatch], columns: Sequence[str] = SINK_COLUMNS) -> DataFrame:
+        return self._converter.to_frame(batches, columns)
+
+    def fixed_batch(self, raw: DataFrame, columns: Sequence[str]) -> RecordBatch | None:
+        if not self._converter.knows_schemas:
+            return None
+        batches = self.sink_batches(raw)
+        schemas = {"key": batches[0].key_schema, "value": batches[0].value_schema}
+        if len(batches) > 1 or any(schema is None and name in columns for name, schema in schemas.items()):
+            return None
+        return batches[0]
 
     def source_records(self, frame: DataFrame) -> DataFrame:
         return self._converter.from_connect(self._transforms.apply([self._converter.from_source(frame)]))
+
+
+def used_columns(task: SinkTask) -> tuple[str, ...]:
+    """Of ``SINK_COLUMNS``, in this order. Raises TerminalError."""
+    told = task.columns()
+    if told is None:
+        return SINK_COLUMNS
+    unknown = [name for name in told if name not in SINK_COLUMNS]
+    if unknown or not told:
+        raise TerminalError(
+            f"{type(task).__name__}.columns gives {', '.join(unknown) or 'none'}; a sink can use "
+            f"{', '.join(SINK_COLUMNS)}"
+        )
+    return tuple(name for name in SINK_COLUMNS if name in told)
+
+
+def strict(batch: RecordBatch) -> RecordBatch:
+    """For whoever tolerates no bad record."""
+    return batch.with_frame(raising(batch.frame)) if batch.can_fail else batch
 
 
 def raising(frame: DataFrame) -> DataFrame:
@@ -97,7 +136,8 @@ def refusing(batch: RecordBatch, task: SinkTask) -> RecordBatch:
         message.alias("message"),
     )
     found = F.when(F.col("failure").isNull() & message.isNotNull(), failure.cast(FAILURE))
-    return batch.with_frame(batch.frame.withColumn("failure", F.coalesce(F.col("failure"), found)))
+    frame = batch.frame.withColumn("failure", F.coalesce(F.col("failure"), found))
+    return replace(batch, frame=frame, can_fail=True)
 
 
 def counted(frame: DataFrame, observation: Observation) -> DataFrame:

@@ -33,7 +33,7 @@ from barnabas.connect.spark.kafka_settings import (
     spark_producer_options,
 )
 from barnabas.connect.spark.query_handle import start_query
-from barnabas.connect.spark.record_path import RecordPath, counted, raising, refusing
+from barnabas.connect.spark.record_path import SINK_COLUMNS, RecordPath, counted, refusing, strict, used_columns
 from barnabas.connect.spark.running_query import BatchEnds, RunningQuery, is_remote
 from barnabas.connect.spark.settings import QuerySettings
 from barnabas.connect.spark.topics import create_missing, dead_letter_rule
@@ -71,6 +71,9 @@ class SinkProgram:
         self._settings = QuerySettings.of(spec.connector_config, spec.worker_config)
         self._consumer = consumer_settings(spec.worker_config, spec.connector_config)
         self._partitions = _partitions(spec)
+        self._columns = used_columns(task)
+        self._is_fixed = False
+        """What the running query gives is what the task writes."""
         self._bad_records = 0
         """Of the last batch."""
         spec.figures.is_of(TaskKind.SINK, partitions=len(self._partitions))
@@ -101,7 +104,7 @@ class SinkProgram:
         if is_remote(spark):
             return self._loop(spark, gate, checkpoint, group, process)
         return start_query(
-            self._read(spark, truth),
+            self._prepared(self._read(spark, truth)),
             process,
             gate,
             checkpoint,
@@ -182,6 +185,22 @@ class SinkProgram:
             .load()
         )
 
+    def _prepared(self, raw: DataFrame) -> DataFrame:
+        """What the query reads, and if possible all that becomes of it before the task writes it.
+
+        Of a task that tells no columns Spark would make each of them for each record.
+        """
+        raw = raw.select(*_RAW_COLUMNS)
+        self._is_fixed = False
+        refuses = type(self._task).refused is not SinkTask.refused
+        if self._columns == SINK_COLUMNS or refuses:
+            return raw
+        fixed = self._path.fixed_batch(raw, self._columns)
+        if fixed is None or (fixed.can_fail and self._policy.wants_bad_records):
+            return raw
+        self._is_fixed = True
+        return self._path.sink_frame([fixed if self._policy.tolerates else strict(fixed)], self._columns)
+
     def _handle(self, frame: DataFrame, batch: SinkBatch, gate: BatchGate, group: GroupPositions) -> None:
         figures, began_s = self._spec.figures, time.monotonic()
         records = sum(each.end - each.start for each in batch.ranges.values())
@@ -219,16 +238,19 @@ class SinkProgram:
         from pyspark.sql import Observation
 
         self._bad_records = 0
+        if self._is_fixed:
+            self._task.write(frame, batch)
+            return
         found = self._path.sink_batches(frame.select(*_RAW_COLUMNS))
         batches = [refusing(each, self._task) for each in found]
-        if not self._policy.wants_bad_records:
+        if not self._policy.wants_bad_records or not any(each.can_fail for each in batches):
             if not self._policy.tolerates:
-                batches = [each.with_frame(raising(each.frame)) for each in batches]
-            self._task.write(self._path.sink_frame(batches), batch)
+                batches = [strict(each) for each in batches]
+            self._task.write(self._path.sink_frame(batches, self._columns), batch)
             return
         watched = [(each, Observation()) for each in batches]
         observed = [each.with_frame(counted(each.frame, observation)) for each, observation in watched]
-        self._task.write(self._path.sink_frame(observed), batch)
+        self._task.write(self._path.sink_frame(observed, self._columns), batch)
         failures = _failures([observation for _, observation in watched], batch)
         if failures != 0:
             gate.ensure_unfenced()

@@ -68,6 +68,11 @@ class TopicToFilesTask(SinkTask):
         noted = self._commits.positions()
         return {each: noted[each] for each in partitions if each in noted}
 
+    def columns(self) -> Sequence[str]:
+        folders = {"date": "timestamp", "hour": "timestamp"}
+        wanted = [folders.get(each, each) for each in _list(self.settings[_PARTITION_BY])]
+        return list(dict.fromkeys(["value", *_list(self.settings[_RECORD_COLUMNS]), *wanted]))
+
     def write(self, df: DataFrame, batch: SinkBatch) -> None:
         name = batch_name(self.context.task, batch.ranges)
         staging = self._commits.begin(name, batch.ranges)

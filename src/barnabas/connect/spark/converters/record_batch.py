@@ -60,6 +60,8 @@ class RecordBatch:
     frame: DataFrame
     key_schema: ConnectSchema | None
     value_schema: ConnectSchema | None
+    can_fail: bool = True
+    """False where ``failure`` is null whatever the rows are; then nobody need look at it."""
 
     def with_frame(self, frame: DataFrame) -> RecordBatch:
         return replace(self, frame=frame)
@@ -67,7 +69,7 @@ class RecordBatch:
     @property
     def good(self) -> DataFrame:
         """The rows that nothing has happened to."""
-        return self.frame.filter("failure IS NULL")
+        return self.frame.filter("failure IS NULL") if self.can_fail else self.frame
 
     @property
     def failed(self) -> DataFrame:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["RecordConverter", "failure_of"]
 
 _PLACE = ("topic", "partition", "offset", "timestamp")
+_FRAME = (*_PLACE, "key", "value", "headers")
 _DEFAULT_HEADER = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
 
 
@@ -58,6 +59,7 @@ class _Columns:
     columns: tuple[Column, ...]
     key_schema: ConnectSchema | None
     value_schema: ConnectSchema | None
+    can_fail: bool = True
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,11 @@ class RecordConverter:
             return converter_of(setting, config.get(setting) or otherwise, below)
 
         return cls(find("key.converter", ""), find("value.converter", ""), find("header.converter", _DEFAULT_HEADER))
+
+    @property
+    def knows_schemas(self) -> bool:
+        """Whether it knows the schemas of all records before it has seen any."""
+        return self.key.variety(F.col("key")) is None and self.value.variety(F.col("value")) is None
 
     # ---- Out of Kafka ----
 
@@ -121,7 +128,7 @@ class RecordConverter:
     def _batch(self, prepared: DataFrame, key_variety: str | None, value_variety: str | None) -> RecordBatch:
         varieties = (key_variety, value_variety)
         made = self._decoded.get(prepared.sparkSession, varieties, lambda: self._decoding(*varieties))
-        return RecordBatch(prepared.select(*made.columns), made.key_schema, made.value_schema)
+        return RecordBatch(prepared.select(*made.columns), made.key_schema, made.value_schema, made.can_fail)
 
     def _decoding(self, key_variety: str | None, value_variety: str | None) -> _Columns:
         key = _decoded(self.key, F.col("key"), key_variety)
@@ -136,7 +143,8 @@ class RecordConverter:
             failure.cast(FAILURE).alias("failure"),
             F.col("original"),
         )
-        return _Columns(columns, key.schema, value.schema)
+        errors = (key.error, value.error, header_error)
+        return _Columns(columns, key.schema, value.schema, any(error is not None for error in errors))
 
     def _failure(self, key: Column | None, value: Column | None, header: Column | None) -> Column:
         """The first of what went wrong. Where nothing can, the optimizer sees it, and no row is looked at."""
@@ -208,23 +216,21 @@ class RecordConverter:
     # ---- For plugins ----
 
     @staticmethod
-    def to_frame(batches: Sequence[RecordBatch]) -> DataFrame:
-        """One DataFrame for ``SinkTask.write``: topic, partition, offset, timestamp, key, value, headers of all good
-        rows. Different schemas are merged (a field that a record lacks is null; types that don't fit together become
-        VARIANT), and schemaless data gets the type that holds all of it, so that no field is lost."""
-        types = {name: [_actual_type(batch, name) for batch in batches] for name in ("key", "value")}
+    def to_frame(batches: Sequence[RecordBatch], columns: Sequence[str] = _FRAME) -> DataFrame:
+        """One DataFrame for ``SinkTask.write``: the wanted columns of all good rows, in Connect's order. Different
+        schemas are merged (a field that a record lacks is null; types that don't fit together become VARIANT), and
+        schemaless data gets the type that holds all of it, so that no field is lost."""
+        wanted = [name for name in _FRAME if name in columns]
+        data = [name for name in ("key", "value") if name in wanted]
+        types = {name: [_actual_type(batch, name) for batch in batches] for name in data}
         targets = {name: _settled(merged_type(kinds)) for name, kinds in types.items()}
-        frames = [
-            batch.good.select(
-                *_PLACE,
-                *(
-                    moved(F.col(name), _source(batch, name, types[name][at]), targets[name]).alias(name)
-                    for name in types
-                ),
-                "headers",
-            )
-            for at, batch in enumerate(batches)
-        ]
+
+        def column(batch: RecordBatch, at: int, name: str) -> Column:
+            if name not in types:
+                return F.col(name)
+            return moved(F.col(name), _source(batch, name, types[name][at]), targets[name]).alias(name)
+
+        frames = [batch.good.select(*(column(batch, at, name) for name in wanted)) for at, batch in enumerate(batches)]
         return reduce(lambda one, other: one.union(other), frames)
 
 
