@@ -49,6 +49,8 @@ _PARTITIONS = 4
 _WARM_UP_RECORDS = 5_000
 _START_S = 180
 _MOVE_S = 1_200
+_LOOK_S = 0.1
+"""How often it is seen whether all is there. Each look takes CPU from who works."""
 _FILE_SINK = "org.apache.kafka.connect.file.FileStreamSinkConnector"
 _FILE_SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
 _BUFFERED_BYTES = 64 << 10
@@ -259,7 +261,7 @@ class _WorkerMoves:
                 kind,
                 self._worker.pid,
                 records,
-                lambda: wait_for(is_complete, f"{kind} by {self._worker.folder}", timeout_s=_MOVE_S),
+                lambda: wait_for(is_complete, f"{kind} by {self._worker.folder}", timeout_s=_MOVE_S, pause_s=_LOOK_S),
             )
             wait_for(lambda: is_all_running(url, [name]), f"{name} still running", timeout_s=30)
         finally:
