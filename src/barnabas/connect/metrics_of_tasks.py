@@ -178,7 +178,7 @@ class TaskFigures:
     def _of_sink(self) -> Iterator[Metric]:
         yield f"{_SINK}_partition_count", "Partitions that the task reads.", self._partitions
         yield f"{_SINK}_sink_record_read_total", "Records read, counted by offsets.", self._read
-        yield f"{_SINK}_sink_record_send_total", "Records that the connector got to write.", self._written
+        yield f"{_SINK}_sink_record_send_total", "Records that the connector got, without bad ones.", self._written
         yield from self._active_rows(_SINK, "sink", "read and not written yet")
         yield f"{_SINK}_put_batch_avg_time_ms", "How long a batch took on average.", self._batch_ms.average
         yield f"{_SINK}_put_batch_max_time_ms", "How long the slowest batch took.", self._batch_ms.max
