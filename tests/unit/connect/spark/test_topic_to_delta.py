@@ -1,0 +1,57 @@
+"""Settings of TopicToDelta, and what it says without Spark."""
+
+from __future__ import annotations
+
+import pytest
+
+from barnabas.connect.plugins.api import TerminalError
+from barnabas.connect.plugins.testing import ConnectorKit
+from barnabas.connect.spark.connectors.topic_to_delta import TopicToDelta
+
+UPSERT = {"insert.mode": "upsert", "pk.mode": "record_key", "pk.fields": "id"}
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"path": "/lake/t"},
+        {"path": "file:/lake/${topic}", "record.columns": "timestamp,date,hour", "partition.by": "_date,_hour"},
+        {"path": "hdfs://lake/t", "delta.appendOnly": "true", "auto.evolve": "true"},
+        {"path": "/lake/t", **UPSERT, "delete.enabled": "true"},
+        {"path": "/lake/t", **UPSERT, "pk.mode": "record_value"},
+    ],
+)
+def test_good_settings_are_taken(settings: dict[str, str]) -> None:
+    assert ConnectorKit(TopicToDelta, settings).errors == {}
+
+
+@pytest.mark.parametrize(
+    ("settings", "name", "told"),
+    [
+        ({}, "path", 'Missing required configuration "path"'),
+        ({"path": "lake/t"}, "path", "no absolute path"),
+        ({"path": "/t", "insert.mode": "update"}, "insert.mode", "insert, upsert"),
+        ({"path": "/t", "insert.mode": "upsert"}, "pk.mode", "needs a key: set record_key or record_value"),
+        ({"path": "/t", "pk.mode": "record_key"}, "pk.mode", "is for insert.mode=upsert"),
+        ({"path": "/t", "pk.fields": "id"}, "pk.fields", "leave pk.fields out"),
+        ({"path": "/t", "insert.mode": "upsert", "pk.mode": "record_value"}, "pk.fields", "needs the fields"),
+        (
+            {"path": "/t", **UPSERT, "pk.mode": "record_value", "delete.enabled": "true"},
+            "delete.enabled",
+            "its key alone",
+        ),
+        ({"path": "/t", "record.columns": "topic,day"}, "record.columns", "day: there are topic, partition"),
+        ({"path": "/t", "commit.retries": "-1"}, "commit.retries", "at least 0"),
+    ],
+)
+def test_bad_settings_are_told_with_what_to_do(settings: dict[str, str], name: str, told: str) -> None:
+    errors = ConnectorKit(TopicToDelta, settings).errors
+    assert list(errors) == [name]
+    assert told in errors[name][0]
+
+
+def test_offsets_can_be_changed_once_spark_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    pyspark = pytest.importorskip("pyspark.sql")
+    monkeypatch.setattr(pyspark.SparkSession, "_instantiatedSession", None)
+    with pytest.raises(TerminalError, match="has not started Spark yet: resume any connector on it"):
+        TopicToDelta.alter_offsets({"name": "c", "topics": "t", "path": "/lake/t"}, {})
