@@ -120,7 +120,10 @@ def test_connectors_run_on_a_server_and_tell_their_states(
 def test_a_server_that_is_killed_fails_its_tasks_which_go_on_when_it_is_back(
     node: BarnabasNode, server: SparkConnectServer, tmp_path: Path
 ) -> None:
-    restarts = {"barnabas.connect.task.restart.max.attempts": "100"}
+    restarts = {
+        "barnabas.connect.task.restart.max.attempts": "100",
+        "barnabas.connect.task.restart.backoff.max.ms": "2000",
+    }
     worker = RemoteWorker(tmp_path / "worker", node.bootstrap, "killed", server.url, **restarts)
     try:
         worker.start(timeout_s=120)

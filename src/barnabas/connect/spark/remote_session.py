@@ -34,8 +34,9 @@ log = logging.getLogger(__name__)
 _IDS = 100
 _PROBE_S = 3.0
 _ORPHAN_WAIT_S = 2.0
-_RETRIES = 6
-"""Of a call that finds no server: with pauses from 50 ms that grow four times, about 15 s. The client's own choice
+_RETRIES = 8
+_RETRY_PAUSE_MS = 3000
+"""Of a call that finds no server: with pauses that grow from 50 ms to this, some 15 s in all. The client's own choice
 would be ten minutes, in which nobody learns that the server is away."""
 
 
@@ -156,7 +157,7 @@ class RemoteSession(Sessions):
             session = SparkSession(connection=builder)
         except Exception as error:
             raise SparkUnavailable(f"{self._settings.shown_master} can't be used: {error}") from error
-        session.client.set_retry_policies([DefaultPolicy(max_retries=_RETRIES)])
+        session.client.set_retry_policies([DefaultPolicy(max_retries=_RETRIES, max_backoff=_RETRY_PAUSE_MS)])
         session.release_session_on_close = False
         try:
             session.version  # noqa: B018
