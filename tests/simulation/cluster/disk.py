@@ -12,6 +12,7 @@ import os
 import random
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 
 from barnabas.raft.ready import AppendedBatch
 from barnabas.raft.replica_key import OffsetAndEpoch
@@ -19,10 +20,22 @@ from barnabas.storage.errors import StorageError
 from barnabas.storage.metadata_log import METADATA_LOG_DIRECTORY, MetadataLog, PendingFlush
 from barnabas.storage.snapshot_file import DELETED_SUFFIX
 
-__all__ = ["Disk", "SimulatedLog"]
+__all__ = ["Disk", "Kept", "SimulatedLog"]
 
 SECTOR = 512
 INDEXES = (".index", ".timeindex")
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What a disk holds durably of the metadata log, or held when it died."""
+
+    directory: str
+    files: tuple[bytes, ...]
+    snapshot_end: int
+
+    def has(self, data: bytes, last_offset: int) -> bool:
+        return self.snapshot_end > last_offset or any(data in file for file in self.files)
 
 
 class Disk:
@@ -47,6 +60,10 @@ class Disk:
         """Snapshots are durable when they have their name."""
         names = (name for name in os.listdir(self.log_folder) if name.endswith(".checkpoint"))
         return max((int(name[:20]) for name in names), default=0)
+
+    def kept(self, directory: str) -> Kept:
+        """What would be found after the loss of all that is not durable."""
+        return Kept(directory, tuple(self.durable.values()), self.newest_snapshot_end())
 
     def replace(self) -> None:
         """Another one, empty, in its place."""

@@ -58,7 +58,7 @@ from tests.simulation.cluster.broker_data import BrokerData
 from tests.simulation.cluster.channel import SimulatedClient, deliver_raft_request, peer_of
 from tests.simulation.cluster.client_process import BrokerClient
 from tests.simulation.cluster.data_disk import DataDisk, install_data_disks
-from tests.simulation.cluster.disk import Disk, SimulatedLog
+from tests.simulation.cluster.disk import Disk, Kept, SimulatedLog
 from tests.simulation.cluster.software import NEWEST, SOFTWARE
 from tests.simulation.cluster.virtual_loop import Owner
 from tests.simulation.cluster.voters import VoterLog
@@ -236,6 +236,7 @@ class SimulatedNode:
         """Of the controller listener."""
         self.directory_ids = [directory_of(node_id)]
         """Of its disks, one after the other."""
+        self.lost_disks: list[Kept] = []
         self.software = SOFTWARE[dict(world.shape.software).get(node_id, NEWEST.name)]
         self.voters = VoterLog(frozenset())
         self.down_since_s = 0.0
@@ -286,10 +287,11 @@ class SimulatedNode:
     def directory(self) -> str:
         return str(self.directory_id)
 
-    def holds(self, data: bytes, last_offset: int) -> bool:
-        """Whether it would find this batch after the loss of all that is not durable."""
-        disk = self.disk
-        return any(data in found for found in disk.durable.values()) or disk.newest_snapshot_end() > last_offset
+    def directories_with(self, data: bytes, last_offset: int) -> set[str]:
+        """Where this batch would be found after the loss of all that is not durable, or would have been until the disk
+        was lost: what a voter acknowledged before counts, for the leader may hear of it only later."""
+        disks = (*self.lost_disks, self.disk.kept(self.directory))
+        return {disk.directory for disk in disks if disk.has(data, last_offset)}
 
     # --- life
 
@@ -340,6 +342,7 @@ class SimulatedNode:
 
     def replace_disk(self) -> None:
         """The process is down, and comes back with an empty disk."""
+        self.lost_disks.append(self.disk.kept(self.directory))
         self.directory_ids.append(directory_of(self.id, len(self.directory_ids)))
         self.disk.replace()
         self._format(knows_voters=False)

@@ -146,8 +146,12 @@ class VoterWatch:
     def committed_batch(self, node: SimulatedNode, batch: Any, data: bytes) -> None:
         """Each batch when it is known to be committed, before it counts: a majority must have it."""
         sets = self._sets_in_force(node, batch.last_offset)
-        holders = {(other.id, key) for other in self._world.controllers for key in ("", other.directory)}
-        holders = {holder for holder in holders if self._world.nodes[holder[0]].holds(data, batch.last_offset)}
+        holders: set[tuple[int, str]] = set()
+        for other in self._world.controllers:
+            found = other.directories_with(data, batch.last_offset)
+            holders |= {(other.id, directory) for directory in found}
+            if other.directory in found:
+                holders.add((other.id, ""))
         if not any(len(voters & holders) * 2 > len(voters) for voters in sets):
             names = sorted({id_ for id_, _ in holders})
             self._checks.fail(f"{node.name} commits {batch.base_offset}, which is durable only on {names}")
