@@ -118,7 +118,7 @@ def _start_failure(error: Exception, log_file: Path, since: int) -> str:
     if told:
         return told[-1].partition(" ERROR ")[2].strip().rstrip(".")
     try:
-        return str(error).strip().splitlines()[0]
+        return str(error).strip().partition("\n")[0] or type(error).__name__
     except Exception:
         return "its JVM ended"
 

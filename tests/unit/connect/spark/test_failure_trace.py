@@ -55,3 +55,11 @@ def test_secrets_of_the_settings_are_in_no_trace() -> None:
 
 def test_a_trace_fits_a_status() -> None:
     assert len(failure_trace(ValueError("x" * 100_000), {})) <= 30_000
+
+
+def test_an_error_whose_text_went_with_the_jvm_still_makes_a_trace() -> None:
+    class GoneError(Exception):
+        def __str__(self) -> str:
+            raise ConnectionRefusedError
+
+    assert failure_trace(GoneError(), {}).startswith("GoneError, whose text went with Spark's JVM")
