@@ -26,7 +26,7 @@ from tests.unit.connect.spark.converters.test_protobuf_messages import descripto
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(400)]
 
 TEXT = "org.apache.kafka.connect.storage.StringConverter"
 JSON = {
@@ -87,6 +87,7 @@ def task_metrics(text: str, group: str) -> Set[tuple[str, float]]:
     }
 
 
+@pytest.mark.long
 def test_a_new_topic_of_a_pattern_and_new_partitions_become_work_of_two_tasks(
     spark: SparkSession, node: BarnabasNode, tmp_path: Path
 ) -> None:
@@ -132,6 +133,7 @@ def test_a_new_topic_of_a_pattern_and_new_partitions_become_work_of_two_tasks(
     asyncio.run(scenario())
 
 
+@pytest.mark.long
 def test_pauses_restarts_and_failures_are_states_and_what_was_mended_goes_on(
     spark: SparkSession, node: BarnabasNode, tmp_path: Path
 ) -> None:
@@ -281,6 +283,7 @@ def protobuf(folder: Path) -> dict[str, str]:
     }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("converter", "renames", "fields"),
     [(avro, "", ("number", "text")), (protobuf, "number:id,text:note", ("id", "note"))],
@@ -330,6 +333,7 @@ def test_bytes_of_a_schema_go_from_a_source_through_a_topic_into_files(
     assert b"{" not in first
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("file_format", ["parquet", "json", "csv", "orc"])
 def test_files_of_each_format_lie_in_folders_by_time(
     spark: SparkSession, node: BarnabasNode, tmp_path: Path, file_format: str
@@ -394,6 +398,7 @@ def prefixed(prefix: str, settings: dict[str, str]) -> dict[str, str]:
     return {prefix + name: value for name, value in settings.items()}
 
 
+@pytest.mark.long
 def test_tasks_log_in_as_the_workers_prefixes_and_the_connectors_overrides_say(
     spark: SparkSession, secure_node: SecureNode, tmp_path: Path
 ) -> None:
