@@ -61,6 +61,7 @@ class FollowedQuery:
         self._write_offsets = write_offsets
         self._note = note
         self._noted = -1
+        self._seen: str | None = None
         self._last: dict[str, Any] | None = None
         self._is_stopping = threading.Event()
         self._error: BaseException | None = None
@@ -108,6 +109,9 @@ class FollowedQuery:
             self._error = error
 
     def _look(self) -> None:
+        last = self._query.lastProgress
+        if last is None or last.json == self._seen:
+            return  # All that is kept is some 100 of them.
         for each in self._query.recentProgress:
             told = json.loads(each.json)
             rows = sum(int(source.get("numInputRows") or 0) for source in told["sources"])
@@ -117,6 +121,7 @@ class FollowedQuery:
             self._write_offsets([_parsed(source["endOffset"]) for source in told["sources"]])
             self._noted, self._last = told["batchId"], told
             self._note(rows, int(told.get("batchDuration") or 0))
+        self._seen = last.json
 
 
 def _parsed(offset: Any) -> Any:

@@ -84,11 +84,12 @@ class RemoteSession(Sessions):
         self._ids = ids
         self._session: Any = None
         self._reason: str | None = None
+        self._is_over = False
 
     def session(self) -> SparkSession:
         if self._session is not None and not _is_alive(self._session):
             log.info("the Spark session of task %s is opened again", self._task)
-            self.release()
+            self._close()
         if self._session is None:
             self._reason = None
             self._session = self._open()
@@ -116,10 +117,15 @@ class RemoteSession(Sessions):
             self._reason = reason
             with suppress(Exception):
                 session.client.release_session()
-            self.release()
+            self._close()
 
     def release(self) -> None:
-        """The session stays on the server, where it ends by itself after an hour: nothing runs in it."""
+        """Also while it is being opened, on another thread. The session stays on the server, where it ends by itself
+        after an hour: nothing runs in it."""
+        self._is_over = True
+        self._close()
+
+    def _close(self) -> None:
         session, self._session = self._session, None
         if session is not None:
             with suppress(Exception):
@@ -135,6 +141,10 @@ class RemoteSession(Sessions):
         user, ids = self._ids()
         for session_id in ids:
             session = self._try(user, session_id)
+            if session is not None and self._is_over:
+                with suppress(Exception):
+                    session.client.close()
+                raise SparkUnavailable(f"task {self._task} was stopped")  # What runs in there may be its successor's.
             if session is not None:
                 self._prepare(session)
                 return session

@@ -46,6 +46,8 @@ _CONF = {
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     "spark.sql.maxConcurrentOutputFileWriters": "64",  # Files by topic or hour are written without sorting first.
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # What polled sources have read is decoded where it is written, and not in the driver, row by row.
+    "spark.sql.execution.arrow.localRelationThreshold": "0",
 }
 
 
@@ -69,7 +71,7 @@ class Sessions:
         raise NotImplementedError
 
     def release(self) -> None:
-        """The task is over."""
+        """The task is over, perhaps while its thread still waits for ``session``. Waits for nothing."""
 
     def failure(self) -> str | None:
         """Why a session that was there has ended, None while all is well."""

@@ -93,6 +93,7 @@ class TaskQuery:
             is_over = state is TargetState.STOPPED and self._waits_for_spark
             self._is_over = is_over
         if is_over:
+            self._sessions.release()
             self._report(TaskStopped(self.task))
 
     def join(self) -> None:

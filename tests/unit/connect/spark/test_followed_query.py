@@ -34,6 +34,10 @@ class Query:
         }
         self.recentProgress.append(SimpleNamespace(json=json.dumps(told)))
 
+    @property
+    def lastProgress(self) -> Any:
+        return self.recentProgress[-1] if self.recentProgress else None
+
     def exception(self) -> Exception | None:
         return self.error
 

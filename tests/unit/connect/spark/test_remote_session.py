@@ -74,6 +74,21 @@ def test_a_session_that_has_ended_meanwhile_is_opened_again() -> None:
 
 
 @pytest.mark.usefixtures("prepared")
+def test_a_task_that_was_stopped_while_it_waited_touches_nothing_on_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(RemoteSession, "_prepare", lambda self, session: pytest.fail("its successor may run there"))
+    closed: list[bool] = []
+
+    def attempt(user: str, session_id: str) -> Any:
+        remote.release()  # On the event loop, meanwhile.
+        return SimpleNamespace(version="4.0.5", client=SimpleNamespace(close=lambda: closed.append(True)))
+
+    remote = _remote(attempt)
+    with pytest.raises(SparkUnavailable, match="task c-0 was stopped"):
+        remote.session()
+    assert closed == [True]
+
+
+@pytest.mark.usefixtures("prepared")
 def test_an_abandoned_session_is_ended_on_the_server_and_says_why() -> None:
     done: list[str] = []
     client = SimpleNamespace(close=lambda: done.append("closed"), release_session=lambda: done.append("released"))
