@@ -16,7 +16,7 @@ from barnabas.cli.connect_options import WorkerOptions
 from barnabas.cli.connect_states import pause, restart, resume, stop
 from barnabas.cli.connect_tables import each_asked, failure_notes, status_document, status_sheet, tasks_text
 from barnabas.cli.connect_topics import reset_topics, topics
-from barnabas.cli.connect_worker import health, loggers, plugin_config, plugins, set_logger
+from barnabas.cli.connect_worker import health, loggers, logs, plugin_config, plugins, set_logger
 
 if TYPE_CHECKING:
     from barnabas.connect.rest_client import ConnectClient
@@ -171,6 +171,7 @@ app.command(alter_offsets, name="alter-offsets")
 app.command(reset_offsets, name="reset-offsets")
 app.command(plugins)
 app.command(plugin_config, name="plugin-config")
+app.command(logs)
 app.command(loggers)
 app.command(set_logger, name="set-logger")
 app.command(health)

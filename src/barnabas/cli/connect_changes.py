@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Literal
 
 from barnabas.cli.answer import Answer, Change, Problem, change_answer
@@ -19,7 +20,13 @@ if TYPE_CHECKING:
 __all__ = ["create", "delete", "patch", "update", "validate"]
 
 _SETTINGS = "'barnabas connect plugin-config {}' shows the settings that there are"
-_CONFLICT, _NOT_FOUND = 409, 404
+_CLASSES = "'barnabas connect plugins' shows the classes that there are"
+_CONFLICT, _NOT_FOUND, _BAD_REQUEST, _SERVER_ERROR = 409, 404, 400, 500
+_FREE = (
+    *("producer.override.", "consumer.override.", "admin.override.", "key.converter.", "value.converter."),
+    *("header.converter.", "transforms.", "predicates.", "topic.creation.", "source.", "barnabas."),
+)
+"""Families whose settings a validation may not list."""
 
 
 def create(
@@ -67,15 +74,16 @@ def create(
                 return change_answer([], dry_run=dry_run, notes=[f"{name} exists already"])
             advice = "choose another name, or change it: 'barnabas connect update'. --if-not-exists takes it as done"
             return Answer({}, problems=[Problem("the connector exists already", name, str(_CONFLICT), advice)])
-        problems = _invalid(worker, name, settings)
+        problems, notes = _checked(worker, name, settings)
         if problems or dry_run:
-            return change_answer([] if problems else [_created(name, settings)], problems, dry_run=dry_run)
+            changes = [] if problems else [_created(name, settings)]
+            return change_answer(changes, problems, dry_run=dry_run, notes=notes)
         try:
             worker.create(name, settings, None if initial_state == "running" else initial_state.upper())
         except RequestRefused as error:
             return change_answer([], [problem_of_request(error, name)], dry_run=False)
         problems = wait_for(worker, name, initial_state.upper()) if wait else []
-        return change_answer([_created(name, settings)], problems, dry_run=False)
+        return change_answer([_created(name, settings)], problems, dry_run=False, notes=notes)
 
     return options.run(work)
 
@@ -112,14 +120,16 @@ def validate(
         from barnabas.cli.sheet import Sheet
 
         _require_class(settings)
-        found = worker.validate({**settings, "name": name})
+        found, refused = _validated(worker, name, settings)
+        if refused:
+            return Answer({"connector": name}, problems=refused)
         sheet = Sheet(columns=("setting", "value"))
         for each in found["configs"]:
             value = each["value"]
             if all or value["name"] in settings:
                 sheet.add(value["name"], "" if value["value"] is None else str(value["value"]))
         problems = _errors(found, settings)
-        notes = [] if problems else [f"the settings of {name} are good"]
+        notes = [*_unknown(found, settings), *([] if problems else [f"the settings of {name} are good"])]
         return Answer({"connector": name, "validation": found}, [sheet] if sheet.rows else [], notes, problems)
 
     return (options or WorkerOptions()).run(work)
@@ -157,14 +167,16 @@ def update(
 
     def work(worker: ConnectClient) -> Answer:
         before, problems = each_asked([name], worker.config)
-        problems = problems or _invalid(worker, name, settings)
+        notes: list[str] = []
+        if not problems:
+            problems, notes = _checked(worker, name, settings)
         if problems:
             return change_answer([], problems, dry_run=dry_run)
         changes = _changed(name, before[name], {**settings, "name": name})
         if not dry_run:
             worker.put_config(name, settings)
             problems = wait_for(worker, name, "RUNNING") if wait else []
-        return change_answer(changes, problems, dry_run=dry_run)
+        return change_answer(changes, problems, dry_run=dry_run, notes=notes)
 
     return options.run(work)
 
@@ -211,12 +223,12 @@ def patch(
             return change_answer([], problems, dry_run=dry_run)
         merged = {key: value for key, value in (before[connector] | given).items() if value is not None}
         changes = _changed(connector, before[connector], merged)
-        problems = _invalid(worker, connector, merged)
+        problems, notes = _checked(worker, connector, merged)
         if problems or dry_run:
-            return change_answer([] if problems else changes, problems, dry_run=dry_run)
+            return change_answer([] if problems else changes, problems, dry_run=dry_run, notes=notes)
         worker.patch_config(connector, given)
         problems = wait_for(worker, connector, "RUNNING") if wait else []
-        return change_answer(changes, problems, dry_run=False)
+        return change_answer(changes, problems, dry_run=False, notes=notes)
 
     return options.run(work)
 
@@ -261,9 +273,37 @@ def _require_class(settings: Mapping[str, str]) -> None:
         raise UsageError("connector.class is missing: 'barnabas connect plugins' shows the classes that there are")
 
 
-def _invalid(worker: ConnectClient, name: str, settings: Mapping[str, str]) -> list[Problem]:
+def _checked(worker: ConnectClient, name: str, settings: Mapping[str, str]) -> tuple[list[Problem], list[str]]:
+    """What is wrong with the settings, and what is odd about them."""
     _require_class(settings)
-    return _errors(worker.validate({**settings, "name": name}), settings)
+    found, problems = _validated(worker, name, settings)
+    return (problems, []) if problems else (_errors(found, settings), _unknown(found, settings))
+
+
+def _validated(
+    worker: ConnectClient, name: str, settings: Mapping[str, str]
+) -> tuple[Mapping[str, Any], list[Problem]]:
+    """A class that the worker does not have is an error of its own (500), and no mistake of the worker's."""
+    from barnabas.connect.rest_client import RequestRefused
+
+    try:
+        return worker.validate({**settings, "name": name}), []
+    except RequestRefused as error:
+        if error.status not in (_BAD_REQUEST, _NOT_FOUND, _SERVER_ERROR):
+            raise
+        advice = "" if "connector" not in error.message.lower() else _CLASSES
+        return {}, [problem_of_request(error, "connector.class", advice)]
+
+
+def _unknown(found: Mapping[str, Any], settings: Mapping[str, str]) -> list[str]:
+    """Kafka takes settings that nobody has heard of; most of them are misspelt."""
+    known = {each["value"]["name"] for each in found["configs"]}
+    notes = []
+    for name in sorted(settings.keys() - known - {"name"}):
+        if not name.startswith(_FREE):
+            near = get_close_matches(name, known, 1, 0.8)
+            notes.append(f"{name}: no setting of this name is known" + (f"; did you mean {near[0]}?" if near else ""))
+    return notes
 
 
 def _errors(found: Mapping[str, Any], settings: Mapping[str, str]) -> list[Problem]:
@@ -273,8 +313,10 @@ def _errors(found: Mapping[str, Any], settings: Mapping[str, str]) -> list[Probl
     for each in found["configs"]:
         value = each["value"]
         errors = list(dict.fromkeys(value["errors"]))
+        # What is no number is null as well, which says nothing new.
+        told = [text for text in errors if not text.startswith(f"Invalid value null for configuration {value['name']}")]
         if errors:
-            problems.append(Problem(" ".join(errors), value["name"]))
+            problems.append(Problem("; ".join(told or errors), value["name"]))
     if problems:
         problems[-1] = Problem(problems[-1].text, problems[-1].item, advice=advice)
     return problems

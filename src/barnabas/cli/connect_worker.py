@@ -1,9 +1,13 @@
-"""``barnabas connect plugins|plugin-config|loggers|set-logger|health``: what a worker has, and how it is."""
+"""``barnabas connect plugins|plugin-config|logs|loggers|set-logger|health``: what a worker has, and how it is."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import Parameter
+from cyclopts.validators import Number
 
 from barnabas.cli.answer import Answer, Change, Problem, change_answer
 from barnabas.cli.cluster_options import Flag
@@ -11,9 +15,10 @@ from barnabas.cli.connect_options import WorkerChangeOptions, WorkerOptions, pro
 from barnabas.cli.connect_tables import each_asked
 
 if TYPE_CHECKING:
+    from barnabas.cli.sheet import Sheet
     from barnabas.connect.rest_client import ConnectClient
 
-__all__ = ["health", "loggers", "plugin_config", "plugins", "set_logger"]
+__all__ = ["health", "loggers", "logs", "plugin_config", "plugins", "set_logger"]
 
 _NOT_FOUND = 404
 
@@ -74,6 +79,60 @@ def plugin_config(plugin: str, *, version: str | None = None, options: WorkerOpt
         return Answer(document, [sheet] if sheet.rows else [], [], problems)
 
     return (options or WorkerOptions()).run(work)
+
+
+def logs(
+    connector: str | None = None,
+    *,
+    lines: Annotated[int, Parameter(validator=Number(gte=1, lte=1000))] = 100,
+    level: str | None = None,
+    options: WorkerOptions | None = None,
+) -> int:
+    """Show what a worker has logged last. Each worker has a log of its own; 'status' shows who runs which task.
+
+    For example:
+
+        barnabas connect logs --level WARN
+        barnabas connect logs orders-to-files --lines 20 --worker http://connect-2:8083
+
+    Parameters
+    ----------
+    connector
+        Only what names this connector or one of its tasks.
+    lines
+        How many at most, up to 1000.
+    level
+        Only of this level or above: DEBUG, INFO, WARN or ERROR.
+    """
+
+    def work(worker: ConnectClient) -> Answer:
+        from barnabas.connect.rest_client import RequestRefused
+
+        try:
+            found = worker.logs(lines=lines, level=level, connector=connector)
+        except RequestRefused as error:
+            if error.status != _NOT_FOUND:
+                raise
+            advice = "a worker of Kafka's tells no log, and admin.listeners may say where this one does"
+            return Answer({}, problems=[Problem(f"{worker.url} has no log to show", advice=advice)])
+        notes = [] if found else [f"{worker.url} has logged nothing like that"]
+        return Answer({"worker": worker.url, "lines": found}, _log_sheets(found), notes)
+
+    return (options or WorkerOptions()).run(work)
+
+
+def _log_sheets(lines: list[dict[str, Any]]) -> list[Sheet]:
+    """A row for each line of text: what follows the first of a trace stands below it."""
+    from barnabas.cli.sheet import Sheet
+
+    sheet = Sheet(columns=("time", "level", "message"))
+    for each in lines:
+        moment = datetime.fromtimestamp(each["time"] / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3] + "Z"
+        first, *rest = each["message"].splitlines() or [""]
+        sheet.add(moment, each["level"], f"{first} ({each['logger']})")
+        for text in rest:
+            sheet.add("", "", text)
+    return [sheet] if lines else []
 
 
 def loggers(logger: str | None = None, *, options: WorkerOptions | None = None) -> int:

@@ -408,6 +408,7 @@ async def run_worker(config: WorkerConfig) -> None:
     """Run until SIGTERM or SIGINT. Raises what ``Worker.start`` and ``Worker.ended`` raise."""
     loop = asyncio.get_running_loop()
     worker = Worker(config)
+    logging.getLogger().addHandler(worker.rest.recent_log)
     for handler in logging.getLogger().handlers:
         if handler.formatter is not None:
             handler.setFormatter(LinesWithoutSecrets(handler.formatter, worker.secrets.hide))

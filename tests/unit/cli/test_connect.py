@@ -427,3 +427,51 @@ def test_a_worker_that_does_not_answer_is_named(worker: FakeWorker, run: Run, er
     assert status == 1
     assert "http://connect:1" in err
     assert "--worker or BARNABAS_CONNECT_URL says where" in err
+
+
+def test_what_no_setting_is_called_is_said_and_passes(worker: FakeWorker, run: Run) -> None:
+    worker.replies_to(EXPANDED, (200, {}))
+    worker.replies_to(VALIDATE, (200, validation()))
+    worker.replies_to("POST /connectors", (201, {}))
+    odd = ["--config", "topcs=x", "--config", "zzz=1", "--config", "consumer.override.fetch.min.bytes=1"]
+    status, _, err = run("create", "orders", *FILES, *odd)
+    assert (status, worker.changes) == (0, ["POST /connectors"])
+    assert "topcs: no setting of this name is known; did you mean topics?" in err
+    assert "zzz: no setting of this name is known\n" in err
+    assert "fetch.min.bytes" not in err
+
+
+def test_a_class_that_is_not_there_is_no_fault_of_the_workers(worker: FakeWorker, run: Run) -> None:
+    worker.replies_to(EXPANDED, (200, {}))
+    message = "Failed to find any class that implements Connector and which name matches Files"
+    worker.replies_to(VALIDATE, (500, {"error_code": 500, "message": message}))
+    for command in ("create", "validate"):
+        status, _, err = run(command, "orders", *FILES)
+        assert status == 1
+        assert "connector.class: Failed to find any class" in err
+        assert "'barnabas connect plugins' shows the classes" in err
+
+
+def test_a_number_that_is_none_is_told_once(worker: FakeWorker, run: Run) -> None:
+    told = "Invalid value x for configuration topics: Not a number of type INT"
+    null = "Invalid value null for configuration topics: Value must be non-null"
+    worker.replies_to(VALIDATE, (200, validation(topics=[told, null])))
+    _, _, err = run("validate", "orders", *FILES)
+    assert told in err
+    assert null not in err
+
+
+def test_the_log_of_a_worker_is_shown_with_its_traces(worker: FakeWorker, run: Run) -> None:
+    line = {"time": 1_795_386_000_123, "level": "ERROR", "logger": "a.b", "message": "it failed\nTraceback\n  here"}
+    worker.replies_to("GET /admin/logs?lines=5&level=warn&connector=orders", (200, [line]))
+    status, out, _ = run("logs", "orders", "--lines", "5", "--level", "warn")
+    assert status == 0
+    first, trace, place = out.splitlines()[1:]
+    assert first.split() == ["2026-11-22", "22:20:00.123Z", "ERROR", "it", "failed", "(a.b)"]
+    assert (trace.strip(), place.strip()) == ("Traceback", "here")
+    worker.replies_to("GET /admin/logs?lines=100", (200, []))
+    assert "has logged nothing like that" in run("logs")[2]
+    worker.replies_to("GET /admin/logs?lines=100", (404, {"error_code": 404, "message": "HTTP 404 Not Found"}))
+    status, _, err = run("logs")
+    assert status == 1
+    assert "a worker of Kafka's tells no log" in err

@@ -24,6 +24,7 @@ __all__ = [
     "ConnectorState",
     "ConnectorStatus",
     "ErrorMessage",
+    "LogLine",
     "LoggerLevel",
     "Message",
     "PluginInfo",
@@ -166,6 +167,15 @@ class ConfigInfos(msgspec.Struct, frozen=True):
     error_count: int
     groups: list[str]
     configs: list[ConfigInfo]
+
+
+class LogLine(msgspec.Struct, frozen=True):
+    """``time`` in milliseconds since 1970; ``message`` with the trace, if there is one."""
+
+    time: int
+    level: str
+    logger: str
+    message: str
 
 
 class LoggerLevel(msgspec.Struct, frozen=True):

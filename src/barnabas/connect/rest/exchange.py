@@ -11,6 +11,7 @@ from barnabas.connect.rest.herder_port import HerderPort
 from barnabas.connect.rest.internal_client import Answer
 from barnabas.connect.rest.internal_requests import InternalRequestCheck
 from barnabas.connect.rest.logger_levels import LoggerLevels
+from barnabas.connect.rest.recent_log import RecentLog
 from barnabas.connect.rest.roles import User
 
 __all__ = ["ApiRequest", "Reply", "Services", "is_true"]
@@ -107,3 +108,4 @@ class Services:
     is_topic_tracking_enabled: bool = True
     may_topic_tracking_be_reset: bool = True
     health_timeout_s: float = 10.0
+    recent_log: RecentLog = field(default_factory=RecentLog)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from barnabas.connect.errors import NotFound
 from barnabas.connect.rest.entities import LoggerLevel
 
-__all__ = ["LoggerLevels", "level_named"]
+__all__ = ["LoggerLevels", "level_named", "level_number"]
 
 log = logging.getLogger(__name__)
 
@@ -36,6 +36,11 @@ def level_named(name: str) -> str:
     return name.upper()
 
 
+def level_number(name: str) -> int:
+    """Python's. Raises NotFound."""
+    return _LEVELS[level_named(name)]
+
+
 class LoggerLevels:
     """``root`` is the root of the loggers that are managed. ``now_ms`` is the wall clock."""
 
@@ -57,7 +62,7 @@ class LoggerLevels:
 
     def set_level(self, namespace: str, level: str) -> list[str]:
         """The names of the loggers that are on another level now, sorted. Raises NotFound for an unknown level."""
-        wanted = _LEVELS[level_named(level)]
+        wanted = level_number(level)
         log.info("the level of loggers that begin with %r is %s from now on", namespace, level.upper())
         loggers = self._loggers()
         chosen = loggers if namespace == ROOT else {n: each for n, each in loggers.items() if n.startswith(namespace)}

@@ -31,6 +31,7 @@ from barnabas.connect.rest.internal_requests import InternalRequestCheck
 from barnabas.connect.rest.listener_urls import Listener, worker_url
 from barnabas.connect.rest.listening import Listening, bind
 from barnabas.connect.rest.logger_levels import LoggerLevels
+from barnabas.connect.rest.recent_log import RecentLog
 from barnabas.connect.rest.request_freshness import FreshnessGuard
 from barnabas.connect.rest.rest_settings import RestSettings, UnusableRestSetting
 from barnabas.security.tls import ServerTls, TlsError, client_context
@@ -61,6 +62,8 @@ class RestServer:
         self._application = RestApplication(rules, clock.now_ms)
         self.loggers = LoggerLevels(clock.now_ms)
         """To be told as well what the config topic says about levels."""
+        self.recent_log = RecentLog()
+        """To be added to the loggers whose lines may be asked for."""
         self._listening: list[Listening] = []
         self._clients: list[InternalClient] = []
         self._guard = FreshnessGuard(age_ms_max=settings.freshness_age_ms_max, started_ms=clock.now_ms())
@@ -139,6 +142,7 @@ class RestServer:
                 commit=commit,
                 is_topic_tracking_enabled=settings.is_topic_tracking_enabled,
                 may_topic_tracking_be_reset=settings.may_topic_tracking_be_reset,
+                recent_log=self.recent_log,
             )
         )
 

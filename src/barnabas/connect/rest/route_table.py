@@ -2,8 +2,8 @@
 
 The application serves it and the OpenAPI document is made from it, so the two can't differ. Internal routes are let in
 by the session's signature alone and are not documented. What changes nothing needs READ, what acts on work that is
-there OPERATE, what changes configurations, offsets or loggers ADMIN; so does validating a configuration, because a
-plugin may then go where it points to.
+there OPERATE, as does the log, which may quote data; what changes configurations, offsets or loggers needs ADMIN; so
+does validating a configuration, because a plugin may then go where it points to.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from barnabas.connect.rest.entities import (
     ConnectorOffsets,
     ConnectorStatus,
     LoggerLevel,
+    LogLine,
     Message,
     PluginInfo,
     ServerInfo,
@@ -98,6 +99,12 @@ _EXPAND = Parameter("expand", "What to tell of each connector, instead of names 
 _ONLY = Parameter("connectorsOnly", "false for converters, transformations and predicates as well.", ("true", "false"))
 _VERSION = Parameter("version", "A version or a range of versions of the plugin; the latest if left out.")
 _SCOPE = Parameter("scope", "This worker alone, or all workers of the group.", ("worker", "cluster"))
+
+_LOGS = (
+    Parameter("lines", "How many at most: 1 to 1000; 100 if left out."),
+    Parameter("level", "Only of this level or above.", ("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL")),
+    Parameter("connector", "Only what names this connector or one of its tasks."),
+)
 
 _C = "/connectors/{connector}"
 _READ, _OPERATE, _ADMIN = Access.READ, Access.OPERATE, Access.ADMIN
@@ -267,6 +274,15 @@ ROUTES: tuple[Route, ...] = (
         {200: list[str], 204: None},
         LevelRequest,
         (_SCOPE,),
+    ),
+    Route(
+        "GET",
+        "/admin/logs",
+        _OPERATE,
+        loggers.get_logs,
+        "What this worker has logged last; Kafka's workers have no such path",
+        {200: list[LogLine]},
+        query=_LOGS,
     ),
 )
 

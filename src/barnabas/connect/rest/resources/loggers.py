@@ -1,4 +1,4 @@
-"""Levels of loggers, of this worker or of all (KIP-495, KIP-976)."""
+"""Levels of loggers, of this worker or of all (KIP-495, KIP-976), and what this worker has logged last."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from barnabas.connect.errors import BadRequest
 from barnabas.connect.rest.exchange import ApiRequest, Reply, Services
 from barnabas.connect.rest.json_bodies import read_level
 from barnabas.connect.rest.logger_levels import level_named
+from barnabas.connect.rest.recent_log import number_of_lines
 
-__all__ = ["get_logger", "list_loggers", "set_logger"]
+__all__ = ["get_logger", "get_logs", "list_loggers", "set_logger"]
 
 
 async def list_loggers(services: Services, request: ApiRequest) -> Reply:
@@ -28,3 +29,9 @@ async def set_logger(services: Services, request: ApiRequest) -> Reply:
         await services.forwarder.settled(lambda: services.herder.set_cluster_logger_level(namespace, name))
         return Reply(204)
     return Reply(200, services.loggers.set_level(namespace, name))
+
+
+async def get_logs(services: Services, request: ApiRequest) -> Reply:
+    count = number_of_lines(request.last("lines"))
+    found = services.recent_log.lines(count, level=request.last("level"), connector=request.last("connector"))
+    return Reply(200, found)

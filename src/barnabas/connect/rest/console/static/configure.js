@@ -88,6 +88,15 @@ function problemItem({ setting, text }) {
   return item;
 }
 
+// What is no number is null as well, which says nothing new.
+function withoutEchoes(infos) {
+  for (const { value } of infos.configs) {
+    const told = value.errors.filter((text) => !text.startsWith(`Invalid value null for configuration ${value.name}:`));
+    if (told.length) value.errors = told;
+  }
+  return infos;
+}
+
 // Ask the worker what it thinks. Gives the number of errors, null if the answer is outdated or there is none.
 async function validate({ isThorough }) {
   clearTimeout(timer);
@@ -97,7 +106,7 @@ async function validate({ isThorough }) {
     const given = config();
     if (!given["connector.class"]) throw new Error("Choose a class first.");
     const path = `/connector-plugins/${encodeURIComponent(given["connector.class"])}/config/validate`;
-    const infos = await ask("PUT", path, given);
+    const infos = withoutEchoes(await ask("PUT", path, given));
     if (turn !== asked) return null;
     form.show(infos, { isThorough });
     const found = infos.configs.flatMap(({ value }) => value.errors.map((text) => ({ setting: value.name, text })));

@@ -1,0 +1,59 @@
+"""The last lines of a worker's log, kept in memory for who asks by REST and can't read the file."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections import deque
+
+from barnabas.connect.errors import BadRequest, NotFound
+from barnabas.connect.rest.entities import LogLine
+from barnabas.connect.rest.logger_levels import level_number
+
+__all__ = ["LINES_MAX", "RecentLog", "number_of_lines"]
+
+LINES_MAX = 1000
+_LENGTH_MAX = 8000
+"""Characters of one, trace included: a thousand of them stay below 8 MB."""
+_NAMES = {logging.WARNING: "WARN", logging.CRITICAL: "FATAL"}
+
+
+class RecentLog(logging.Handler):
+    """``setFormatter`` says what a line looks like; by default it is its message, and the trace if there is one."""
+
+    def __init__(self, lines_max: int = LINES_MAX) -> None:
+        super().__init__()
+        self.setFormatter(logging.Formatter("%(message)s"))
+        self._lines: deque[tuple[int, LogLine]] = deque(maxlen=lines_max)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            text = self.format(record)[:_LENGTH_MAX]
+        except Exception:
+            self.handleError(record)
+            return
+        level = _NAMES.get(record.levelno, record.levelname)
+        self._lines.append((record.levelno, LogLine(int(record.created * 1000), level, record.name, text)))
+
+    def lines(self, count: int, *, level: str | None = None, connector: str | None = None) -> list[LogLine]:
+        """The last ones, the oldest first: at least of this level, and that speak of this connector or its tasks.
+
+        Raises BadRequest for a level that there is not.
+        """
+        try:
+            least = 0 if level is None else level_number(level)
+        except NotFound as error:
+            raise BadRequest(str(error)) from error
+        name = "" if connector is None else rf"(?<![\w.-]){re.escape(connector)}(-\d+)?(?![\w-])"
+        wanted = re.compile(name)
+        found = [line for number, line in [*self._lines] if number >= least and wanted.search(line.message)]
+        return found[-count:]
+
+
+def number_of_lines(text: str | None) -> int:
+    """Raises BadRequest."""
+    if text is None:
+        return 100
+    if not (text.isascii() and text.isdigit() and 0 < int(text[:9]) <= LINES_MAX):
+        raise BadRequest(f"'lines' is {text[:50]!r}; it can be 1 to {LINES_MAX}")
+    return int(text)
