@@ -196,7 +196,8 @@ class TopicToDeltaTask(SinkTask):
             if not transaction.exists:
                 self._add(transaction, added)
                 return
-            replaced = F.broadcast(latest.select(*(F.col(f"`{each}`") for each in keys)))
+            replaced = latest.select(*(F.col(f"`{each}`") for each in keys))
+            latest.count()  # Now Spark knows how many they are when it plans the joins.
             file = F.col("_metadata.file_path")
             current = transaction.rows()
             named = current.select(*(F.col(f"`{each}`") for each in keys), file.alias(_FILE))
