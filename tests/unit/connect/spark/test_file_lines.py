@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.connect.spark.connectors import file_lines
-from barnabas.connect.spark.connectors.file_lines import FileHasShrunk, end_of_lines, lines_between
+from barnabas.connect.spark.connectors.file_lines import FileHasShrunk, end_of_lines, line_table
 
 
 def read(path: Path, start: int = 0) -> tuple[list[bytes], int]:
     end = end_of_lines(path, start)
-    return [line for some in lines_between(path, start, end) for line in some], end
+    return [line.encode() for line in line_table(path, start, end)["value"].to_pylist()], end
 
 
 def test_what_has_no_end_yet_is_left_for_later(tmp_path: Path) -> None:
@@ -30,6 +30,12 @@ def test_a_return_at_the_end_may_be_half_of_the_end_of_a_line(tmp_path: Path) ->
     assert read(path) == ([b"one"], 4)
     path.write_bytes(b"one\rtwo\r\n")
     assert read(path, 4) == ([b"two"], 9)
+
+
+def test_bytes_that_are_no_text_are_replaced_and_empty_lines_are_lines(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    path.write_bytes(b"\n\xff one\n\n\xc3\xa4\n")
+    assert read(path) == ([b"", "\ufffd one".encode(), b"", "\u00e4".encode()], 11)
 
 
 def test_a_file_that_is_not_there_has_no_lines(tmp_path: Path) -> None:

@@ -5,17 +5,16 @@ What has no end yet is left for later. Lines end as Java's readers see it: at ``
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pyarrow import Table
+    from pyarrow import BinaryArray, StringArray, Table
 
-__all__ = ["FileHasShrunk", "end_of_lines", "line_table", "lines_between"]
+__all__ = ["FileHasShrunk", "end_of_lines", "line_table"]
 
 _CHUNK = 8 << 20
-_BATCH_BYTES_MAX = 32 << 20
+_BATCH_BYTES_MAX = 64 << 20
 """Of one batch: it is held in memory, and read anew after a crash."""
 
 
@@ -63,32 +62,37 @@ def _last_end(file: Any, start: int, end: int, *, is_at_end: bool) -> int | None
     return None
 
 
-def lines_between(path: Path, start: int, end: int) -> Iterator[list[bytes]]:
-    """Whole lines without their ends, some at a time. ``start`` and ``end`` are where lines begin."""
-    with path.open("rb") as file:
-        file.seek(start)
-        left, rest = end - start, b""
-        while left > 0:
-            chunk = file.read(min(_CHUNK, left))
-            if not chunk:
-                raise FileHasShrunk(f"{path} ended {left} bytes before the offset that had been there")
-            left -= len(chunk)
-            whole = rest + chunk
-            cut = len(whole) if left == 0 else whole.rfind(b"\n") + 1
-            rest = whole[cut:]
-            if cut:
-                yield whole[:cut].splitlines()
-        if rest:
-            yield rest.splitlines()
+def line_table(path: Path, start: int, end: int) -> Table:
+    """Whole lines without their ends, as one column, ``value``. ``start`` and ``end`` are where lines begin.
 
-
-def line_table(lines: list[bytes]) -> Table:
-    """One column, ``value``. Bytes that are no UTF-8 become U+FFFD, as Java's readers make them."""
+    Bytes that are no UTF-8 become U+FFFD, as Java's readers make them. Raises FileHasShrunk.
+    """
     import pyarrow as pa
 
-    values = pa.array(lines, type=pa.binary())
+    with path.open("rb") as file:
+        file.seek(start)
+        data = file.read(end - start)
+    if len(data) < end - start:
+        raise FileHasShrunk(f"{path} ended {end - start - len(data)} bytes before the offset that had been there")
+    return pa.table([_texts(_lines(data))], names=["value"])
+
+
+def _lines(data: bytes) -> BinaryArray:
+    """Arrow splits without making an object of each line, but at one kind of end."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if b"\r" in data or not data.endswith(b"\n"):
+        return pa.array(data.splitlines(), type=pa.binary())
+    bounds = pa.array([0, len(data) - 1], type=pa.int32()).buffers()[1]
+    whole = pa.Array.from_buffers(pa.binary(), 1, [None, bounds, pa.py_buffer(data)])
+    return pc.split_pattern(whole, pattern="\n").flatten()
+
+
+def _texts(lines: BinaryArray) -> StringArray:
+    import pyarrow as pa
+
     try:
-        values = values.cast(pa.string())
+        return lines.cast(pa.string())
     except pa.ArrowInvalid:
-        values = pa.array([line.decode(errors="replace") for line in lines], type=pa.string())
-    return pa.table([values], names=["value"])
+        return pa.array([line.decode(errors="replace") for line in lines.to_pylist()], type=pa.string())

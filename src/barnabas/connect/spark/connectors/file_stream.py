@@ -28,7 +28,7 @@ from barnabas.connect.plugins.api import (
     SourceOffset,
     TerminalError,
 )
-from barnabas.connect.spark.connectors.file_lines import end_of_lines, line_table, lines_between
+from barnabas.connect.spark.connectors.file_lines import end_of_lines, line_table
 from barnabas.connect.spark.polled_source import Polled, PolledSourceTask
 
 if TYPE_CHECKING:
@@ -55,11 +55,11 @@ class FileStreamSourceTask(PolledSourceTask):
         start, end = self._next, end_of_lines(path, self._next)
         if start == end:
             return None
-        lines = [line for some in lines_between(path, start, end) for line in some]
+        lines = line_table(path, start, end)
         self._next = end
-        frame = spark.createDataFrame(line_table(lines)).coalesce(1)  # One writer, so that lines keep their order.
+        frame = spark.createDataFrame(lines).coalesce(1)  # One writer, so that lines keep their order.
         records = frame.select(F.lit(str(self.settings[_TOPIC])).alias("topic"), "value")
-        return Polled(records, [SourceOffset(self._partition, {"position": end})], len(lines))
+        return Polled(records, [SourceOffset(self._partition, {"position": end})], lines.num_rows)
 
     @property
     def _partition(self) -> OffsetMap:
@@ -89,7 +89,7 @@ class FileStreamSource(SourceConnector):
                 _BATCH_SIZE,
                 ConfigType.INT,
                 "2000",
-                "Taken for the sake of Kafka's settings. A batch has all lines that are there, up to 32 MiB.",
+                "Taken for the sake of Kafka's settings. A batch has all lines that are there, up to 64 MiB.",
                 Range(1),
                 Importance.LOW,
             ),
