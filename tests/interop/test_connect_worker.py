@@ -106,18 +106,31 @@ def test_work_of_a_worker_that_leaves_moves_at_once(barnabas_node: BarnabasNode)
     assert took_s < 15  # On a quiet machine 1; the machine of the tests may be anything but.
 
 
-def test_a_failing_task_is_restarted_and_its_status_says_so(barnabas_node: BarnabasNode) -> None:
+def test_a_failing_task_is_restarted_and_its_status_says_so_without_secrets(
+    barnabas_node: BarnabasNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MOCK_SECRET", "hunter2000")
+
     async def story() -> None:
         ledger = TaskLedger()
         ledger.failing.add("m")
-        options = {"barnabas.connect.task.restart.backoff.ms": "300"}
+        options = {
+            "barnabas.connect.task.restart.backoff.ms": "300",
+            "config.providers": "env",
+            "config.providers.env.class": "org.apache.kafka.common.config.provider.EnvVarConfigProvider",
+        }
+        config = {**MOCK, "tasks.max": "1", "url": "db://u:${env:MOCK_SECRET}@host"}
         async with in_process_worker(barnabas_node.bootstrap, "failing", ledger, **options) as worker:
             await _leader_first(worker)
-            await worker.request("PUT", "/connectors/m/config", {**MOCK, "tasks.max": "1"})
+            await worker.request("PUT", "/connectors/m/config", config)
             status = await worker.until(
                 "/connectors/m/status", lambda found: any(task["state"] == "FAILED" for task in found["tasks"])
             )
-            assert "it broke\nRestart " in status["tasks"][0]["trace"]
+            trace = status["tasks"][0]["trace"]
+            assert trace.startswith("it broke\n")
+            assert "\nRestart " in trace
+            assert "hunter2000" not in trace
+            assert "[hidden]" in trace
             ledger.failing.clear()
             await worker.until("/connectors/m/status", _runs_on(1, worker))
 

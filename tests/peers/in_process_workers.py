@@ -49,7 +49,8 @@ class _Runtime:
 
     async def start_task(self, start: TaskStart, listener: TaskListener) -> None:
         if start.task.connector in self._ledger.failing:
-            listener(TaskFailed(start.task, "it broke"))
+            # As a library may, it quotes what it was given.
+            listener(TaskFailed(start.task, f"it broke\n{start.connector_config}"))
             return
         self._ledger.start(self._worker, start)
         self._tasks[start.task] = listener
