@@ -37,6 +37,8 @@ class Polled:
     offsets: Sequence[SourceOffset]
     rows: int | None = None
     """How many they are, if that is known."""
+    topics: frozenset[str] | None = None
+    """Where they go, if that is known."""
 
 
 class PolledSourceTask(SourceTask):

@@ -119,7 +119,7 @@ class SourceProgram:
                 polled = poller.take()
                 while polled is not None:
                     _check(polled.records, is_streaming=False)
-                    self._write(polled.records, polled.rows)
+                    self._write(polled.records, polled.rows, polled.topics)
                     gate.ensure_unfenced()
                     self._commit(_pairs(polled.offsets))
                     poller.done()
@@ -220,15 +220,16 @@ class SourceProgram:
 
     # ---- records
 
-    def _write(self, frame: DataFrame, rows: int | None = None) -> None:
-        """``rows``: how many there are, if that is known. Otherwise they are counted on their way."""
+    def _write(self, frame: DataFrame, rows: int | None = None, topics_read: frozenset[str] | None = None) -> None:
+        """``rows``: how many there are, if that is known. Otherwise they are counted on their way. ``topics_read``:
+        what the source says of their topics."""
         began_s, figures = time.monotonic(), self._spec.figures
         given = None if rows is not None else RowCount()
         records = self._path.source_records(frame if given is None else given.on(frame))
         made = RowCount() if self._makes_others else None
         counted = records if made is None else made.on(records)
         good = self._good(counted)
-        topics = self._topics_of(good)
+        topics = self._topics_of(good, topics_read)
         if self._topic_rules is not None:
             self._create_topics(topics)
         figures.has_read(rows or 0)
@@ -275,14 +276,16 @@ class SourceProgram:
             records = raising(records)
         return records.filter(F.col("failure").isNull()).select("topic", "partition", "key", "value", "headers")
 
-    def _topics_of(self, records: DataFrame) -> frozenset[str]:
-        """The batch is read twice for it, so only connectors whose topics are made pay for it in each batch; what
-        others use is looked for in the first batch and in one every minute."""
+    def _topics_of(self, records: DataFrame, topics_read: frozenset[str] | None) -> frozenset[str]:
+        """Where the source does not know them the batch is read twice for it, so only connectors whose topics are made
+        pay for it in each batch; what others use is looked for in the first batch and in one every minute."""
         now_s = time.monotonic()
         is_time = self._tracks_topics and now_s - self._topics_looked_at_s >= _TOPICS_EVERY_S
         if self._topic_rules is None and not is_time:
             return frozenset()
         self._topics_looked_at_s = now_s
+        if topics_read is not None and not self._spec.connector_config.get("transforms"):
+            return topics_read
         return frozenset(str(row["topic"]) for row in records.select("topic").distinct().collect())
 
     def _create_topics(self, topics: frozenset[str]) -> None:

@@ -58,8 +58,10 @@ class FileStreamSourceTask(PolledSourceTask):
         lines = line_table(path, start, end)
         self._next = end
         frame = spark.createDataFrame(lines).coalesce(1)  # One writer, so that lines keep their order.
-        records = frame.select(F.lit(str(self.settings[_TOPIC])).alias("topic"), "value")
-        return Polled(records, [SourceOffset(self._partition, {"position": end})], lines.num_rows)
+        topic = str(self.settings[_TOPIC])
+        records = frame.select(F.lit(topic).alias("topic"), "value")
+        offsets = [SourceOffset(self._partition, {"position": end})]
+        return Polled(records, offsets, lines.num_rows, frozenset({topic}))
 
     @property
     def _partition(self) -> OffsetMap:
