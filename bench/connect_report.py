@@ -88,10 +88,11 @@ def _explanation(sizes: ConnectSizes) -> list[str]:
         "by one task. The clock starts when the status says that the task runs, and ends when what came out is "
         "complete as somebody else sees it; what came out is counted. Everybody has moved some records before. "
         "Kafka's worker has no connector to Parquet; the queries on plain PySpark are written by hand "
-        "([bench/connect_plain.py](../../bench/connect_plain.py)), with Spark's own settings, the same conversion of values "
-        "to text, and from a topic the same number of records in a batch. They keep positions in Spark's checkpoint alone "
-        "and don't force files to the disk. A worker also commits positions to Kafka, forces files to the disk, and tells "
-        "statuses, metrics and topics in use. CPU is that of the process and its children, the worker's own included.",
+        "([bench/connect_plain.py](../../bench/connect_plain.py)), with Spark's own settings, the same conversion of "
+        "values to text, and from a topic the same number of records in a batch. They keep positions in Spark's "
+        "checkpoint alone and don't force files to the disk. A worker also commits positions to Kafka, forces files to "
+        "the disk, and tells statuses, metrics and topics in use. CPU is that of the process and its children, the "
+        "worker's own included.",
         f"- A group of two workers with {sizes.connectors} connectors: one gets SIGTERM, and another time SIGKILL, "
         "until the status says that everything runs on the other one. Whoever is killed is missed after 10 s on both "
         "sides; `scheduled.rebalance.max.delay.ms` is 10 s, because with its default of five minutes Kafka's workers "
