@@ -95,6 +95,18 @@ async def test_no_page_is_wider_than_a_phone_or_says_anything_is_wrong(browser: 
     await asyncio.to_thread(look)
 
 
+async def test_a_long_reason_does_not_break_the_names_of_connectors(browser: Chromium, worker: Worker) -> None:
+    def look() -> None:
+        browser.size(1280)
+        browser.open(worker.url)
+        assert browser.run("[...document.querySelectorAll('th a')].map(e => e.getClientRects().length)") == [1, 1]
+
+    del worker.herder.cluster.connectors[EVIL], worker.herder.cluster.connectors["stopped-one"]
+    del worker.herder.cluster.connectors["orders-to-files"]
+    worker.herder.failed[ConnectorTaskId("lines", 0)] = "There is a long reason why it could not go on. " * 9
+    await asyncio.to_thread(look)
+
+
 async def test_a_page_follows_what_happens_and_leaves_the_user_where_he_is(browser: Chromium, worker: Worker) -> None:
     task = ConnectorTaskId("orders-to-files", 1)
 
