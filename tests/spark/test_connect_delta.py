@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from barnabas.connect.plugins.api import OffsetRange, SinkBatch, SinkTask, TerminalError, TopicPartition
+from barnabas.connect.plugins.api import SinkTask, TerminalError, TopicPartition
 from barnabas.connect.plugins.testing import ConnectorKit, SinkRecord
 from barnabas.connect.spark.connectors.topic_to_delta import TopicToDelta
 
@@ -41,13 +42,17 @@ def rows(spark: SparkSession, path: Path) -> list[Row]:
 
 def test_a_batch_is_there_once_with_its_positions_whoever_writes_it(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "people"
-    people = kit(path, record_columns="offset,date", partition_by="_date")
-    batch = records((1, "Ada"), (2, None))
+    people = kit(path, record_columns="topic,partition,offset,timestamp,key,headers,date,hour", partition_by="_date")
+    at = datetime.datetime(2024, 2, 29, 12, 30, tzinfo=datetime.UTC)
+    batch = [SinkRecord((1, "Ada"), "k", timestamp=at, headers=[("h", "v")]), SinkRecord((2, None), offset=1)]
     first = people.write(spark, batch, value_type=PERSON)
     assert isinstance(first, SinkTask)
     assert first.positions([P0, P1]) == {P0: 2}
     people.write(spark, batch, value_type=PERSON, batch_id=7)  # Another worker, with numbers of its own.
     assert [(row.id, row.name, row._offset) for row in rows(spark, path)] == [(1, "Ada", 0), (2, None, 1)]
+    row = rows(spark, path)[0]
+    assert (row._topic, row._partition, row._key, row._headers) == ("topic", 0, "k", [("h", "v")])
+    assert (row._timestamp.astimezone(datetime.UTC), str(row._date), row._hour) == (at, "2024-02-29", 12)
     with pytest.raises(TerminalError, match="all before 2 already: another task writes the same partition"):
         people.write(spark, records((9, "late"), offset=1) + records((9, "late"), offset=2), value_type=PERSON)
     people.write(spark, records((3, "Cy"), partition=1), value_type=PERSON)
@@ -74,6 +79,7 @@ def test_rows_follow_the_last_record_of_their_key(spark: SparkSession, tmp_path:
     assert [(row.id, row.name) for row in rows(spark, path)] == [(1, "A/d a%20"), (2, "again")]
 
 
+@pytest.mark.long
 def test_a_tables_types_stay_and_new_columns_come_if_they_may(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "things"
     strict, evolving = kit(path), kit(path, auto_evolve="true")
@@ -89,12 +95,15 @@ def test_a_tables_types_stay_and_new_columns_come_if_they_may(spark: SparkSessio
         (2, 7, "new", None),
     ]
     task = strict.task()
+    assert isinstance(task, SinkTask)
     task.start(spark)
     frame = spark.createDataFrame([((2.5,),), ((3.0,),)], "value struct<id: double>")
-    refused = frame.select(task.refused(frame).alias("why")).collect()  # type: ignore[union-attr]
-    assert [row.why for row in refused] == [f"id is no bigint, as the column of {path} is", None]
+    why = task.refused(frame)
+    assert why is not None
+    assert [row[0] for row in frame.select(why).collect()] == [f"id is no bigint, as the column of {path} is", None]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("settings", [{}, {"insert_mode": "upsert", "pk_mode": "record_value", "pk_fields": "id"}])
 def test_two_tasks_write_one_table_at_once(spark: SparkSession, tmp_path: Path, settings: dict[str, str]) -> None:
     path = tmp_path / "shared"
@@ -118,6 +127,7 @@ def test_two_tasks_write_one_table_at_once(spark: SparkSession, tmp_path: Path, 
     assert sorted(row.id for row in rows(spark, path)) == [0, 1, 2, 100, 101, 102]
 
 
+@pytest.mark.long
 def test_a_task_that_was_thought_dead_is_refused_in_the_middle_of_its_batch(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -139,6 +149,7 @@ def test_a_task_that_was_thought_dead_is_refused_in_the_middle_of_its_batch(
     assert [row.name for row in rows(spark, path)] == ["x", "other", "other"]
 
 
+@pytest.mark.long
 def test_each_topic_has_its_table_and_one_that_is_there_is_not_written_again(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -149,6 +160,7 @@ def test_each_topic_has_its_table_and_one_that_is_there_is_not_written_again(
     assert [row.value for name in "ab" for row in rows(spark, tmp_path / name)] == ["x", "y"]
 
 
+@pytest.mark.long
 def test_what_a_user_may_get_wrong_is_told(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(TerminalError, match="is no Delta table, and auto.create is false"):
         kit(tmp_path / "t", auto_create="false").write(spark, records("x"))
@@ -162,5 +174,10 @@ def test_what_a_user_may_get_wrong_is_told(spark: SparkSession, tmp_path: Path) 
     spark.sql(f"CREATE TABLE delta.`{tmp_path}/c` (id BIGINT NOT NULL, name STRING) USING delta")
     with pytest.raises(TerminalError, match="does not take the records: .*id"):
         kit(tmp_path / "c").write(spark, records((None, "x")), value_type=PERSON)
-    empty = SinkBatch(0, {P0: OffsetRange(0, 1)})
-    assert empty.positions == {P0: 1}
+    task = kit(tmp_path / "c").task()
+    assert isinstance(task, SinkTask)
+    task.start(spark)
+    frame = spark.createDataFrame([((None, "x"),)], f"value {PERSON}")
+    why = task.refused(frame)
+    assert why is not None
+    assert frame.select(why).collect()[0][0] == f"id is null, which the column of {tmp_path}/c must not be"

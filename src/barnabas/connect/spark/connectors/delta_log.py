@@ -13,6 +13,8 @@ Whoever asks for a position within a transaction is in conflict with everybody w
 
 from __future__ import annotations
 
+import json
+import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["DeltaConflict", "DeltaTable", "DeltaTransaction", "require_delta"]
+__all__ = ["DeltaConflict", "DeltaTable", "DeltaTransaction", "refusal", "require_delta"]
 
 _FORGOTTEN = -1
 
@@ -106,7 +108,7 @@ class DeltaTransaction:
     def schema(self) -> StructType:
         from pyspark.sql.types import StructType
 
-        return StructType.fromJson(_json(self._transaction.metadata().schema().json()))
+        return StructType.fromJson(json.loads(self._transaction.metadata().schema().json()))
 
     @property
     def partition_columns(self) -> list[str]:
@@ -229,10 +231,15 @@ def _is_conflict(error: Exception) -> bool:
     return any("Concurrent" in each or "MetadataChanged" in each or "ProtocolChanged" in each for each in names)
 
 
-def _json(text: str) -> Any:
-    import json
+def refusal(error: Exception) -> str | None:
+    """What a table says to records that it does not take, by its types or constraints; None for other errors."""
+    from pyspark.errors import AnalysisException
 
-    return json.loads(text)
+    text = str(error).strip()
+    if isinstance(error, AnalysisException):
+        return " ".join(line.strip() for line in text.splitlines()[:6])[:500]
+    found = re.search(r"DeltaInvariantViolationException: (.*)", text)
+    return None if found is None else found[1][:500]
 
 
 def _now_ms() -> int:

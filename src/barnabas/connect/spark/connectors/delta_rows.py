@@ -71,10 +71,13 @@ class DeltaColumns:
         found = []
         for name, each in _by_name(self.sources, wanted):
             source = self.sources[name]
-            misfit = fitted(source.column, source.type, each.dataType).misfit
-            if misfit is not None:
+            made = fitted(source.column, source.type, each.dataType)
+            if made.misfit is not None:
                 text = f"{name} is no {each.dataType.simpleString()}, as the column of {what} is"
-                found.append(F.when(misfit, F.lit(text)))
+                found.append(F.when(made.misfit, F.lit(text)))
+            if not each.nullable:
+                text = f"{name} is null, which the column of {what} must not be"
+                found.append(F.when(F.col("value").isNotNull() & made.column.isNull(), F.lit(text)))
         return found
 
     def rows(self, df: DataFrame, wanted: t.StructType, what: str) -> DataFrame:

@@ -39,7 +39,13 @@ from barnabas.connect.plugins.api import (
     TopicPartition,
     ValidString,
 )
-from barnabas.connect.spark.connectors.delta_log import DeltaConflict, DeltaTable, DeltaTransaction, require_delta
+from barnabas.connect.spark.connectors.delta_log import (
+    DeltaConflict,
+    DeltaTable,
+    DeltaTransaction,
+    refusal,
+    require_delta,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -123,19 +129,20 @@ class TopicToDeltaTask(SinkTask):
     # ---- one table
 
     def _write_table(self, df: DataFrame, path: str, ranges: Mapping[TopicPartition, OffsetRange]) -> None:
-        from pyspark.errors import AnalysisException
-
         left, pause_s = int(str(self.settings["commit.retries"])), 0.1
         with self._turn(path) if self._replaces else nullcontext():
             while True:
                 try:
                     return self._write_once(df, path, ranges)
-                except AnalysisException as error:
-                    raise TerminalError(f"the table {path} does not take the records: {_short(error)}") from error
                 except DeltaConflict as error:
                     if left == 0 or self._stopping.is_set():
                         raise
                     log.info("task %d of %s: %s", self.context.task, self.context.connector, error)
+                except Exception as error:
+                    told = refusal(error)
+                    if told is None:
+                        raise
+                    raise TerminalError(f"the table {path} does not take the records: {told}") from error
                 left -= 1
                 self._stopping.wait(pause_s * (0.5 + random.random()))
                 pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
@@ -420,7 +427,3 @@ def _refuse_unwritable(path: str) -> None:
 
 def _list(value: Any) -> list[str]:
     return [str(each) for each in value or ()]
-
-
-def _short(error: Exception) -> str:
-    return " ".join(line.strip() for line in str(error).strip().splitlines()[:6] if line.strip())[:500]
