@@ -26,7 +26,7 @@ BYTES = dict.fromkeys(
 )
 CREATED = {"topic.creation.default.partitions": "1", "topic.creation.default.replication.factor": "1"}
 
-_TIMEOUT_S = 180
+_TIMEOUT_S = 400
 
 
 def until(condition: Callable[[], bool], told: Callable[[], object], *, timeout_s: float = _TIMEOUT_S) -> None:

@@ -11,7 +11,7 @@ from tests.peers.barnabas_node import running_barnabas
 from tests.peers.spark_servers import SparkMaster, running_cluster
 from tests.spark.spark_servers_scene import CREATED, JSON, RemoteWorker, json_rows, until
 
-pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(1200)]
 
 _EXECUTOR = "barnabas.connect.spark.conf.spark.executor.memory"
 

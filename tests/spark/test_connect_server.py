@@ -14,7 +14,7 @@ from tests.peers.barnabas_node import BarnabasNode, running_barnabas
 from tests.peers.spark_servers import SparkConnectServer
 from tests.spark.spark_servers_scene import BYTES, CREATED, JSON, RemoteWorker, json_rows, lines_of, until
 
-pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(1200)]
 
 LINES = [f"line {number}" for number in range(300)]
 
