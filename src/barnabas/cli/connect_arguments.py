@@ -30,7 +30,9 @@ def read_config(name: str | None, file: str | None, config: Sequence[str] | None
     if not names:
         raise UsageError("which connector? Give its name, or a file that has one")
     if not settings:
-        raise UsageError("no settings: give --file, or --config key=value")
+        is_file = name is not None and name.endswith((".json", ".properties"))
+        meant = f". Is {name} a file? Write --file {name}" if is_file else ""
+        raise UsageError(f"no settings: give --file, or --config key=value{meant}")
     (chosen,) = names
     settings.pop("name", None)
     return chosen, settings

@@ -475,3 +475,9 @@ def test_the_log_of_a_worker_is_shown_with_its_traces(worker: FakeWorker, run: R
     status, _, err = run("logs")
     assert status == 1
     assert "a worker of Kafka's tells no log" in err
+
+
+def test_a_file_that_is_taken_for_a_name_is_noticed(run: Run) -> None:
+    status, _, err = run("create", "orders.json")
+    assert status == 2
+    assert "Is orders.json a file? Write --file orders.json" in err

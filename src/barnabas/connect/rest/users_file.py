@@ -34,7 +34,11 @@ def read_users(path: Path) -> dict[str, StoredUser]:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UnusableUsersFile(f"barnabas.connect.users.file={path} can't be read: {error}") from None
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise UnusableUsersFile(
+            f"barnabas.connect.users.file={path} can't be read: {reason}. "
+            "python -m barnabas.connect.rest.users_file makes its lines"
+        ) from None
     try:
         return parse_users(text)
     except UnusableUsersFile as error:
