@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 from tests.history.cluster import KINDS
+from tests.history.cluster import TooLittleMemory
 from tests.history.run import Options, Report, run_history
 
 _SHOWN = 20
@@ -33,7 +34,10 @@ def main() -> int:
     options = Options(seed, given.seconds, given.kind, given.rate, not given.no_disks, not given.no_clocks)
     folder = given.data or Path(tempfile.mkdtemp(prefix="barnabas-history-"))
     print(f"seed {seed}, {given.seconds:.0f} s, {given.kind}; logs of the nodes: {folder}", flush=True)
-    report = run_history(folder, options, lambda text: print(text, flush=True))
+    try:
+        report = run_history(folder, options, lambda text: print(text, flush=True))
+    except TooLittleMemory as error:
+        sys.exit(str(error))
     _show(report)
     return 1 if report.violations else 0
 

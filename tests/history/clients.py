@@ -18,7 +18,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from tests.history.payload import RecordId, Spoilt, decode, encode
 from tests.history.records_check import RecordsCheck
 
-__all__ = ["CLIENT_SETTINGS", "Client", "HistoryProducer", "HistoryReader", "final_read"]
+__all__ = ["CLIENT_SETTINGS", "RECORD_BYTES", "Client", "HistoryProducer", "HistoryReader", "final_read"]
 
 CLIENT_SETTINGS: dict[str, str | int | float | bool] = {
     "retry.backoff.ms": 100,
@@ -30,6 +30,9 @@ CLIENT_SETTINGS: dict[str, str | int | float | bool] = {
     "metadata.recovery.rebootstrap.trigger.ms": 5000,
     "log_level": 0,
 }
+_SIZES = (64, 200, 1000, 4000)
+RECORD_BYTES = sum(_SIZES) // len(_SIZES)
+"""Of a value, on average."""
 _DELIVERY_TIMEOUT_MS = 300_000
 """Longer than any trouble lasts: a client that gives a record up may send those behind it twice."""
 _FLUSH_TIMEOUT_S = 60.0
@@ -125,7 +128,7 @@ class HistoryProducer(Client):
 
     def _send(self, producer: Producer, record: RecordId) -> None:
         partition = self._rng.randrange(self._partitions)
-        value = encode(record, partition, self._rng.choice([64, 200, 1000, 4000]))
+        value = encode(record, partition, self._rng.choice(_SIZES))
 
         def delivered(error: KafkaError | None, message: Any) -> None:
             if error is not None:

@@ -23,7 +23,7 @@ from tests.peers.link_proxy import LinkProxy
 from tests.peers.node_process import NodeProcess, free_ports
 from tests.peers.quorums import barnabas
 
-__all__ = ["KINDS", "Cluster", "ClusterNode", "Kind", "Kinds", "running_cluster"]
+__all__ = ["KINDS", "Cluster", "ClusterNode", "Kind", "Kinds", "TooLittleMemory", "running_cluster"]
 
 Kind = Literal["ours", "kafka"]
 Kinds = tuple[Sequence[Kind], Sequence[Kind]]
@@ -36,6 +36,7 @@ KINDS: Mapping[str, Kinds] = {
     "our-controllers": (("kafka",) * 3, ("ours",) * 3),
 }
 DISK_MEGABYTES = 192
+"""Of a broker that is written little to."""
 READY = {"ours": " is ready in ", "kafka": "Kafka Server started"}
 SETTINGS = {
     "controller.listener.names": "CONTROLLER",
@@ -205,10 +206,13 @@ class Cluster:
                 node.clock = shim.clock(node.folder)
         return shim is not None
 
-    def give_small_disks(self) -> bool:
-        """To the brokers, before they are formatted. Whether this machine can."""
+    def give_small_disks(self, written_megabytes: int) -> bool:
+        """To the brokers, before they are formatted, with room for what will be written to each. Whether this machine
+        can. They are in memory. Raises TooLittleMemory."""
+        megabytes = DISK_MEGABYTES + written_megabytes
+        _ensure_memory(megabytes * len(self.brokers))
         for broker in self.brokers:
-            broker.disk = SmallDisk.mount(broker.folder / "disk", DISK_MEGABYTES)
+            broker.disk = SmallDisk.mount(broker.folder / "disk", megabytes)
         return all(broker.disk for broker in self.brokers)
 
     def format(self) -> None:
@@ -253,3 +257,17 @@ def running_cluster(
 
 def _barnabas() -> str:
     return str(Path(sys.executable).parent / "barnabas")
+
+
+class TooLittleMemory(RuntimeError):
+    """For the disks of the brokers."""
+
+
+def _ensure_memory(megabytes: int) -> None:
+    [line] = [line for line in Path("/proc/meminfo").read_text().splitlines() if line.startswith("MemAvailable:")]
+    available = int(line.split()[1]) // 1024
+    if megabytes > available:
+        raise TooLittleMemory(
+            f"the brokers' disks may need {megabytes} MB of memory and {available} MB are available: give fewer"
+            " seconds, a lower --rate, or --no-disks"
+        )
