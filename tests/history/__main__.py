@@ -12,8 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.history.cluster import KINDS
-from tests.history.cluster import TooLittleMemory
+from tests.history.cluster import KINDS, TooLittleMemory
 from tests.history.run import Options, Report, run_history
 
 _SHOWN = 20
