@@ -30,6 +30,7 @@ from barnabas.connect.plugins.api import (
     TerminalError,
     ValidString,
 )
+from barnabas.connect.spark.connectors.source_positions import check_positions
 from barnabas.connect.spark.polled_source import Polled, PolledSourceTask
 
 if TYPE_CHECKING:
@@ -174,6 +175,14 @@ class FilesToTopic(SourceConnector):
         ]
     )
     task_class = FilesToTopicTask
+
+    @classmethod
+    def alter_offsets(
+        cls, config: Mapping[str, str], offsets: Sequence[tuple[Mapping[str, Any], Mapping[str, Any] | None]]
+    ) -> bool:
+        """Raises ValueError."""
+        check_positions(offsets, partition={"folder": "...", "file": "..."}, offset={"size": 0, "modified": 0})
+        return True
 
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
         return [{**self.config, _TASK: str(task), _TASKS: str(max_tasks)} for task in range(max_tasks)]

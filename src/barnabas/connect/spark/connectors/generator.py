@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from barnabas.connect.plugins.api import (
     REQUIRED,
@@ -17,6 +18,7 @@ from barnabas.connect.plugins.api import (
     SourceOffset,
     TerminalError,
 )
+from barnabas.connect.spark.connectors.source_positions import check_positions
 from barnabas.connect.spark.polled_source import Polled, PolledSourceTask
 
 if TYPE_CHECKING:
@@ -85,3 +87,11 @@ class Generator(SourceConnector):
         ]
     )
     task_class = GeneratorTask
+
+    @classmethod
+    def alter_offsets(
+        cls, config: Mapping[str, str], offsets: Sequence[tuple[Mapping[str, Any], Mapping[str, Any] | None]]
+    ) -> bool:
+        """Raises ValueError."""
+        check_positions(offsets, partition=_PARTITION, offset={"next": 0})
+        return True

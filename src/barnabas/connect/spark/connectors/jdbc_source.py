@@ -317,6 +317,8 @@ class JdbcSource(SourceConnector):
         tables = _listed(settings["table.whitelist"])
         known = [partition_of(each) for each in tables] or [partition_of(None)]
         for partition, offset in offsets:
+            if offset is None:
+                continue  # Tables that are no longer configured may be forgotten.
             if dict(partition) not in known:
                 raise ValueError(f"{dict(partition)} is no partition of this connector: it has {known}")
             Position.of(offset)

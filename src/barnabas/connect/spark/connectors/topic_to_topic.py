@@ -31,6 +31,7 @@ from barnabas.connect.plugins.api import (
     ValidString,
 )
 from barnabas.connect.plugins.task_partitions import assign_partitions, format_partitions, parse_partitions
+from barnabas.connect.spark.connectors.source_positions import check_positions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -179,6 +180,14 @@ class TopicToTopic(SourceConnector):
         ]
     )
     task_class = TopicToTopicTask
+
+    @classmethod
+    def alter_offsets(
+        cls, config: Mapping[str, str], offsets: Sequence[tuple[Mapping[str, Any], Mapping[str, Any] | None]]
+    ) -> bool:
+        """Raises ValueError."""
+        check_positions(offsets, partition={"cluster": "...", "partition": 0, "topic": "..."}, offset={"offset": 0})
+        return True
 
     def start(self) -> None:
         self._refuse_circle()
