@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
 from barnabas.connect.plugins.api import TerminalError
 from barnabas.connect.plugins.testing import ConnectorKit
+from barnabas.connect.spark.connectors.delta_log import require_delta
 from barnabas.connect.spark.connectors.topic_to_delta import TopicToDelta
 
 UPSERT = {"insert.mode": "upsert", "pk.mode": "record_key", "pk.fields": "id"}
@@ -55,3 +59,18 @@ def test_offsets_can_be_changed_once_spark_runs(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(pyspark.SparkSession, "_instantiatedSession", None)
     with pytest.raises(TerminalError, match="has not started Spark yet: resume any connector on it"):
         TopicToDelta.alter_offsets({"name": "c", "topics": "t", "path": "/lake/t"}, {})
+
+
+def test_a_session_without_delta_lake_is_told_with_the_setting_that_it_takes() -> None:
+    package = pytest.importorskip("py4j.java_gateway").JavaPackage
+    missing = package("io.delta.tables.DeltaTable", None)
+    tables = SimpleNamespace(io=SimpleNamespace(delta=SimpleNamespace(tables=SimpleNamespace(DeltaTable=missing))))
+    spark: Any = SimpleNamespace(_jvm=tables)
+    with pytest.raises(TerminalError, match=r"set barnabas\.connect\.spark\.delta=true in the worker's settings"):
+        require_delta(spark)
+
+
+def test_a_spark_connect_server_is_refused_by_name() -> None:
+    remote: Any = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
+    with pytest.raises(TerminalError, match=r"this one is a Spark Connect server \(sc://\)"):
+        require_delta(remote)
