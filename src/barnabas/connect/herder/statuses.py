@@ -119,16 +119,20 @@ class Statuses:
     def connector_status(self, name: str) -> ConnectorStatus:
         statuses = self._context.statuses
         status = statuses.connector(name)
-        if status is None:
+        if status is None or self._is_gone(name):
             raise NotFound(f"No status found for connector {name}")
         tasks = [_task_status(task, each) for task, each in statuses.tasks(name).items()]
         return ConnectorStatus(name, _connector_state(status), tasks, self._context.connector_type(name))
 
     def task_status(self, task: ConnectorTaskId) -> TaskStatus:
         status = self._context.statuses.task(task)
-        if status is None:
+        if status is None or self._is_gone(task.connector):
             raise NotFound(f"No status found for task {task}")
         return _task_status(task, status)
+
+    def _is_gone(self, connector: str) -> bool:
+        """A deleted connector's last status stays in the topic until its worker has stopped it."""
+        return self._context.config.connector_config(connector) is None
 
     def active_topics(self, name: str) -> ActiveTopics:
         return ActiveTopics(name, list(self._context.statuses.topics(name)))

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from barnabas.connect.errors import NotFound
 from barnabas.connect.group.notices import Joining, Lost, ReadConfigs, StopWork
 from barnabas.connect.herder.effects import (
     GenerateTaskConfigs,
@@ -340,6 +341,21 @@ def test_the_leader_removes_what_is_not_configured() -> None:
     driver.member()
     tombstones = {effect.record[0] for effect in driver.all_made(WriteStatus) if effect.record[1] is None}
     assert tombstones == {b"status-connector-removed", b"status-task-removed-0", b"status-task-c-1"}
+
+
+def test_a_deleted_connector_has_no_status_although_its_last_one_is_still_in_the_topic() -> None:
+    driver = started()
+    connector(driver, "c", tasks=1)
+    old = Status(TaskState.RUNNING, "there:8083", 1)
+    statuses = driver.herder.statuses
+    for name in ("c", "removed"):
+        driver.herder.replay_status(*connector_status_record(name, old))
+        driver.herder.replay_status(*task_status_record(ConnectorTaskId(name, 0), old))
+    assert (statuses.connector_status("c").connector.state, statuses.task_status(TASK).id) == ("RUNNING", 0)
+    with pytest.raises(NotFound, match="No status found for connector removed"):
+        statuses.connector_status("removed")
+    with pytest.raises(NotFound, match="No status found for task removed-0"):
+        statuses.task_status(ConnectorTaskId("removed", 0))
 
 
 def test_who_has_a_task_says_so_again_when_another_lets_it_go_late(driver: HerderDriver) -> None:
