@@ -189,10 +189,9 @@ class RemoteSession(Sessions):
                 f"the Spark Connect server {shown} wants another token: write ;token=... behind its address, or set "
                 "SPARK_CONNECT_AUTHENTICATE_TOKEN in the worker's environment"
             )
-        if "UNAVAILABLE" in text:
-            details = [line.strip() for line in text.splitlines() if "details" in line] or text.splitlines()[:1]
+        if "UNAVAILABLE" in text or "RETRIES_EXCEEDED" in text:
             return (
-                f"the Spark Connect server {shown} does not answer: {details[0]}. Start it, or correct "
+                f"the Spark Connect server {shown} does not answer: {_details(error)}. Start it, or correct "
                 "barnabas.connect.spark.master"
             )
         return f"the Spark Connect server {shown} can't be used: {text[:1000]}"
@@ -235,7 +234,18 @@ def _is_alive(session: Any) -> bool:
         return False
 
 
-def _first_line(error: Exception) -> str:
+def _details(error: BaseException) -> str:
+    """What the network said, which is in an error further inside."""
+    inner: BaseException | None = error
+    while inner is not None:
+        details = getattr(inner, "details", None)
+        if callable(details):
+            return str(details())[:500]
+        inner = inner.__cause__ or inner.__context__
+    return _first_line(error)
+
+
+def _first_line(error: BaseException) -> str:
     return str(error).strip().partition("\n")[0][:500]
 
 

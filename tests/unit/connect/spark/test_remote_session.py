@@ -101,7 +101,7 @@ def test_an_abandoned_session_is_ended_on_the_server_and_says_why() -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("StatusCode.UNAVAILABLE\n details = 'connection refused'", "does not answer: details = 'connection refused'"),
+        ("UNAVAILABLE: nobody\nmore", "does not answer: UNAVAILABLE: nobody. Start it"),
         ("StatusCode.UNAUTHENTICATED", "wants another token"),
         ("something else", "can't be used: something else"),
     ],
@@ -111,6 +111,22 @@ def test_a_refusal_names_the_server_but_never_its_token(text: str, told: str) ->
     assert "sc://h:1" in answer
     assert told in answer
     assert "hidden7" not in answer
+
+
+def test_what_the_network_said_is_found_inside() -> None:
+    class RpcError(Exception):
+        def details(self) -> str:
+            return "Connection refused (111)"
+
+    def call() -> None:
+        try:
+            raise RpcError
+        except RpcError as error:
+            raise RuntimeError("[RETRIES_EXCEEDED] The maximum number of retries") from error
+
+    with pytest.raises(RuntimeError) as raised:
+        call()
+    assert "does not answer: Connection refused (111). Start it" in _remote(None)._refusal(raised.value)
 
 
 def test_nothing_is_opened_while_the_worker_stops() -> None:
