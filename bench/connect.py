@@ -218,6 +218,7 @@ class _WorkerMoves:
         self._folder = folder
         files = ("topic to file", "file to topic")
         self.kinds = files if side == "kafka" else ("topic to Parquet", *files)
+        self._buffered_bytes = _BUFFERED_BYTES if side == "kafka" else 0
 
     def move(self, kind: str, *, warm_up: bool = False) -> Figures:
         name = f"{kind.replace(' ', '-').lower()}-{self._stage.topic(warm_up)}-{self._folder.name}"
@@ -227,7 +228,7 @@ class _WorkerMoves:
         if kind == "topic to file":
             config = {"connector.class": _FILE_SINK, "file": str(target)}
             size = self._stage.records(warm_up) * (_RECORD_BYTES + 1)
-            figures = self._run(kind, name, config, warm_up, lambda: _size(target) >= size - _BUFFERED_BYTES)
+            figures = self._run(kind, name, config, warm_up, lambda: _size(target) >= size - self._buffered_bytes)
             wait_for(lambda: _size(target) >= size, f"all of {target}", timeout_s=90)
             _expect(target.stat().st_size, size, f"bytes in {target}")
             target.unlink()
