@@ -104,6 +104,21 @@ def test_a_tables_types_stay_and_new_columns_come_if_they_may(spark: SparkSessio
 
 
 @pytest.mark.long
+def test_what_fields_there_are_without_a_schema_is_told_by_the_whole_batch(spark: SparkSession, tmp_path: Path) -> None:
+    people = kit(tmp_path / "people", insert_mode="upsert", pk_mode="record_value", pk_fields="id")
+    people.write(spark, records((1, "Ada")), value_type=PERSON)
+    task = people.task()
+    assert isinstance(task, SinkTask)
+    task.start(spark)
+    frame = spark.sql("""SELECT parse_json('{"id": 2}') AS value, 'k' AS key""")
+    why = task.refused(frame)
+    assert why is not None
+    assert frame.select(why).collect()[0][0] is None
+    with pytest.raises(Exception, match="id is null, and rows are found by it"):
+        people.write(spark, records((None, "Bo"), offset=1), value_type=PERSON)
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("settings", [{}, {"insert_mode": "upsert", "pk_mode": "record_value", "pk_fields": "id"}])
 def test_two_tasks_write_one_table_at_once(spark: SparkSession, tmp_path: Path, settings: dict[str, str]) -> None:
     path = tmp_path / "shared"

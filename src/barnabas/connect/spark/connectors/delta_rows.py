@@ -15,7 +15,7 @@ from barnabas.connect.spark.connectors.column_fitting import fitted, known_type,
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["DELETES", "OFFSET", "PARTITION", "RECORD_COLUMNS", "DeltaColumns"]
+__all__ = ["DELETES", "OFFSET", "PARTITION", "RECORD_COLUMNS", "DeltaColumns", "has_no_schema"]
 
 RECORD_COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "headers", "date", "hour")
 PARTITION, OFFSET = "__barnabas_partition", "__barnabas_offset"
@@ -93,6 +93,9 @@ class DeltaColumns:
             if made.misfit is not None:  # Such rows are left out before; unless the table has changed meanwhile.
                 text = F.lit(f"{name} is no {each.dataType.simpleString()}, as the column of {what} is")
                 column = F.when(made.misfit, F.raise_error(text).cast(each.dataType)).otherwise(column)
+            if name in self.keys:
+                told = F.raise_error(F.lit(f"{name} is null, and rows are found by it")).cast(each.dataType)
+                column = F.when(column.isNull(), told).otherwise(column)
             columns.append(column.alias(each.name))
         ours = [
             F.col("partition").alias(PARTITION),
@@ -104,6 +107,11 @@ class DeltaColumns:
     def named_keys(self, wanted: t.StructType) -> list[str]:
         """The keys by the names that the table has for them."""
         return [each.name for name, each in _by_name(self.sources, wanted) if name in self.keys]
+
+
+def has_no_schema(df: DataFrame) -> bool:
+    """Whether keys or values are still VARIANT, as they come from a converter without schemas."""
+    return any(isinstance(df.schema[name].dataType, t.VariantType) for name in ("key", "value") if name in df.columns)
 
 
 def _by_name(sources: Mapping[str, _Source], wanted: t.StructType) -> list[tuple[str, t.StructField]]:

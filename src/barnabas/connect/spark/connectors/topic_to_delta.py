@@ -90,11 +90,15 @@ class TopicToDeltaTask(SinkTask):
         """Records without what the settings need, or with values for which a column has another type."""
         from pyspark.sql import functions as F
 
+        from barnabas.connect.spark.connectors.delta_rows import has_no_schema
+
         reasons = []
         is_tombstone = F.col("value").isNull()
         if not self.settings["delete.enabled"]:
             text = "the record has no value, and delete.enabled is false"
             reasons.append(F.when(is_tombstone, F.lit(text)))
+        if has_no_schema(df):  # What fields there are is known of the whole batch only, so ``write`` tells.
+            return F.coalesce(*reasons) if reasons else None
         columns = self._columns(df)
         for name in columns.keys:
             text = f"{name} is null, and rows are found by it"
