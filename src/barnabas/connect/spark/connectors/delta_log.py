@@ -187,7 +187,9 @@ class DeltaTransaction:
             self._transaction.commit(scala.seq([*self._written.actions, *identifiers]), operation)
         except Exception as error:
             if _is_conflict(error):
-                raise DeltaConflict(str(error).strip().splitlines()[0]) from error
+                origin = getattr(error, "java_exception", None)
+                text = str(error if origin is None else origin.getMessage()).strip()
+                raise DeltaConflict(text.partition("\n")[0]) from error
             raise
 
     @property
