@@ -187,6 +187,15 @@ class RunningConnectors:
             configs = with_partitions(configs, running.chosen)
         return await asyncio.to_thread(restore_references, running.raw, configs, self._providers)
 
+    async def with_all_partitions(self, config: Mapping[str, str], task_config: Mapping[str, str]) -> dict[str, str]:
+        """The settings of a sink's only task that a worker of Kafka's has made, which don't say what it reads: all that
+        is there now. Raises ConnectError while there is nothing, so that the task is tried again."""
+        found = await self._chosen(_Subscription.of(config))
+        if not found:
+            raise ConnectError("there is no topic yet that the connector reads")
+        (only,) = with_partitions([dict(task_config)], found)
+        return only
+
     async def close(self) -> None:
         if self._watch is not None:
             self._watch.cancel()

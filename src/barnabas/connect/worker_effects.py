@@ -15,6 +15,7 @@ from barnabas.connect.herder.effects import Effect
 from barnabas.connect.identifiers import ConnectorType, TargetState
 from barnabas.connect.plugins.registry import PluginRegistry
 from barnabas.connect.plugins.runtime import TaskEvent, TaskFailed, TaskRuntime, TaskStart
+from barnabas.connect.plugins.task_partitions import TASK_PARTITIONS
 from barnabas.connect.rest.entities import ConfigInfos
 from barnabas.connect.rest.internal_client import InternalClient
 from barnabas.connect.rest.logger_levels import LoggerLevels
@@ -140,6 +141,9 @@ class WorkerEffects:
                 effect.target_state,
                 effect.generation,
             )
+            if type_ is ConnectorType.SINK and TASK_PARTITIONS not in start.task_config and _has_one_task(start):
+                config = await self._connectors.with_all_partitions(start.connector_config, start.task_config)
+                start = replace(start, task_config=config)
             if type_ is ConnectorType.SOURCE:
                 await self._topics.offsets.prepare(effect.task.connector, effect.connector_config)
                 await self._topics.offsets.read_to_end(effect.task.connector)
@@ -191,3 +195,8 @@ class WorkerEffects:
 
     async def _reset_offsets(self, effect: effects.ResetOffsets) -> str:
         return await self._positions.reset(effect.connector, effect.config, effect.type)
+
+
+def _has_one_task(start: TaskStart) -> bool:
+    """Several tasks that Kafka's worker has made share their topics in the consumer group, where ours is no member."""
+    return start.connector_config.get("tasks.max", "1").strip() == "1"
