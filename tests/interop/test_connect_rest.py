@@ -14,6 +14,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from barnabas.connect.rest.listener_urls import Listener
+from barnabas.connect.rest.listening import bind
 from barnabas.connect.rest.rest_server import RestServer
 from barnabas.connect.rest.rest_settings import RestSettings, UnusableRestSetting
 from tests.peers.certificates import PASSWORD, Authority
@@ -163,3 +165,10 @@ async def test_a_head_that_never_ends_ends_the_connection(monkeypatch: pytest.Mo
         writer.close()
         with contextlib.suppress(ConnectionError):
             await writer.wait_closed()
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", ""])
+def test_no_answer_waits_for_the_peers_word_about_its_first_piece(host: str) -> None:
+    with bind(Listener("http", host, 0)) as listening:
+        with socket.create_connection(("127.0.0.1", listening.getsockname()[1])), listening.accept()[0] as connection:
+            assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)

@@ -148,14 +148,25 @@ def _with_certificate(app: Any, certificate: bytes) -> ASGIApp:
 def bind(listener: Listener) -> socket.socket:
     """A socket that listens. Raises UnusableRestSetting."""
     try:
-        if not listener.host:
-            return _everywhere(listener.port)
-        found = socket.getaddrinfo(listener.host, listener.port, type=socket.SOCK_STREAM)
-        # As Java does: the first address, of IPv4 if there is one.
-        family, _, _, _, address = min(found, key=lambda each: each[0] != socket.AF_INET)
-        return socket.create_server(address, family=family, backlog=_BACKLOG)
+        return _without_delay(_opened(listener))
     except OSError as error:
         raise UnusableRestSetting(f"listeners: {listener} can't be opened: {error.strerror or error}") from None
+
+
+def _opened(listener: Listener) -> socket.socket:
+    if not listener.host:
+        return _everywhere(listener.port)
+    found = socket.getaddrinfo(listener.host, listener.port, type=socket.SOCK_STREAM)
+    # As Java does: the first address, of IPv4 if there is one.
+    family, _, _, _, address = min(found, key=lambda each: each[0] != socket.AF_INET)
+    return socket.create_server(address, family=family, backlog=_BACKLOG)
+
+
+def _without_delay(listening: socket.socket) -> socket.socket:
+    """Connections take it over. An answer is written in two pieces, and the second one would wait some 40 ms for the
+    peer's word about the first; asyncio sees to it only where a socket says by number that it is TCP's."""
+    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listening
 
 
 def _everywhere(port: int) -> socket.socket:
