@@ -169,6 +169,9 @@ async def test_a_head_that_never_ends_ends_the_connection(monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("host", ["127.0.0.1", ""])
 def test_no_answer_waits_for_the_peers_word_about_its_first_piece(host: str) -> None:
-    with bind(Listener("http", host, 0)) as listening:
-        with socket.create_connection(("127.0.0.1", listening.getsockname()[1])), listening.accept()[0] as connection:
-            assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+    with (
+        bind(Listener("http", host, 0)) as listening,
+        socket.create_connection(("127.0.0.1", listening.getsockname()[1])),
+        listening.accept()[0] as connection,
+    ):
+        assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
