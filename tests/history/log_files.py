@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from barnabas.protocol.record_batch import iter_batches
+from barnabas.protocol.record_batch import BatchView, iter_batches
 from tests.history.violations import Broken, Violation
 
-__all__ = ["compare_replicas", "compare_topics", "read_batches"]
+__all__ = ["batch_at", "compare_replicas", "compare_topics", "read_batches"]
 
 _CONSUMER_OFFSETS = "__consumer_offsets"
 
@@ -23,6 +23,19 @@ def read_batches(partition: Path) -> dict[int, bytes]:
         for segment in sorted(partition.glob("*.log"))
         for batch in iter_batches(segment.read_bytes())
     }
+
+
+def batch_at(partition: Path, offset: int) -> str:
+    """Who wrote the batch with this offset, as its header tells."""
+    for data in read_batches(partition).values():
+        batch = BatchView(data)
+        if batch.base_offset <= offset <= batch.last_offset:
+            return (
+                f"{offset} in {batch.base_offset} to {batch.last_offset}: producer {batch.producer_id}, epoch"
+                f" {batch.producer_epoch}, sequence {batch.base_sequence}, leader epoch {batch.leader_epoch},"
+                f" CRC {data[17:21].hex()}, written by {batch.max_timestamp}"
+            )
+    return f"{offset}: nothing"
 
 
 def compare_replicas(

@@ -173,7 +173,8 @@ def _doubled_or_reordered(number: int, partition: _Partition, gave_up: set[str])
             continue
         if record in first_at:
             places = f"{_place(number, first_at[record])} and {_place(number, offset)}"
-            found.append(Violation(Broken.DOUBLED, f"{record} at {places}"))
+            both = ((number, first_at[record]), (number, offset))
+            found.append(Violation(Broken.DOUBLED, f"{record} at {places}", both))
             continue
         first_at[record] = offset
         before = newest.get(record.producer)

@@ -79,7 +79,8 @@ class RegisterCheck:
             explained = [write for write in candidates if write.ended >= bound]
             if not explained:
                 what = (
-                    f"{self._name}: {read.who} gave {read.value}, although a newer one was written before it was asked"
+                    f"{self._name}: {read.who} gave {read.value}, although a newer one was written before it was asked,"
+                    f" at {read.began:.1f} s of the clock"
                 )
                 found.append(Violation(Broken.WENT_BACK, what))
                 continue

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from confluent_kafka import KafkaException
@@ -18,7 +18,7 @@ from tests.history.fault_injector import FaultInjector
 from tests.history.faults import Abilities, plan
 from tests.history.group_clients import CommittedOffsetsReader, GroupMember, committed_offsets
 from tests.history.groups_check import GroupsCheck
-from tests.history.log_files import all_named, compare_topics
+from tests.history.log_files import all_named, batch_at, compare_topics
 from tests.history.records_check import RecordsCheck
 from tests.history.register_check import Read
 from tests.history.violations import Broken, Violation
@@ -101,6 +101,7 @@ class _Run:
         producers, readers, admin = self.clients()
         for client in (*producers, *readers, admin):
             client.start()
+        self._say(f"faults begin at {time.monotonic():.1f} s of the clock")
         try:
             injector.run(tracks)
         finally:
@@ -195,6 +196,11 @@ class _Run:
         for broker in self._cluster.brokers:
             broker.stop()
         folders = {broker.name: broker.data for broker in self._cluster.brokers}
+        [first, *_] = folders.values()
+        for number, violation in enumerate(found):
+            batches = "; ".join(batch_at(first / f"{TOPIC}-{partition}", at) for partition, at in violation.places)
+            if batches:
+                found[number] = replace(violation, what=f"{violation.what} ({batches})")
         counts["batches compared"], unequal = compare_topics(folders, all_named([TOPIC]))
         found += unequal
 

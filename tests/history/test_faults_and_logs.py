@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.history.faults import Abilities, FaultKind, plan
-from tests.history.log_files import compare_replicas, compare_topics
+from tests.history.log_files import batch_at, compare_replicas, compare_topics
 
 BROKERS = ("broker-1", "broker-2", "broker-3")
 CONTROLLERS = ("controller-3001", "controller-3002", "controller-3003")
@@ -83,6 +83,12 @@ def test_a_replica_that_is_missing_on_a_broker_is_told_of(tmp_path: Path) -> Non
     (tmp_path / "1" / "t-0" / f"{0:020}.log").write_bytes(_real_batch())
     count, found = compare_topics(folders, lambda topic: topic == "t")
     assert (count, len(found)) == (1, 1)
+
+
+def test_who_wrote_a_batch_is_told(tmp_path: Path) -> None:
+    (tmp_path / f"{0:020}.log").write_bytes(_real_batch())
+    assert batch_at(tmp_path, 0).startswith("0 in 0 to 0: producer -1, epoch -1, sequence -1, leader epoch ")
+    assert batch_at(tmp_path, 1) == "1: nothing"
 
 
 def _real_batch() -> bytes:

@@ -150,6 +150,18 @@ def test_a_lie_is_found(lie: Callable[[History], None], broken: Broken, seed: in
     assert broken in history.check()
 
 
+def test_both_places_of_a_doubled_record_are_told() -> None:
+    history = honest(1)
+    write_twice(history)
+    check = RecordsCheck()
+    for record in history.sent:
+        check.sent(record, 0)
+    for offset, record in enumerate(history.final):
+        check.final(0, offset, record)
+    [doubled] = [each for each in check.violations() if each.broken is Broken.DOUBLED]
+    assert doubled.places == ((0, 30), (0, len(history.final) - 1))
+
+
 def test_who_gave_a_record_up_may_have_sent_others_twice_and_nothing_else() -> None:
     history, check = honest(1), RecordsCheck()
     write_twice(history)

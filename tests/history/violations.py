@@ -33,6 +33,8 @@ class Broken(StrEnum):
 class Violation:
     broken: Broken
     what: str
+    places: tuple[tuple[int, int], ...] = ()
+    """Partitions of the topic and offsets, where a look at the batches may tell more."""
 
     def __str__(self) -> str:
         return f"{self.broken.name} ({self.broken.value}): {self.what}"
