@@ -189,7 +189,8 @@ def _shape_differences(capture: Capture, content: Any) -> Iterator[str]:
 def _shape(value: Any, is_free: bool = False) -> Any:
     if isinstance(value, dict):
         shapes = {key: _shape(each, key in _FREE_FIELDS) for key, each in value.items() if key not in _OPTIONAL}
-        return {"*": list({repr(each): each for each in shapes.values()}.values())} if is_free else shapes
+        kinds = {repr(each): each for each in shapes.values()}
+        return {"*": [kinds[kind] for kind in sorted(kinds)]} if is_free else shapes
     if isinstance(value, list):
         return sorted({repr(_shape(each)) for each in value})
     if isinstance(value, bool):

@@ -64,7 +64,7 @@ ONLY_LOOKS = {
     "completion": set(),
     "connect": {
         "list", "status", "config", "tasks", "topics", "validate", "offsets", "plugins", "plugin-config", "loggers",
-        "health",
+        "health", "logs",
     },
     "configs": {"list", "describe", "explain", "show", "check"},
     "export": set(),
