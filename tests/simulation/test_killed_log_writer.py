@@ -69,6 +69,8 @@ def test_nothing_that_was_acknowledged_is_lost_or_doubled(tmp_path: Path) -> Non
         assert compacted.log_end_offset >= offsets
         last = {int(record.key or b""): int(record.value or b"") for record in found}
         assert all(last[key] >= value for key, value in values.items())
+        for segment in (*idempotent.segments, *compacted.segments):
+            segment.release()  # Rounds on a busy machine would come to thousands of descriptors.
         for directory in manager.directories.all:
             directory.unlock()
         has_compacted = bool(manager.cleaner_offsets)
