@@ -7,6 +7,7 @@ with the bytes that really arrive: a length of 2 GB that nothing follows costs n
 
 from __future__ import annotations
 
+import threading
 from struct import Struct
 from typing import TYPE_CHECKING
 
@@ -24,8 +25,16 @@ _SPEAKS_TLS = (
 )
 _REQUEST_LIMIT = "socket.request.max.bytes"
 
-_scratch = memoryview(bytearray(_SCRATCH_SIZE))
-"""Shared by all readers: what is received is cut out of it before anyone else receives."""
+
+class _Scratch(threading.local):
+    """Shared by all readers of a thread: what is received is cut out of it before anyone else there receives. Clients
+    in other threads have event loops of their own, and receive at the same time."""
+
+    def __init__(self) -> None:
+        self.memory = memoryview(bytearray(_SCRATCH_SIZE))
+
+
+_scratch = _Scratch()
 
 
 class InvalidFrameSize(Exception):
@@ -65,7 +74,7 @@ class FrameReader:
         """Memory for the next bytes; valid until ``received``."""
         frame = self._frame
         if frame is None:
-            return _scratch
+            return _scratch.memory
         if self._filled == len(frame):
             frame.extend(bytes(min(len(frame), self._size - len(frame))))
         return memoryview(frame)[self._filled :]
@@ -84,7 +93,7 @@ class FrameReader:
         yield from self._cut(count)
 
     def _cut(self, count: int) -> Iterator[bytearray]:
-        data: bytes | memoryview = _scratch[:count]
+        data: bytes | memoryview = _scratch.memory[:count]
         if self._prefix:
             data = self._prefix + bytes(data)
             self._prefix = b""

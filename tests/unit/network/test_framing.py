@@ -1,4 +1,5 @@
 import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import given
@@ -82,3 +83,16 @@ def test_a_frame_takes_memory_for_what_has_arrived_not_for_what_it_announces(siz
     reader.next_buffer()[: len(start)] = start
     assert list(reader.received(len(start))) == []
     assert 0 < len(reader.next_buffer()) <= 16 * 1024
+
+
+def test_readers_of_two_threads_do_not_write_into_each_others_memory() -> None:
+    """Each thread may have an event loop of its own, and the interpreter changes threads while one receives."""
+    ours = FrameReader(100)
+    ours.next_buffer()[:7] = framed(b"abc")
+
+    def receive() -> list[bytes]:
+        return feed(FrameReader(100), framed(b"xyz"), [7])
+
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(receive).result() == [b"xyz"]
+    assert [bytes(frame) for frame in ours.received(7)] == [b"abc"]
