@@ -208,7 +208,7 @@ def test_an_answer_that_is_lost_again_and_again_ends_with_the_clients_time(how: 
         return None
 
     async def scenario(fake: FakeController, channel: NetworkChannel) -> tuple[ErrorCode, int]:
-        return await failure(channel, create("x", timeout_ms=700)), len(fake.envelopes)
+        return await failure(channel, create("x", timeout_ms=1500)), len(fake.envelopes)
 
     code, sent = run(with_fake(answer, scenario))
     assert code is ErrorCode.REQUEST_TIMED_OUT

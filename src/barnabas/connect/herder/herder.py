@@ -103,6 +103,7 @@ class Herder:
         self.task_starts = StartUps()
         self._has_been_assigned = False
         self._is_stopping = False
+        self._is_lost = False
 
     # -- requests, effects and time
 
@@ -144,11 +145,15 @@ class Herder:
         await Until(lambda: self.context.group.is_up_to_date)
 
     async def shut_down(self) -> None:
-        """Stop everything that runs here and say so; the group is to be left afterwards."""
+        """Stop everything that runs here and say so; the group is to be left afterwards.
+
+        A worker that is out of its group already does not wait until its statuses are written: others own its work,
+        or Kafka is away and takes none.
+        """
         with self.context.stages.during("stopping its connectors and tasks"):
             self._is_stopping = True
             self.assigned_work.revoke(self.assigned_work.assigned)
-            await Until(lambda: not self.work.running() and self.statuses.is_all_written())
+            await Until(lambda: not self.work.running() and (self._is_lost or self.statuses.is_all_written()))
 
     # -- the group
 
@@ -168,11 +173,13 @@ class Herder:
                 self.rebalance_times.began(self.procedures.now.monotonic_ms)
                 self.rebalance.joining()
             case Assigned() if not self._is_stopping:
+                self._is_lost = False
                 self.rebalance.assigned(notice, owners, member_urls, are_all_members_ours=are_all_members_ours)
             case StopWork():
                 self.rebalance.stop_work(notice)
             case Lost(reason):
                 log.warning("this worker is out of its group: %s", reason)
+                self._is_lost = True
                 self.rebalance.lost()
             case ReadConfigs():
                 self.rebalance.read_configs(notice)

@@ -138,6 +138,17 @@ def test_nothing_is_taken_up_while_the_worker_stops(driver: HerderDriver) -> Non
     assert state(driver, "connector-c") == "UNASSIGNED"
 
 
+def test_a_worker_that_stops_and_is_out_of_its_group_does_not_wait_for_its_statuses(driver: HerderDriver) -> None:
+    """Kafka may be away: then nothing of them would ever be written."""
+    driver.hold(WriteStatus)
+    answer = driver.ask(driver.herder.shut_down())
+    assert driver.herder.work.running() == []
+    assert not answer.is_there
+    driver.herder.notice(Lost("the coordinator is silent"), {}, (), driver.now)
+    driver.run()
+    assert answer.is_there
+
+
 # -- settings and states
 
 
