@@ -7,9 +7,10 @@ with the bytes that really arrive: a length of 2 GB that nothing follows costs n
 
 from __future__ import annotations
 
-import threading
 from struct import Struct
 from typing import TYPE_CHECKING
+
+from barnabas.network.receive_memory import ReceiveMemory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,15 +27,7 @@ _SPEAKS_TLS = (
 _REQUEST_LIMIT = "socket.request.max.bytes"
 
 
-class _Scratch(threading.local):
-    """Shared by all readers of a thread: what is received is cut out of it before anyone else there receives. Clients
-    in other threads have event loops of their own, and receive at the same time."""
-
-    def __init__(self) -> None:
-        self.memory = memoryview(bytearray(_SCRATCH_SIZE))
-
-
-_scratch = _Scratch()
+_scratch = ReceiveMemory(_SCRATCH_SIZE)
 
 
 class InvalidFrameSize(Exception):
@@ -74,7 +67,7 @@ class FrameReader:
         """Memory for the next bytes; valid until ``received``."""
         frame = self._frame
         if frame is None:
-            return _scratch.memory
+            return _scratch.view
         if self._filled == len(frame):
             frame.extend(bytes(min(len(frame), self._size - len(frame))))
         return memoryview(frame)[self._filled :]
@@ -93,7 +86,7 @@ class FrameReader:
         yield from self._cut(count)
 
     def _cut(self, count: int) -> Iterator[bytearray]:
-        data: bytes | memoryview = _scratch.memory[:count]
+        data: bytes | memoryview = _scratch.view[:count]
         if self._prefix:
             data = self._prefix + bytes(data)
             self._prefix = b""

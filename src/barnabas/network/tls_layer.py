@@ -11,6 +11,8 @@ import asyncio
 import ssl
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
+from barnabas.network.receive_memory import ReceiveMemory
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -20,8 +22,7 @@ __all__ = ["TlsLayer", "TlsOwner", "handshake_failure"]
 
 _HANDSHAKE_RECORD = 0x16
 _LINGER_S = 1.0
-_received = memoryview(bytearray(256 * 1024))
-"""Shared by all: what is received goes on to OpenSSL before anybody else receives."""
+_received = ReceiveMemory(256 * 1024)
 
 _REASONS = {
     "PEER_DID_NOT_RETURN_A_CERTIFICATE": "it sent no certificate, and ssl.client.auth=required",
@@ -89,12 +90,12 @@ class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
         self._connection.connection_lost(exc)
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        return _received
+        return _received.view
 
     def buffer_updated(self, nbytes: int) -> None:
         if self._is_closing:
             return
-        data = _received[:nbytes]
+        data = _received.view[:nbytes]
         if self._tls is None and not self._begin(data):
             return
         if self._incoming is not None:
