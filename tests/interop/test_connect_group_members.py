@@ -40,8 +40,8 @@ async def shared_by_two(one: ConnectMember, two: ConnectMember) -> None:
 def test_the_work_of_a_member_that_leaves_has_moved_within_three_seconds(barnabas_node: BarnabasNode) -> None:
     async def scenario() -> float:
         async with (
-            member(barnabas_node.bootstrap, "leaving", "one") as one,
-            member(barnabas_node.bootstrap, "leaving", "two") as two,
+            member(barnabas_node.bootstrap, "members-that-leave", "one") as one,
+            member(barnabas_node.bootstrap, "members-that-leave", "two") as two,
         ):
             await shared_by_two(one, two)
             began = time.monotonic()
