@@ -246,7 +246,7 @@ class PartitionLog:
         """``append_as_leader`` of a batch that ``read_produced_batch`` took, with the same time."""
         is_log_append_time = self.config.log_append_time
         if batch.producer_id >= 0:
-            duplicate = find_duplicate(self.producers, batch, what=str(self.topic_partition))
+            duplicate = find_duplicate(self.producers, batch, self.segments, what=str(self.topic_partition))
             if duplicate is not None:
                 return AppendInfo(
                     duplicate.first_offset,

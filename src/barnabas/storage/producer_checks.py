@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from barnabas.storage.batch_header import CONTROL_FLAG, TRANSACTIONAL_FLAG
 from barnabas.storage.produced_batch import AppendOrigin, ProducedBatch
+from barnabas.storage.producer_recovery import recall_batches
 from barnabas.storage.producer_state import ProducerBatch, ProducerState
 from barnabas.storage.segment import Segment
 from barnabas.storage.transaction_index import AbortedTransaction
@@ -11,21 +14,30 @@ from barnabas.storage.transaction_index import AbortedTransaction
 __all__ = ["apply_batch", "find_duplicate"]
 
 
-def find_duplicate(producers: ProducerState, batch: ProducedBatch, *, what: str) -> ProducerBatch | None:
-    """The batch that this one repeats. Raises ApiException if the producer may not write this now."""
+def find_duplicate(
+    producers: ProducerState, batch: ProducedBatch, segments: Sequence[Segment], *, what: str
+) -> ProducerBatch | None:
+    """The batch that this one repeats. Raises ApiException if the producer may not write this now.
+
+    ``segments`` are those of the log, which is read if the state was loaded and may not know the batch.
+    """
     if batch.marker is not None:
         producers.validate_marker(batch.producer_id, batch.producer_epoch, batch.marker, what=what)
         return None
     if batch.origin is not AppendOrigin.CLIENT:
         return None
-    duplicate = producers.find_duplicate(
-        batch.producer_id, batch.producer_epoch, batch.base_sequence, batch.last_offset_delta + 1
-    )
+    producer_id, epoch, sequence = batch.producer_id, batch.producer_epoch, batch.base_sequence
+    duplicate = producers.find_duplicate(producer_id, epoch, sequence, batch.last_offset_delta + 1)
+    if duplicate is None:
+        entry = producers.may_have_forgotten(producer_id, epoch, sequence)
+        if entry is not None:
+            recall_batches(segments, entry)
+            duplicate = producers.find_duplicate(producer_id, epoch, sequence, batch.last_offset_delta + 1)
     if duplicate is None:
         producers.validate_data_batch(
-            batch.producer_id,
-            batch.producer_epoch,
-            batch.base_sequence,
+            producer_id,
+            epoch,
+            sequence,
             is_transactional=bool(batch.attributes & TRANSACTIONAL_FLAG),
             what=what,
         )

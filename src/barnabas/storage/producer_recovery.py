@@ -1,6 +1,8 @@
 """Find out what a log knows about its producers: the last snapshot, and the batches behind it.
 
-Batches are judged by their headers alone; only the end markers of transactions are opened.
+Batches are judged by their headers alone; only the end markers of transactions are opened. Of the batches before a
+snapshot it has a producer's last one alone. Those are looked for when one of them may have come again, and not far:
+who repeats a batch had no more than five under way.
 """
 
 from __future__ import annotations
@@ -12,13 +14,16 @@ from barnabas.storage.batch_header import BATCH_OVERHEAD, CONTROL_FLAG, HEADER, 
 from barnabas.storage.errors import CorruptFileError
 from barnabas.storage.produced_batch import read_end_transaction_marker
 from barnabas.storage.producer_snapshot import delete_snapshot, list_snapshots, read_snapshot, snapshot_path
-from barnabas.storage.producer_state import BATCHES_KEPT, ProducerState
+from barnabas.storage.producer_state import BATCHES_KEPT, SEQUENCE_MAX, ProducerBatch, ProducerEntry, ProducerState
 from barnabas.storage.segment import Segment
 from barnabas.storage.transaction_index import AbortedTransaction
 
-__all__ = ["rebuild_producers"]
+__all__ = ["rebuild_producers", "recall_batches"]
 
 _log = logging.getLogger(__name__)
+
+_RECALL_BYTES = 8 << 20
+"""So far back, in each of two segments: others may have written much between a producer's batches."""
 
 
 def rebuild_producers(
@@ -44,6 +49,43 @@ def rebuild_producers(
             if index + 1 == len(segments) or segments[index + 1].base_offset > replay_from:
                 _replay_producers(segment, state, replay_from)
     return state, snapshot_offset
+
+
+def recall_batches(segments: Sequence[Segment], entry: ProducerEntry) -> None:
+    """Give the producer back its batches before the oldest that it remembers, as far as they are near it."""
+    oldest = entry.batches[0]
+    wanted, found = BATCHES_KEPT - len(entry.batches), list[ProducerBatch]()
+    before = [segment for segment in segments if segment.base_offset <= oldest.first_offset]
+    for segment in reversed(before[-2:]):
+        found[:0] = _batches_of(segment, entry, oldest.first_offset)
+        if len(found) >= wanted:
+            break
+    # Only what leads up to the oldest one without a break: what came before a break may be of another life.
+    following, recalled = oldest.first_sequence, list[ProducerBatch]()
+    for batch in reversed(found[-wanted:]):
+        if (batch.last_sequence + 1) & SEQUENCE_MAX != following:
+            break
+        recalled.insert(0, batch)
+        following = batch.first_sequence
+    entry.recall(recalled)
+
+
+def _batches_of(segment: Segment, entry: ProducerEntry, end_offset: int) -> list[ProducerBatch]:
+    """The last batches of the producer's epoch that begin before ``end_offset``, from the end of the segment."""
+    place = segment.find(end_offset)
+    end = segment.size if place is None else place[0]
+    near = segment.offset_index.offset_after(end - _RECALL_BYTES) if end > _RECALL_BYTES else None
+    position = 0 if near is None else segment.offset_index.lookup(near)
+    found: list[ProducerBatch] = []
+    view, at, unpack = segment.read(position, end - position), 0, HEADER.unpack_from
+    while at < len(view):
+        header = unpack(view, at)
+        if header[9] == entry.producer_id and header[10] == entry.epoch and not header[5] & CONTROL_FLAG:
+            last_sequence = (header[11] + header[6]) & SEQUENCE_MAX
+            found.append(ProducerBatch(header[11], last_sequence, header[0] + header[6], header[6], header[8]))
+            del found[:-BATCHES_KEPT]
+        at += header[1] + BATCH_OVERHEAD
+    return found
 
 
 def _replay_producers(segment: Segment, state: ProducerState, replay_from: int) -> None:

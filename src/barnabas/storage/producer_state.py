@@ -2,8 +2,8 @@
 
 A batch with a producer id is accepted if its epoch is not older than the known one and its first sequence number
 follows the last one; the last five batches of a producer are remembered, and one that comes again is answered with the
-offsets it has already. A new epoch starts at sequence 0. A producer that is not known may start anywhere: its records
-may have been deleted.
+offsets it has already. A snapshot has only the last one: the log recalls those before it when they are asked for. A
+new epoch starts at sequence 0. A producer that is not known may start anywhere: its records may have been deleted.
 
 A transaction is open from its first batch until the coordinator's marker. The offset of the oldest one that is open,
 or ended above the high watermark, is the first unstable offset: readers of committed records stop before it.
@@ -66,6 +66,7 @@ class ProducerEntry:
         "coordinator_epoch",
         "current_txn_first_offset",
         "epoch",
+        "has_forgotten",
         "last_timestamp",
         "producer_id",
     )
@@ -74,6 +75,8 @@ class ProducerEntry:
         self.producer_id = producer_id
         self.epoch = epoch
         self.batches: list[ProducerBatch] = []
+        self.has_forgotten = False
+        """The log may hold batches of this epoch before those in ``batches``, which may be fewer than are kept."""
         self.coordinator_epoch = -1
         self.last_timestamp = -1
         self.current_txn_first_offset = _NO_OFFSET
@@ -94,9 +97,16 @@ class ProducerEntry:
                     return batch
         return None
 
+    def recall(self, earlier: Iterable[ProducerBatch]) -> None:
+        """All that the log still has of this epoch before the oldest of ``batches``, in order."""
+        self.batches[:0] = earlier
+        del self.batches[:-BATCHES_KEPT]
+        self.has_forgotten = False
+
     def advance_epoch(self, epoch: int) -> None:
         if epoch != self.epoch:
             self.batches.clear()
+            self.has_forgotten = False
             self.epoch = epoch
 
     def to_snapshot(self) -> ProducerSnapshotEntry:
@@ -117,6 +127,7 @@ class ProducerEntry:
         entry = cls(snapshot.producer_id, snapshot.epoch)
         if snapshot.last_offset >= 0:
             first_sequence = (snapshot.last_sequence - snapshot.offset_delta) & SEQUENCE_MAX
+            entry.has_forgotten = True
             entry.batches.append(
                 ProducerBatch(
                     first_sequence,
@@ -168,6 +179,13 @@ class ProducerState:
         if entry is None:
             return None
         return entry.find_duplicate(epoch, base_sequence, (base_sequence + count - 1) & SEQUENCE_MAX)
+
+    def may_have_forgotten(self, producer_id: int, epoch: int, base_sequence: int) -> ProducerEntry | None:
+        """The producer, if a batch with this sequence may be one that came before those of it that are remembered."""
+        entry = self.producers.get(producer_id)
+        if entry is None or not entry.has_forgotten or entry.epoch != epoch or len(entry.batches) >= BATCHES_KEPT:
+            return None
+        return None if _follows(entry.last_sequence, base_sequence) else entry
 
     def validate_data_batch(
         self, producer_id: int, epoch: int, base_sequence: int, *, is_transactional: bool, what: str

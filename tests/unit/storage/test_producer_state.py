@@ -110,7 +110,9 @@ def test_producers_do_not_disturb_each_other(log: PartitionLog) -> None:
 
 
 @pytest.mark.parametrize("is_clean", [True, False])
-def test_a_restart_remembers_the_last_batch_of_each_producer(log: PartitionLog, tmp_path: Path, is_clean: bool) -> None:
+def test_a_restart_remembers_the_last_batches_of_each_producer(
+    log: PartitionLog, tmp_path: Path, is_clean: bool
+) -> None:
     for sequence in range(3):
         produce(log, sequence)
     produce(log, 9, producer_id=8)
@@ -121,6 +123,52 @@ def test_a_restart_remembers_the_last_batch_of_each_producer(log: PartitionLog, 
     assert produce(restarted, 3) == (4, 4, False)
     assert produce(restarted, 9, producer_id=8) == (3, 3, True)
     assert refusal(restarted, 9) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+@pytest.mark.parametrize("segment_bytes", [1 << 20, 1200])
+@pytest.mark.parametrize("again", [2, 3, 4, 5])
+def test_a_batch_that_comes_again_after_an_orderly_restart_is_found_in_the_log(
+    tmp_path: Path, again: int, segment_bytes: int
+) -> None:
+    log = new_log(tmp_path / "log", config(segment_bytes=segment_bytes))
+    for sequence in range(7):
+        produce(log, sequence)
+        produce(log, sequence, b"x", b"y", producer_id=8, epoch=3) if sequence == 0 else None
+    log.close(NOW_MS)
+    restarted, _ = reload(killed(log, tmp_path / "copy"))
+    first, last, is_duplicate = produce(restarted, again)
+    assert (first, last, is_duplicate) == (again + 2, again + 2, True)
+    assert refusal(restarted, 1) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, "it is the sixth from the end"
+    assert produce(restarted, 7)[2] is False
+    assert produce(restarted, 3)[2] is True, "of the five that are kept"
+    assert refusal(restarted, 2) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_batches_before_a_new_epoch_or_a_gap_are_not_recalled(log: PartitionLog, tmp_path: Path) -> None:
+    produce(log, 0)
+    produce(log, 0, epoch=1)
+    produce(log, 1, epoch=1)
+    log.producers.producers.clear()  # As when it had been silent for long.
+    produce(log, 9, epoch=1)
+    log.close(NOW_MS)
+    restarted, _ = reload(killed(log, tmp_path / "copy"))
+    assert refusal(restarted, 0, epoch=0) == ErrorCode.INVALID_PRODUCER_EPOCH
+    assert refusal(restarted, 1, epoch=1) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert produce(restarted, 9, epoch=1) == (3, 3, True)
+
+
+def test_a_log_is_searched_once_for_what_a_producer_had_written(
+    log: PartitionLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for sequence in range(7):
+        produce(log, sequence)
+    log.close(NOW_MS)
+    restarted, _ = reload(killed(log, tmp_path / "copy"))
+    assert produce(restarted, 7)[2] is False
+    assert refusal(restarted, 100) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    monkeypatch.setattr("barnabas.storage.producer_checks.recall_batches", lambda *_: pytest.fail("it was asked again"))
+    assert refusal(restarted, 100) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert produce(restarted, 4)[2] is True
 
 
 def test_recovery_replays_only_what_came_after_the_last_snapshot(tmp_path: Path) -> None:
