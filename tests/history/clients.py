@@ -81,10 +81,22 @@ class HistoryProducer(Client):
     """Idempotent, acks=all. When its session with the brokers is lost for good it goes on under another name."""
 
     def __init__(
-        self, bootstrap: str, topic: str, partitions: int, check: RecordsCheck, *, name: str, rate: int, seed: int
+        self,
+        bootstrap: str,
+        topic: str,
+        partitions: int,
+        check: RecordsCheck,
+        *,
+        name: str,
+        rate: int,
+        seed: int,
+        in_flight: int = 5,
     ) -> None:
+        """``in_flight``: requests that may be under way on a connection. With more than one this client may write a
+        record twice by itself: see ``sequences_check``."""
         super().__init__(name)
         self._bootstrap, self._topic, self._partitions, self._check = bootstrap, topic, partitions, check
+        self._in_flight = in_flight
         self._rng = random.Random(f"{seed} {name}")
         self._burst = max(1, rate // 20)
         self._life = 0
@@ -103,6 +115,7 @@ class HistoryProducer(Client):
                 "client.id": name,
                 "enable.idempotence": True,
                 "acks": "all",
+                "max.in.flight.requests.per.connection": self._in_flight,
                 "linger.ms": self._rng.choice([0, 5, 20]),
                 "compression.type": self._rng.choice(["none", "lz4", "gzip", "zstd"]),
                 "message.timeout.ms": _DELIVERY_TIMEOUT_MS,

@@ -174,7 +174,7 @@ def _doubled_or_reordered(number: int, partition: _Partition, gave_up: set[str])
         if record in first_at:
             places = f"{_place(number, first_at[record])} and {_place(number, offset)}"
             both = ((number, first_at[record]), (number, offset))
-            found.append(Violation(Broken.DOUBLED, f"{record} at {places}", both))
+            found.append(Violation(Broken.DOUBLED, f"{record} at {places}", both, record.producer))
             continue
         first_at[record] = offset
         before = newest.get(record.producer)

@@ -18,9 +18,10 @@ from tests.history.fault_injector import FaultInjector
 from tests.history.faults import Abilities, plan
 from tests.history.group_clients import CommittedOffsetsReader, GroupMember, committed_offsets
 from tests.history.groups_check import GroupsCheck
-from tests.history.log_files import all_named, batch_at, compare_topics
+from tests.history.log_files import all_named, batch_at, compare_topics, read_batches
 from tests.history.records_check import RecordsCheck
 from tests.history.register_check import Read
+from tests.history.sequences_check import check_sequences, is_another_epoch
 from tests.history.violations import Broken, Violation
 
 __all__ = ["Options", "Report", "run_history"]
@@ -30,7 +31,9 @@ PARTITIONS = 4
 GROUPS = ("group-a", "group-b")
 NEW_PROTOCOL = ("kafka", "our-controllers")
 """The kinds of clusters whose brokers all know of KIP-848: there the second group uses it."""
-PRODUCERS = 2
+SEVERAL, ONE = "several-in-flight", "one-in-flight"
+PRODUCERS = {SEVERAL: 5, ONE: 1}
+"""By name: how many requests may be under way at once."""
 _HEALTHY_WITHIN_S = 120.0
 _TOO_FEW = "too few replicas"
 
@@ -48,7 +51,7 @@ class Options:
     @property
     def written_megabytes(self) -> int:
         """To each broker at the most: a producer may have drawn no compression."""
-        return int(self.seconds * PRODUCERS * self.rate * (RECORD_BYTES + 70) / 1_000_000)
+        return int(self.seconds * len(PRODUCERS) * self.rate * (RECORD_BYTES + 70) / 1_000_000)
 
 
 @dataclass(slots=True)
@@ -70,9 +73,10 @@ class _Run:
         """Producers, those who read, and the admin."""
         servers, seed, rate = self._cluster.bootstrap, self._options.seed, self._options.rate
         producers = [
-            HistoryProducer(servers, TOPIC, PARTITIONS, self._records, name=f"producer-{number}", rate=rate, seed=seed)
-            for number in range(PRODUCERS)
-        ]
+            HistoryProducer(servers, TOPIC, PARTITIONS, self._records, name=f"{name}-{number}", rate=rate, seed=seed,
+                            in_flight=in_flight)
+            for number, (name, in_flight) in enumerate(PRODUCERS.items())
+        ]  # fmt: skip
         readers: list[Client] = [
             HistoryReader(servers, TOPIC, PARTITIONS, self._records, name=f"reader-{jumps}", seed=seed, jumps=jumps)
             for jumps in (False, True)
@@ -197,12 +201,25 @@ class _Run:
             broker.stop()
         folders = {broker.name: broker.data for broker in self._cluster.brokers}
         [first, *_] = folders.values()
-        for number, violation in enumerate(found):
-            batches = "; ".join(batch_at(first / f"{TOPIC}-{partition}", at) for partition, at in violation.places)
-            if batches:
-                found[number] = replace(violation, what=f"{violation.what} ({batches})")
+        self.report.violations = self._told_by_the_logs(found, first)
         counts["batches compared"], unequal = compare_topics(folders, all_named([TOPIC]))
-        found += unequal
+        self.report.violations += unequal
+
+    def _told_by_the_logs(self, found: list[Violation], folder: Path) -> list[Violation]:
+        """What of it stands, with who wrote the batches, and what the logs say besides of their producers."""
+        logs = {number: read_batches(folder / f"{TOPIC}-{number}") for number in range(PARTITIONS)}
+        stands: list[Violation] = []
+        for violation in found:
+            if violation.broken is Broken.DOUBLED and violation.producer.startswith(SEVERAL):
+                [(partition, first), (_, second)] = violation.places
+                if is_another_epoch(logs[partition], first, second):
+                    self.report.counts["records that their client wrote again in a new epoch"] += 1
+                    continue
+            told = "; ".join(batch_at(folder / f"{TOPIC}-{partition}", at) for partition, at in violation.places)
+            stands.append(replace(violation, what=f"{violation.what} ({told})") if told else violation)
+        for number, batches in logs.items():
+            stands += check_sequences(f"{TOPIC}-{number}", batches)
+        return stands
 
 
 def run_history(folder: Path, options: Options, say: Callable[[str], None] = lambda text: None) -> Report:

@@ -15,6 +15,7 @@ class Broken(StrEnum):
     CHANGED = "one offset, two records"
     MOVED = "acknowledged at an offset where it is not"
     DOUBLED = "one record of an idempotent producer, two offsets"
+    REPEATED = "a batch that a partition took again or too early, within one epoch of its producer"
     REORDERED = "a producer's records in another order than it sent them"
     NEVER_SENT = "a record that nobody sent"
     SPOILT = "a value that is not as it was sent"
@@ -35,6 +36,8 @@ class Violation:
     what: str
     places: tuple[tuple[int, int], ...] = ()
     """Partitions of the topic and offsets, where a look at the batches may tell more."""
+    producer: str = ""
+    """Whose record it is, where that says something."""
 
     def __str__(self) -> str:
         return f"{self.broken.name} ({self.broken.value}): {self.what}"
