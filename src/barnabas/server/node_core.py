@@ -47,6 +47,7 @@ __all__ = ["NodeCore"]
 log = logging.getLogger("barnabas.server.node")
 
 _LEAVE_TIMEOUT_S = 2.0
+_APPLY_TIMEOUT_S = 1.0
 
 
 class NodeCore:
@@ -129,6 +130,10 @@ class NodeCore:
             last=(self.dynamic_settings, *last, IpRatePublisher(tuple(self._connection_quotas))),
             applied=self.applied,
         )
+
+    async def catch_up(self) -> bool:
+        """Apply what is committed of the metadata log when this is called. False if it takes too long."""
+        return await self.applied.reach(await self.driver.read_index() - 1, _APPLY_TIMEOUT_S)
 
     def start_log(self, controller: QuorumController | None) -> None:
         """Enter the quorum: from here on the log is followed."""

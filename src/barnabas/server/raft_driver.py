@@ -38,6 +38,7 @@ from barnabas.server.commit_delivery import CommitDelivery, RaftListener
 from barnabas.server.pending_appends import PendingAppend, PendingAppends
 from barnabas.server.raft_clock import RaftClock
 from barnabas.server.raft_recovery import MetadataLogConfig, open_metadata_log, recovered_node
+from barnabas.server.read_indexes import ReadIndexes
 from barnabas.storage.errors import StorageError
 from barnabas.storage.metadata_log import MetadataLog
 from barnabas.storage.quorum_state_file import QuorumStateFile
@@ -82,6 +83,7 @@ class RaftDriver:
         self._exchange: RaftExchange | None = None
         self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="raft-io")
         self._delivery = CommitDelivery(self.log, serde)
+        self._read_indexes = ReadIndexes()
         self._inbox: deque[Ready] = deque()
         self._pending = PendingAppends()
         self._timer: asyncio.TimerHandle | None = None
@@ -120,6 +122,16 @@ class RaftDriver:
     def describe_quorum(self, request: DescribeQuorumRequest, version: int) -> DescribeQuorumResponse:
         """What this replica knows of the quorum; a replica that does not lead says so in the answer."""
         return self.node.describe_quorum(request, version, self.clock.now_ms())
+
+    async def read_index(self) -> int:
+        """An offset: what was committed when this is called lies before it. Waits for as long as nobody can tell."""
+        if self.node.is_only_voter:
+            return self.high_watermark or 0
+        return await self._read_indexes.ask(led_epoch=self._led_epoch, end_offset=self.next_offset)
+
+    @property
+    def _led_epoch(self) -> int | None:
+        return self._leader.epoch if self._leader.is_leader(self.config.node_id) else None
 
     # --- life
 
@@ -209,6 +221,9 @@ class RaftDriver:
             self._tell_once("the answer of replica %d is against the protocol: %s", outcome.source_id, error)
             ready = self.node.receive(RequestFailed(outcome.correlation_id, outcome.source_id), now_ms)
         self._enqueue(ready)
+        self._read_indexes.fetch_ended(
+            outcome.correlation_id, outcome.body if isinstance(outcome, RaftResponse) else None
+        )
 
     def _tell_once(self, text: str, *arguments: object) -> None:
         """Not again before something else is told: what is wrong is tried again many times in a second."""
@@ -269,6 +284,7 @@ class RaftDriver:
         if ready.high_watermark is not None:
             self._delivery.deliver(ready.committed, ready.high_watermark)
             self._pending.complete(ready.high_watermark)
+            self._read_indexes.committed(ready.high_watermark, self._led_epoch)
         if leader is not None and leader.is_leader(self.config.node_id):
             self._set_leader(leader)
 
@@ -277,6 +293,7 @@ class RaftDriver:
             exchange.respond(response)
         for request in ready.requests:
             if self._send is not None:
+                self._read_indexes.fetch_begins(request.correlation_id)
                 self._send(request)
         for snapshot_id, position, data in ready.fetch_snapshot:
             exchange.write_chunk(snapshot_id, position, data)

@@ -1,0 +1,75 @@
+"""Up to where the metadata log has to be applied here to show all that was committed at some moment: read indexes.
+
+A replica that follows takes the high watermark that the leader tells in the answer to a Fetch that was sent after that
+moment. The leader itself waits until a record is committed that it appended after that moment: a majority has
+acknowledged it as their leader by then. (NoOp records come twice a second.)
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from barnabas.protocol.schema import Message
+
+__all__ = ["ReadIndexes"]
+
+
+class _Question(NamedTuple):
+    number: int
+    led_epoch: int | None
+    """In which this replica led when it was asked."""
+    end_offset: int
+    future: asyncio.Future[int]
+
+
+class ReadIndexes:
+    def __init__(self) -> None:
+        self._newest = 0
+        self._questions: list[_Question] = []
+        self._fetches: dict[int, int] = {}
+        """The newest question before each Fetch under way, by correlation id, if one was open when it began."""
+
+    def ask(self, *, led_epoch: int | None, end_offset: int) -> asyncio.Future[int]:
+        self._newest += 1
+        future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._questions.append(_Question(self._newest, led_epoch, end_offset, future))
+        return future
+
+    def fetch_begins(self, correlation_id: int) -> None:
+        if self._questions:
+            self._fetches[correlation_id] = self._newest
+
+    def fetch_ended(self, correlation_id: int, answer: Message | None) -> None:
+        """``answer`` is None where none came."""
+        number = self._fetches.pop(correlation_id, None)
+        told = None if number is None else _high_watermark(answer)
+        if number is not None and told is not None:
+            self._answer([each for each in self._questions if each.number <= number], told)
+
+    def committed(self, high_watermark: int, led_epoch: int | None) -> None:
+        if self._questions and led_epoch is not None:
+            sure = [
+                each for each in self._questions if each.led_epoch == led_epoch and each.end_offset < high_watermark
+            ]
+            self._answer(sure, high_watermark)
+
+    def _answer(self, questions: list[_Question], index: int) -> None:
+        for question in questions:
+            self._questions.remove(question)
+            if not question.future.done():
+                question.future.set_result(index)
+
+
+def _high_watermark(answer: Message | None) -> int | None:
+    """What a leader tells; None where it is none, or does not know it yet."""
+    from barnabas.protocol.messages.fetch import FetchResponse  # The only voter never fetches.
+
+    if not isinstance(answer, FetchResponse) or answer.error_code:
+        return None
+    for topic in answer.responses:
+        for partition in topic.partitions:
+            if not partition.error_code and partition.high_watermark >= 0:
+                return int(partition.high_watermark)
+    return None
