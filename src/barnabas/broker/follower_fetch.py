@@ -47,6 +47,7 @@ class FollowerFetch:
         "_replica_epoch",
         "_replica_id",
         "_request",
+        "_rounds",
     )
 
     def __init__(
@@ -59,6 +60,7 @@ class FollowerFetch:
         self._replica_epoch = replica_epoch
         self._now_ms = broker.clock.monotonic_ms()
         self._quota = broker.replicas.leader_quota
+        self._rounds = broker.replicas.read_rounds
         version = access.context.api_version
         self._context: FetchContext = broker.fetch_sessions.context(
             request, version, broker.clock.now_ms(), is_follower=True
@@ -71,7 +73,8 @@ class FollowerFetch:
             return None
         if session.contact is None:
             session.contact = FollowerContact(self._now_ms)
-        session.contact.last_fetch_ms = self._now_ms
+        else:
+            session.contact.continues(self._now_ms)
         return session.contact
 
     def answer(self) -> FetchResponse | Awaitable[FetchResponse]:
@@ -79,7 +82,10 @@ class FollowerFetch:
         if context.error_code is not ErrorCode.NONE:
             return FetchResponse(error_code=context.error_code)
         reading, leaders = self._read_all(counts=True)
+        self._rounds.fetched()
         if reading.bytes_read >= request.min_bytes or request.max_wait_ms <= 0 or reading.has_error or context.is_empty:
+            return self._respond(reading)
+        if self._contact is not None and self._rounds.wants_to_tell(self._contact):
             return self._respond(reading)
         notifiers = leaders if context.session is None else (context.session,)
         waiting = wait_for_bytes(notifiers, request.min_bytes - reading.bytes_read, request.max_wait_ms)
@@ -94,6 +100,8 @@ class FollowerFetch:
         led = self._broker.replicas.leader_replicas
         if led is not None:
             led.stats.bytes_out += reading.bytes_read
+        if self._contact is not None:
+            self._contact.answered_round = self._rounds.newest
         response = respond(self._broker, self._context, reading, self._access)
         response.node_endpoints = []  # Followers know where leaders are.
         return response
@@ -130,6 +138,9 @@ class FollowerFetch:
                 if answer.diverging_epoch is not None:
                     reading.has_error = True
             except ApiException as error:
+                if wanted.replica is not None:
+                    # It may be right: another leader epoch is known to the follower than here.
+                    wanted.replica.lose_contact(self._contact)
                 answer = failed(wanted.key.partition, error.code)
                 reading.has_error = True
             except (OSError, StorageError) as error:

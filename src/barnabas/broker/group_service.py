@@ -2,6 +2,11 @@
 
 Shards follow the leadership of their partitions. Loading reads the log in slices between other work; a partition
 that has no log yet is empty and loaded at once, so that the 50 partitions of a new topic cost nothing.
+
+A broker that was frozen or cut off may not know yet that another one coordinates. What is written is safe: it is
+answered when the high watermark has passed it, which followers of another leader don't let happen. What is only read
+has to be confirmed, if an old answer does harm: committed offsets are. Descriptions and lists of groups are not: who
+looks at them acts on groups by requests that write.
 """
 
 from __future__ import annotations
@@ -11,6 +16,7 @@ import logging
 from typing import TYPE_CHECKING, TypeVar
 
 from barnabas.broker.auto_topic_creation import GROUP_METADATA_TOPIC
+from barnabas.broker.coordinator_reads import CoordinatorReads
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.topic_partition import TopicPartition
 from barnabas.coordinator.group.group_coordinator import GroupCoordinator
@@ -18,11 +24,12 @@ from barnabas.coordinator.loader import CoordinatorLoader
 from barnabas.storage.produced_batch import AppendOrigin
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterable, Set
 
     from barnabas.broker.partition import Partition
     from barnabas.broker.replica_manager import ReplicaManager
     from barnabas.broker.replication.leader_replica import LeaderReplica
+    from barnabas.broker.session_lease import SessionLease
     from barnabas.common.clock import Clock
     from barnabas.coordinator.deferred import Deferred
     from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
@@ -49,8 +56,11 @@ class GroupService:
         replicas: ReplicaManager,
         clock: Clock,
         new_uuid: Callable[[], str],
+        lease: SessionLease,
+        hurry_heartbeat: Callable[[], None],
     ) -> None:
         self.coordinator = GroupCoordinator(config, writer=self, new_uuid=new_uuid)
+        self._reads = CoordinatorReads(lease, replicas.read_rounds, hurry_heartbeat=hurry_heartbeat)
         self._broker_id = broker_id
         self._replicas = replicas
         self._clock = clock
@@ -70,6 +80,7 @@ class GroupService:
     def stop(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
+        self._reads.stop()
         self.coordinator.stop(self.now_ms())
 
     # --- following the metadata log; installed after the replica manager
@@ -77,6 +88,7 @@ class GroupService:
     def publish(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:
         if delta.topics is None:
             return
+        self._reads.look_again()
         changes = delta.topics.local_changes(self._broker_id)
         names = changes.topic_names
         for topic_id, partition in changes.deletes:
@@ -160,6 +172,26 @@ class GroupService:
         return info.first_offset
 
     # --- answers and time
+
+    def confirm(self, group_ids: Iterable[str]) -> Awaitable[Set[str]] | None:
+        """To be awaited before state of these groups is told, unless it is None: those that nobody may be told of.
+
+        Without a wait in between the state is that of a coordinator that no other one has followed.
+        """
+        if self._reads.are_safe or not self.coordinator.is_active:
+            return None
+        partitions = {group_id: self.coordinator.partition_for(group_id) for group_id in group_ids}
+        # Who has no leader's replica keeps the partition alone.
+        leaders = {
+            partition: leader
+            for partition in partitions.values()
+            if (leader := self._leader_replica(partition)) is not None
+        }
+        return self._unconfirmed(partitions, leaders) if leaders else None
+
+    async def _unconfirmed(self, partitions: dict[str, int], leaders: dict[int, LeaderReplica]) -> Set[str]:
+        refused = await self._reads.confirm(leaders)
+        return {group_id for group_id, partition in partitions.items() if partition in refused}
 
     def answer(self, deferred: Deferred[T]) -> T | Awaitable[T]:
         """What a handler returns: the value if it is there, else an awaitable of it."""

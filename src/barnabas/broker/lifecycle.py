@@ -3,6 +3,8 @@
 States: starting -> registered and fenced -> running -> controlled shutdown -> shut down. A broker is fenced until
 it has caught up with the metadata log; nothing is asked of it before. One that leaves goes on serving until the
 controller has given its leaderships to others and these know of it.
+
+Heartbeats that are answered renew the ``lease``: until when nobody can lead instead because this broker was gone.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, cast
 
 from barnabas.broker.replication.directory_reports import DirectoryReports
+from barnabas.broker.session_lease import SessionLease
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from barnabas.protocol.messages.broker_registration import (
@@ -24,7 +27,7 @@ from barnabas.protocol.messages.broker_registration import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from barnabas.broker.ports import ControllerChannel
     from barnabas.common.uuid import Uuid
@@ -66,10 +69,13 @@ class BrokerLifecycle:
         directory_ids: Sequence[Uuid],
         features: Mapping[str, tuple[int, int]],
         heartbeat_interval_ms: int,
+        session_timeout_ms: int,
         registration_timeout_ms: int = 60_000,
         metadata_offset: Callable[[], int],
+        catch_up: Callable[[], Awaitable[bool]],
         controller: ControllerChannel,
     ) -> None:
+        """``catch_up`` applies what is committed of the metadata log when it is called; False: it takes too long."""
         self._broker_id = broker_id
         self._cluster_id = cluster_id
         self._incarnation_id = incarnation_id
@@ -79,14 +85,17 @@ class BrokerLifecycle:
         self._heartbeat_interval_s = heartbeat_interval_ms / 1000
         self._registration_timeout_s = registration_timeout_ms / 1000
         self._metadata_offset = metadata_offset
+        self._catch_up = catch_up
         self._controller = controller
         self._task: asyncio.Task[None] | None = None
         self._wake = asyncio.Event()
         self._is_caught_up = False
         self._registration: BrokerRegistrationRequest | None = None
         self._amending: asyncio.Task[None] | None = None
+        self._catching_up: asyncio.Task[None] | None = None
         self._answered_s = 0.0
         self.directory_reports = DirectoryReports()
+        self.lease = SessionLease(session_timeout_ms / 1000)
         self.state = BrokerState.STARTING
         self.broker_epoch = -1
 
@@ -188,6 +197,8 @@ class BrokerLifecycle:
             offline_log_dirs=offline,
             cordoned_log_dirs=list(reports.cordoned) if self._is_caught_up and reports.cordoned is not None else None,
         )
+        now_s = asyncio.get_running_loop().time
+        sent_s = now_s()
         try:
             response = cast("BrokerHeartbeatResponse", await self._controller.send(request))
         except ApiException as error:
@@ -196,7 +207,8 @@ class BrokerLifecycle:
         if response.error_code:
             log.warning("the controller answers a heartbeat with %s", ErrorCode(response.error_code).name)
             return
-        self._answered_s = asyncio.get_running_loop().time()
+        self._answered_s = now_s()
+        self._renew_lease(response, sent_s)
         reports.told(offline)
         self._is_caught_up = response.is_caught_up
         if self.state is BrokerState.CONTROLLED_SHUTDOWN:
@@ -204,6 +216,23 @@ class BrokerLifecycle:
                 self.state = BrokerState.SHUT_DOWN
         elif not response.is_fenced:
             self.state = BrokerState.RUNNING
+
+    def _renew_lease(self, response: BrokerHeartbeatResponse, sent_s: float) -> None:
+        if response.is_fenced:
+            self.lease.fenced()
+            return
+        self.lease.renewed(sent_s=sent_s, answered_s=self._answered_s)
+        if self.lease.needs_to_catch_up and self._catching_up is None:
+            self._catching_up = asyncio.get_running_loop().create_task(self._catch_up_with_session())
+
+    async def _catch_up_with_session(self) -> None:
+        try:
+            while self.lease.needs_to_catch_up:
+                session = self.lease.session
+                if await self._catch_up():
+                    self.lease.caught_up(session)
+        finally:
+            self._catching_up = None
 
     async def _keep_alive(self) -> None:
         while self.state is not BrokerState.SHUT_DOWN:
@@ -241,7 +270,7 @@ class BrokerLifecycle:
     def stop(self) -> None:
         """Without a word to the controller: there the session ends by itself."""
         self.state = BrokerState.SHUT_DOWN
-        for task in (self._task, self._amending):
+        for task in (self._task, self._amending, self._catching_up):
             if task is not None:
                 task.cancel()
 

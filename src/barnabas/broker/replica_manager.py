@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from barnabas.broker.partition import Partition
+from barnabas.broker.replication.read_rounds import ReadRounds
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.topic_partition import TopicPartition
 from barnabas.protocol.produce_validation import WorkBudget, WorkBudgetExceeded
@@ -68,6 +69,7 @@ class ReplicaManager:
         """To be set before the first publication, unless nobody needs to know where replicas are."""
         self.leader_quota: ReplicationQuota | None = None
         """What followers may get of replicas that are throttled."""
+        self.read_rounds = ReadRounds()
         self._new_leader_replicas = new_leader_replicas
         self.logs = logs
         self.partitions: dict[TopicPartition, Partition] = {}

@@ -77,14 +77,16 @@ class BrokerPart:
             defaults=config.topic_defaults,
             new_leader_replicas=self._leader_replicas,
         )
+        self.lifecycle = self._lifecycle()
         self.groups = GroupService(
             group_config(config),
             broker_id=config.node_id,
             replicas=self.replicas,
             clock=core.clock,
             new_uuid=lambda: str(UUID(bytes=os.urandom(16), version=4)),
+            lease=self.lifecycle.lease,
+            hurry_heartbeat=self.lifecycle.report_now,
         )
-        self.lifecycle = self._lifecycle()
         self.replication_quotas = ReplicationQuotas(
             broker_id=config.node_id,
             window_count=config.replication_quota_window_num,
@@ -136,8 +138,10 @@ class BrokerPart:
             directory_ids=[directory.id for directory in self.logs.directories.online],
             features=offered_features(core.config_cipher),
             heartbeat_interval_ms=config.broker_heartbeat_interval_ms,
+            session_timeout_ms=config.broker_session_timeout_ms,
             registration_timeout_ms=config.initial_broker_registration_timeout_ms,
             metadata_offset=lambda: core.metadata.image.offset,
+            catch_up=core.catch_up,
             controller=self.channel,
         )
 

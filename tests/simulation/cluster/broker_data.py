@@ -37,6 +37,7 @@ OFFSETS_PARTITIONS = 2
 class BrokerData:
     def __init__(self, node: SimulatedNode) -> None:
         shape, draw = node.world.shape, node.draw
+        assert node.lifecycle is not None
         self._node = node
         self.is_open = False
         """Whether its listener takes requests: when the broker is registered, and knows the metadata up to that."""
@@ -72,6 +73,8 @@ class BrokerData:
             replicas=self.replicas,
             clock=node.clock,
             new_uuid=lambda: draw.randbytes(8).hex(),
+            lease=node.lifecycle.lease,
+            hurry_heartbeat=node.lifecycle.report_now,
         )
         self.dispatcher = self._dispatcher()
 

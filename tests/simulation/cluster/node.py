@@ -554,10 +554,15 @@ class SimulatedNode:
             directory_ids=[self.data_directory_id],
             features=self.software.features,
             heartbeat_interval_ms=shape.heartbeat_ms,
+            session_timeout_ms=shape.session_ms,
             registration_timeout_ms=60_000,
             metadata_offset=lambda: self.loader.image.offset,
+            catch_up=self._catch_up,
             controller=self.channel,
         )
+
+    async def _catch_up(self) -> bool:
+        return await self.applied.reach(await self.driver.read_index() - 1, 1.0)
 
     async def _join(self, lifecycle: BrokerLifecycle) -> None:
         try:

@@ -46,12 +46,18 @@ async def running(controller: Controller, *, timeout_ms: int = 60_000) -> Broker
         directory_ids=[Uuid.from_int(8)],
         features={},
         heartbeat_interval_ms=60_000,
+        session_timeout_ms=9_000,
         registration_timeout_ms=timeout_ms,
         metadata_offset=lambda: 0,
+        catch_up=catch_up,
         controller=cast(ControllerChannel, controller),
     )
     await lifecycle.register([to_listener("PLAINTEXT", "localhost", 9092, 0)], -1)
     return lifecycle
+
+
+async def catch_up() -> bool:
+    return True
 
 
 def register(controller: Controller, *, timeout_ms: int = 60_000) -> BrokerLifecycle:
@@ -172,6 +178,84 @@ class Listening(Controller):
             if self.fails:
                 raise ApiException(ErrorCode.REQUEST_TIMED_OUT, "nobody is there")
         return await super().send(request)
+
+
+class Late(Controller):
+    """Keeps an answer back until it is asked for, and says that this broker is fenced while ``fences``."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.answers = asyncio.Event()
+        self.answers.set()
+        self.fences = False
+
+    async def send(self, request: object) -> object:
+        answer = await super().send(request)
+        if isinstance(answer, BrokerHeartbeatResponse):
+            await self.answers.wait()
+            answer.is_fenced = self.fences
+        return answer
+
+
+def test_the_lease_lasts_from_the_sending_of_a_heartbeat_and_not_from_its_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def story() -> None:
+        now = 1_000.0
+        monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: now)
+        controller = Late()
+        lifecycle = await running(controller)
+        await until(lambda: lifecycle.lease.until_s == 1_009.0)
+        controller.answers.clear()
+        lifecycle.report_now()
+        for _ in range(20):
+            await asyncio.sleep(0)
+        now = 1_005.0
+        controller.answers.set()
+        await until(lambda: not lifecycle._wake.is_set())
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert lifecycle.lease.until_s == 1_009.0
+        lifecycle.report_now()
+        await until(lambda: lifecycle.lease.until_s == 1_014.0)
+        controller.fences = True
+        lifecycle.report_now()
+        await until(lambda: lifecycle.lease.until_s < now)
+        lifecycle.stop()
+
+    asyncio.run(story())
+
+
+def test_an_answer_after_the_end_of_the_session_counts_once_the_metadata_log_is_applied(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    applied: list[asyncio.Future[bool]] = []
+
+    async def wait_until_applied() -> bool:
+        applied.append(asyncio.get_running_loop().create_future())
+        return await applied[-1]
+
+    monkeypatch.setitem(globals(), "catch_up", wait_until_applied)
+
+    async def story() -> None:
+        now = 1_000.0
+        monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: now)
+        lifecycle = await running(Controller())
+        await until(lambda: len(applied) == 1)
+        applied[0].set_result(True)
+        await until(lambda: lifecycle.lease.until_s == 1_009.0)
+        now = 1_009.0
+        lifecycle.report_now()
+        await until(lambda: len(applied) == 2)
+        assert lifecycle.lease.until_s <= now
+        applied[1].set_result(False)  # It took too long.
+        await until(lambda: len(applied) == 3)
+        assert lifecycle.lease.until_s <= now
+        applied[2].set_result(True)
+        await until(lambda: lifecycle.lease.until_s == 1_018.0)
+        lifecycle.stop()
+
+    asyncio.run(story())
 
 
 async def until(holds: Callable[[], bool]) -> None:

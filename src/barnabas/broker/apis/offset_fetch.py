@@ -2,6 +2,8 @@
 
 A null list of topics (version 2 and later) asks for everything that the group has committed. Version 7 may ask to be
 told, rather than given an older offset, where an open transaction could still change it.
+
+A coordinator that may have been replaced finds that out before it answers, and says NOT_COORDINATOR if it can't.
 """
 
 from __future__ import annotations
@@ -26,6 +28,8 @@ from barnabas.protocol.messages.offset_fetch import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Set
+
     from barnabas.broker.broker import Broker
 
 _TOP_LEVEL_ERROR_SINCE = 2
@@ -59,11 +63,34 @@ def _error_response(request: OffsetFetchRequest, error: ApiException) -> OffsetF
     acl=(AclRule(ResourceType.GROUP, AclOperation.DESCRIBE), AclRule(ResourceType.TOPIC, AclOperation.DESCRIBE)),
     on_error=_error_response,
 )
-def handle_offset_fetch(broker: Broker, request: OffsetFetchRequest, access: Access) -> OffsetFetchResponse:
+def handle_offset_fetch(
+    broker: Broker, request: OffsetFetchRequest, access: Access
+) -> OffsetFetchResponse | Awaitable[OffsetFetchResponse]:
+    has_groups = access.context.api_version >= _GROUPS_SINCE
+    confirming = broker.groups.confirm(
+        [group.group_id for group in request.groups] if has_groups else (request.group_id,)
+    )
+    if confirming is not None:
+        return _answer_confirmed(broker, request, access, confirming)
+    return _answer(broker, request, access)
+
+
+async def _answer_confirmed(
+    broker: Broker, request: OffsetFetchRequest, access: Access, confirming: Awaitable[Set[str]]
+) -> OffsetFetchResponse:
+    return _answer(broker, request, access, await confirming)
+
+
+def _answer(
+    broker: Broker, request: OffsetFetchRequest, access: Access, unconfirmed: Set[str] = frozenset()
+) -> OffsetFetchResponse:
+    """``unconfirmed``: groups that this broker may not coordinate any more."""
     version = access.context.api_version
     if version >= _GROUPS_SINCE:
         return OffsetFetchResponse(
-            groups=[_fetch_group(broker, group, request.require_stable, access) for group in request.groups]
+            groups=[
+                _fetch_group(broker, group, request.require_stable, access, unconfirmed) for group in request.groups
+            ]
         )
     topics = request.topics
     group = OffsetFetchRequestGroup(
@@ -72,7 +99,7 @@ def handle_offset_fetch(broker: Broker, request: OffsetFetchRequest, access: Acc
         if topics is None
         else [OffsetFetchRequestTopics(name=topic.name, partition_indexes=topic.partition_indexes) for topic in topics],
     )
-    fetched = _fetch_group(broker, group, request.require_stable, access)
+    fetched = _fetch_group(broker, group, request.require_stable, access, unconfirmed)
     if fetched.error_code and version < _TOP_LEVEL_ERROR_SINCE:
         return _error_response(request, ApiException(ErrorCode(fetched.error_code)))
     return OffsetFetchResponse(
@@ -97,10 +124,12 @@ def handle_offset_fetch(broker: Broker, request: OffsetFetchRequest, access: Acc
 
 
 def _fetch_group(
-    broker: Broker, group: OffsetFetchRequestGroup, require_stable: bool, access: Access
+    broker: Broker, group: OffsetFetchRequestGroup, require_stable: bool, access: Access, unconfirmed: Set[str]
 ) -> OffsetFetchResponseGroup:
     if not access.allows(ResourceType.GROUP, AclOperation.DESCRIBE, group.group_id):
         return OffsetFetchResponseGroup(group_id=group.group_id, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    if group.group_id in unconfirmed:
+        return OffsetFetchResponseGroup(group_id=group.group_id, error_code=ErrorCode.NOT_COORDINATOR)
     by_id = access.context.api_version >= _TOPIC_IDS_SINCE
     if group.topics is None:
         return _fetch_all(broker, group, require_stable, access, by_id)

@@ -62,7 +62,7 @@ class LedPartition(Protocol):
 
 class FollowerWatcher(Protocol):
     def partition_changed(self, appended_bytes: int | None) -> None:
-        """Bytes were appended; 0: the leadership is over or begins anew; None: there is something to tell, no data."""
+        """Bytes were appended; 0: wait no longer, as when the leadership is over; None: there is something to tell."""
         ...
 
 
@@ -353,6 +353,10 @@ class LeaderReplica:
     def remove_listener(self, listener: Callable[[int], None]) -> None:
         if self._listeners is not None:
             self._listeners.pop(listener, None)
+
+    def call_followers(self) -> None:
+        """Answer fetches that wait for data, so that their followers come back at once."""
+        self._tell_followers(0)
 
     def log_start_moved(self) -> None:
         for watcher in self._watchers:

@@ -252,6 +252,19 @@ class PartitionLeadership:
         for replica in self.replicas.values():
             replica.leader_appends(leader_end_offset)
 
+    def is_followed_since(self, read_round: int) -> bool:
+        """Whether every other broker that could be elected has fetched from here when that round had begun.
+
+        Who leaves the ISR may still be eligible; the controller's answer does not say so, the metadata log does later.
+        """
+        registration = self.registration
+        for broker_id in self.maximal_isr.union(registration.isr, registration.elr):
+            if broker_id != self.context.broker_id:
+                replica = self.replicas.get(broker_id)
+                if replica is None or not replica.has_followed_since(read_round):
+                    return False
+        return True
+
     # What follows from it
 
     def required_in_sync(self, min_insync_replicas: int) -> int:

@@ -19,10 +19,19 @@ class FollowerContact:
     A request of a session does not name what has no news: that the follower has all of it is true until then.
     """
 
-    __slots__ = ("last_fetch_ms",)
+    __slots__ = ("answered_round", "confirmed_round", "last_fetch_ms")
 
     def __init__(self, now_ms: int) -> None:
         self.last_fetch_ms = now_ms
+        self.answered_round = 0
+        """The newest read round (``read_rounds``) when the session was answered last."""
+        self.confirmed_round = 0
+        """That of the answer on which the last request was sent."""
+
+    def continues(self, now_ms: int) -> None:
+        """A request has come that was sent after the last answer."""
+        self.last_fetch_ms = now_ms
+        self.confirmed_round = self.answered_round
 
 
 class ReplicaState:
@@ -95,6 +104,15 @@ class ReplicaState:
     def spoke_since(self, time_ms: int) -> bool:
         """Whether a request of its session came after that time, and so said that it still has what it had."""
         return self.contact is not None and self.contact.last_fetch_ms > time_ms
+
+    def has_followed_since(self, read_round: int) -> bool:
+        """Whether it has fetched from this leader, in this leader epoch, when that round had begun."""
+        return self.contact is not None and self.contact.confirmed_round >= read_round
+
+    def lose_contact(self, contact: FollowerContact | None) -> None:
+        """What this session said of the partition does not hold any more."""
+        if self.contact is contact:
+            self.contact = None
 
     def _caught_up_at(self, time_ms: int) -> None:
         if self.last_caught_up_ms is None or time_ms > self.last_caught_up_ms:

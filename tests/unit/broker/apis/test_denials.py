@@ -198,7 +198,10 @@ class World:
             quotas=None,
             fetch_sessions=FetchSessionCache(slots=10, eviction_ms=1000, new_session_id=lambda: 1),
             groups=SimpleNamespace(
-                now_ms=lambda: 0, answer=lambda deferred: deferred.value, coordinator=Untouched(**self._groups())
+                now_ms=lambda: 0,
+                answer=lambda deferred: deferred.value,
+                confirm=lambda group_ids: None,
+                coordinator=Untouched(**self._groups()),
             ),
             clock=SimpleNamespace(now_ms=lambda: 0),
         )

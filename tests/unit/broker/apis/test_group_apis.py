@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+import asyncio
+from collections.abc import Awaitable, Iterable
 from types import SimpleNamespace
 from typing import Any
 
@@ -110,8 +111,20 @@ class FakeBroker:
             endpoint=lambda broker_id, listener: SimpleNamespace(host="h", port=9) if self.alive else None,
         )
         self.groups = SimpleNamespace(
-            coordinator=self.driver.coordinator, now_ms=lambda: self.driver.now_ms, answer=self._answer
+            coordinator=self.driver.coordinator,
+            now_ms=lambda: self.driver.now_ms,
+            answer=self._answer,
+            confirm=self._confirm,
         )
+        self.unconfirmed: set[str] | None = None
+        """None: nobody has to wait for confirmations."""
+
+    def _confirm(self, group_ids: Iterable[str]) -> Awaitable[set[str]] | None:
+        async def confirmed() -> set[str]:
+            assert self.unconfirmed is not None
+            return self.unconfirmed.intersection(group_ids)
+
+        return None if self.unconfirmed is None else confirmed()
 
     def _answer(self, deferred: Deferred[Any]) -> Any:
         return deferred.value
@@ -265,6 +278,24 @@ def test_before_version_8_a_refused_fetch_says_so_where_its_version_can(broker: 
         assert denied.topics == []
     else:
         assert codes(denied.topics) == {("orders", 0): ErrorCode.GROUP_AUTHORIZATION_FAILED}
+
+
+@pytest.mark.parametrize("version", range(1, 11))
+def test_a_coordinator_that_may_have_been_replaced_tells_no_offsets(broker: FakeBroker, version: int) -> None:
+    broker.call(commit(("orders", TOPIC_ID, (0,))), 9)
+    topics = [OffsetFetchRequestTopic(name="orders", partition_indexes=[0])]
+    request = fetch(("orders", TOPIC_ID, [0])) if version >= 8 else OffsetFetchRequest(group_id=GROUP, topics=topics)
+    broker.unconfirmed = {GROUP, "another"}
+    refused = asyncio.run(broker.call(request, version))
+    refused.encode(version)
+    if version >= 2:
+        told = refused.groups[0] if version >= 8 else refused
+        assert (told.error_code, told.topics) == (ErrorCode.NOT_COORDINATOR, [])
+    else:
+        assert codes(refused.topics) == {("orders", 0): ErrorCode.NOT_COORDINATOR}
+    broker.unconfirmed = {"another"}
+    answer = asyncio.run(broker.call(request, version))
+    assert codes((answer.groups[0] if version >= 8 else answer).topics).popitem()[1] == ErrorCode.NONE
 
 
 def test_deleting_offsets_needs_read_on_each_topic(broker: FakeBroker) -> None:

@@ -1,0 +1,81 @@
+"""Reads of a coordinator's state wait here until it is sure that no other broker coordinates instead.
+
+They wait only when this broker may have lost its session, because it was frozen or cut off. Then its followers and the
+controller are asked at once, so that a broker that is well answers after a round trip. ``LeadershipRead`` decides.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from math import inf
+from typing import TYPE_CHECKING
+
+from barnabas.broker.replication.leadership_read import LeadershipRead
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from barnabas.broker.replication.leader_replica import LeaderReplica
+    from barnabas.broker.replication.read_rounds import ReadRounds
+    from barnabas.broker.session_lease import SessionLease
+
+__all__ = ["CoordinatorReads"]
+
+_TIMEOUT_S = 2.0
+"""Less than clients wait for an answer: they look for the coordinator again before they give up."""
+_BETWEEN_HEARTBEATS_S = 0.1
+
+
+class CoordinatorReads:
+    def __init__(self, lease: SessionLease, rounds: ReadRounds, *, hurry_heartbeat: Callable[[], None]) -> None:
+        self._lease = lease
+        self._rounds = rounds
+        self._hurry_heartbeat = hurry_heartbeat
+        self._hurried_s = -inf
+        self._waiting: dict[LeadershipRead, asyncio.Future[None]] = {}
+        lease.on_held = rounds.on_fetch = self.look_again
+
+    @property
+    def are_safe(self) -> bool:
+        """Whether nobody can lead instead of this broker, as nearly always."""
+        return asyncio.get_running_loop().time() < self._lease.until_s
+
+    async def confirm(self, leaders: Mapping[int, LeaderReplica]) -> set[int]:
+        """The partitions whose leadership could not be confirmed; for when ``are_safe`` is not true."""
+        loop = asyncio.get_running_loop()
+        read = LeadershipRead(leaders, read_round=self._rounds.begin(), deadline_s=loop.time() + _TIMEOUT_S)
+        if read.is_decided(loop.time(), self._lease.until_s):
+            return read.refused
+        future = self._waiting[read] = loop.create_future()
+        self._rounds.is_awaited = True
+        self._ask(leaders, loop.time())
+        timer = loop.call_later(_TIMEOUT_S, self.look_again)
+        try:
+            await future
+        finally:
+            timer.cancel()
+            self._waiting.pop(read, None)
+            self._rounds.is_awaited = bool(self._waiting)
+        return read.refused
+
+    def _ask(self, leaders: Mapping[int, LeaderReplica], now_s: float) -> None:
+        for leader in leaders.values():
+            leader.call_followers()
+        if now_s - self._hurried_s >= _BETWEEN_HEARTBEATS_S:
+            self._hurried_s = now_s
+            self._hurry_heartbeat()
+
+    def look_again(self) -> None:
+        """Something has changed that reads may wait for, or time has passed."""
+        if not self._waiting:
+            return
+        now_s, until_s = asyncio.get_running_loop().time(), self._lease.until_s
+        for read, future in tuple(self._waiting.items()):
+            if not future.done() and read.is_decided(now_s, until_s):
+                future.set_result(None)
+
+    def stop(self) -> None:
+        """Another broker will coordinate."""
+        for read in self._waiting:
+            read.give_up()
+        self.look_again()

@@ -1,0 +1,51 @@
+"""A read of state that a partition's leader keeps: may it be answered, or can another broker have led meanwhile?
+
+It may once one of these holds for each partition that is read:
+
+* the session lease of this broker holds (``session_lease``);
+* every other broker that could have been elected has fetched from here since the read came (``read_rounds``). Those are
+  the maximal ISR and the eligible leader replicas. One of them at least would know of the new leader before that one
+  serves; with none of them only an unclean election can lead to another leader.
+
+It is refused when the leadership ends or another leader epoch begins, and after its time.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from barnabas.broker.replication.leader_replica import LeaderReplica
+
+__all__ = ["LeadershipRead"]
+
+
+class LeadershipRead:
+    """One request, of partitions that are led here when it comes."""
+
+    __slots__ = ("_deadline_s", "_doubtful", "_round", "refused")
+
+    def __init__(self, leaders: Mapping[int, LeaderReplica], *, read_round: int, deadline_s: float) -> None:
+        self._doubtful = {partition: (leader, leader.leadership.leader_epoch) for partition, leader in leaders.items()}
+        self._round = read_round
+        self._deadline_s = deadline_s
+        self.refused: set[int] = set()
+
+    def is_decided(self, now_s: float, lease_until_s: float) -> bool:
+        """Look at what is left; true when each partition is confirmed or ``refused``."""
+        for partition, (leader, leader_epoch) in tuple(self._doubtful.items()):
+            if leader.is_over or leader.leadership.leader_epoch != leader_epoch:
+                self.refused.add(partition)
+            elif now_s >= lease_until_s and not leader.leadership.is_followed_since(self._round):
+                if now_s < self._deadline_s:
+                    continue
+                self.refused.add(partition)
+            del self._doubtful[partition]
+        return not self._doubtful
+
+    def give_up(self) -> None:
+        """Refuse what is left."""
+        self.refused.update(self._doubtful)
+        self._doubtful.clear()

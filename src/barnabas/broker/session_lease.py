@@ -1,0 +1,67 @@
+"""Until when this broker can't have lost what it leads to others because it was gone: a leader lease.
+
+The controller counts a session from when a heartbeat arrives, which is after it was sent. So a broker that was
+answered, and not as one that is fenced, is not fenced for ``broker.session.timeout.ms`` from the time of sending; the
+clocks of both need only run equally fast.
+
+An answer that comes after that time says less. The session may have ended, others may lead by now, and the very
+heartbeat that was answered may have unfenced the broker: it is not told of that. A new session begins, and the lease
+holds again when the broker has applied whatever of the metadata log was committed at the time of the answer.
+
+What a leader loses in an orderly way (a reassignment, an election of the preferred leader) is no matter of leases: a
+broker in touch with the controller hears of that from the metadata log.
+"""
+
+from __future__ import annotations
+
+from math import inf
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["SessionLease"]
+
+
+class SessionLease:
+    """Times are seconds of a clock that never goes back, and goes on while the process is stopped."""
+
+    __slots__ = ("_caught_up_session", "_session_end_s", "_session_timeout_s", "on_held", "session", "until_s")
+
+    def __init__(self, session_timeout_s: float) -> None:
+        self._session_timeout_s = session_timeout_s
+        self._session_end_s = -inf
+        self._caught_up_session = 0
+        self.session = 0
+        """Number of the newest session."""
+        self.until_s = -inf
+        """Before this time the lease holds."""
+        self.on_held: Callable[[], None] | None = None
+        """Called whenever it holds for longer."""
+
+    def renewed(self, *, sent_s: float, answered_s: float) -> None:
+        """A heartbeat was answered: this broker is not fenced."""
+        if answered_s >= self._session_end_s:
+            self.session += 1
+        self._session_end_s = max(self._session_end_s, sent_s + self._session_timeout_s)
+        self._hold()
+
+    def fenced(self) -> None:
+        """The controller has ended the session."""
+        self._session_end_s = self.until_s = -inf
+
+    @property
+    def needs_to_catch_up(self) -> bool:
+        return self._caught_up_session != self.session
+
+    def caught_up(self, session: int) -> None:
+        """What was committed of the metadata log when that session was known to have begun is applied here."""
+        if session == self.session:
+            self._caught_up_session = session
+            self._hold()
+
+    def _hold(self) -> None:
+        if self._caught_up_session == self.session:
+            self.until_s = self._session_end_s
+            if self.on_held is not None:
+                self.on_held()
