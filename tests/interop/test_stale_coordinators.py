@@ -119,6 +119,15 @@ def moved_on(cluster: Cluster, group: str, frozen: ClusterNode, other: ClusterNo
     wait_until(has_committed, what="a commit at another coordinator", timeout_s=30)
 
 
+def ask_while_frozen(broker: ClusterNode, group: str) -> int | ErrorCode:
+    with client_of(broker) as client:
+        broker.freeze()
+        client.send(question(group), BY_NAME)
+        time.sleep(1)
+        broker.thaw()
+        return committed(client.receive())
+
+
 def ask_anybody(cluster: Cluster, group: str, other: ClusterNode) -> int | ErrorCode:
     found = coordinator(cluster, group, by=other)
     assert found is not None
@@ -144,6 +153,7 @@ def test_coordinators_answer_while_no_controller_does(tmp_path: Path, replicas: 
             assert ask(broker, group) == offset
             times.append(time.monotonic() - began)
         assert sorted(times)[len(times) // 2] < 0.2, times
+        assert ask_while_frozen(broker, group) == 30
         for controller in cluster.controllers:
             controller.thaw()
         time.sleep(1)
