@@ -96,7 +96,7 @@ _DOCS: dict[str, str] = {
     "internal.metadata.delete.delay.millis": "How long deleted metadata files stay on disk, for tests.",
     # ---- broker's life ----
     "broker.heartbeat.interval.ms": "How often a broker tells the controller that it is alive.",
-    "broker.session.timeout.ms": "After how long without heartbeats the controller fences a broker.",
+    "broker.session.timeout.ms": "After how long without heartbeats the controller fences a broker. A broker counts on it too: set it alike on all nodes.",
     "initial.broker.registration.timeout.ms": "How long a broker tries to register before it gives up.",
     "controlled.shutdown.enable": "Whether a broker that stops first moves its leaderships to others.",
     "server.max.startup.time.ms": "How long a node may take to start before it gives up.",
