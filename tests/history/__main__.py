@@ -32,6 +32,7 @@ def main() -> int:
     seed = given.seed if given.seed is not None else int(time.time())
     options = Options(seed, given.seconds, given.kind, given.rate, not given.no_disks, not given.no_clocks)
     folder = given.data or Path(tempfile.mkdtemp(prefix="barnabas-history-"))
+    folder.mkdir(parents=True, exist_ok=True)
     print(f"seed {seed}, {given.seconds:.0f} s, {given.kind}; logs of the nodes: {folder}", flush=True)
     try:
         report = run_history(folder, options, lambda text: print(text, flush=True))
