@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import json
 import logging
-import threading
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from barnabas.connect.plugins.api import SourceOffset
-from barnabas.connect.spark.batch_gate import QueryEnds
+from barnabas.connect.spark.driven_query import DrivenQuery
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,29 +44,17 @@ class Steps(Protocol):
         """One batch, if there is anything new. It runs inside the gate."""
 
 
-class BatchLoop:
+class BatchLoop(DrivenQuery):
     """A RunningQuery."""
 
     def __init__(self, name: str, steps: Steps, gate: BatchGate, interval_s: float, spark: SparkSession) -> None:
+        super().__init__(f"connect-batches-{name}")
         self._name = name
         self._steps = steps
         self._gate = gate
         self._interval_s = interval_s
         self._spark = spark
-        self._error: BaseException | None = None
         self._spoken_at = time.monotonic()
-        self._thread = threading.Thread(target=self._run, name=f"connect-batches-{name}", daemon=True)
-
-    def begin(self) -> BatchLoop:
-        self._thread.start()
-        return self
-
-    @property
-    def isActive(self) -> bool:
-        return self._thread.is_alive()
-
-    def exception(self) -> BaseException | None:
-        return self._error
 
     def stop(self) -> None:
         """The gate is closed, so what still runs is a batch that took too long."""
@@ -84,22 +71,17 @@ class BatchLoop:
         plan = "" if frame is None else str(frame._explain_string(extended=True))  # type: ignore[operator]
         return plan, "" if last is None else json.dumps(last, indent=2)
 
-    def _run(self) -> None:
+    def _drive(self) -> None:
         from pyspark.sql.connect.session import SparkSession as RemoteSession
 
         RemoteSession._active_session.session = self._spark  # What makes columns and types asks for it by thread.
         self._spark.addTag(self._name.replace(",", "_"))
-        try:
-            while True:
-                began = time.monotonic()
-                with self._gate.batch():
-                    self._steps.step()
-                    self._look_at_server()
-                self._gate.wait(max(0.0, began + self._interval_s - time.monotonic()))
-        except QueryEnds:
-            pass
-        except BaseException as error:
-            self._error = error
+        while True:
+            began = time.monotonic()
+            with self._gate.batch():
+                self._steps.step()
+                self._look_at_server()
+            self._gate.wait(max(0.0, began + self._interval_s - time.monotonic()))
 
     def _look_at_server(self) -> None:
         now = time.monotonic()

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from barnabas.connect.plugins.api import SourceTask, TerminalError
 from barnabas.connect.spark.batch_gate import QueryEnds
+from barnabas.connect.spark.driven_query import DrivenQuery
 from barnabas.connect.spark.error_policy import ErrorPolicy
 from barnabas.connect.spark.topics import TopicRules
 
@@ -45,7 +46,7 @@ def refuse_unfollowable(task: SourceTask, topic_rules: TopicRules | None, policy
         raise TerminalError(f"{reads}: bad records can't be logged. Set errors.log.enable=false, {elsewhere}")
 
 
-class FollowedQuery:
+class FollowedQuery(DrivenQuery):
     """A RunningQuery. ``query`` is the client's StreamingQuery."""
 
     def __init__(
@@ -56,6 +57,7 @@ class FollowedQuery:
         note: Callable[[int, int], None],
     ) -> None:
         """``write_offsets`` gets the end offset of each source of the query."""
+        super().__init__(f"connect-follow-{query.name}")
         self._query = query
         self._gate = gate
         self._write_offsets = write_offsets
@@ -64,18 +66,9 @@ class FollowedQuery:
         self._seen: str | None = None
         self._last: dict[str, Any] | None = None
         self._is_stopping = threading.Event()
-        self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, name=f"connect-follow-{query.name}", daemon=True)
-
-    def begin(self) -> FollowedQuery:
-        self._thread.start()
-        return self
-
-    @property
-    def isActive(self) -> bool:
-        return self._thread.is_alive()
 
     def exception(self) -> BaseException | None:
+        """Of the query itself, unless following it failed."""
         if self._error is not None:
             return self._error
         found: BaseException | None = self._query.exception()
@@ -97,16 +90,11 @@ class FollowedQuery:
     def explained(self) -> tuple[str, str]:
         return "", "" if self._last is None else json.dumps(self._last, indent=2)
 
-    def _run(self) -> None:
-        try:
-            while not self._is_stopping.wait(_LOOK_S):
-                self._look()
-                if not self._query.isActive:
-                    return
-        except QueryEnds:
-            pass
-        except BaseException as error:
-            self._error = error
+    def _drive(self) -> None:
+        while not self._is_stopping.wait(_LOOK_S):
+            self._look()
+            if not self._query.isActive:
+                return
 
     def _look(self) -> None:
         last = self._query.lastProgress
