@@ -16,17 +16,18 @@ from barnabas.connect.plugins.api import (
     Password,
     TerminalError,
 )
-from barnabas.connect.spark.connectors.jdbc_address import parse_address
+from barnabas.connect.spark.connectors.jdbc_address import address_error, parse_address
 from barnabas.connect.spark.connectors.jdbc_database import Database, open_database
 from barnabas.connect.spark.connectors.shared_folder import place_of, require_shared
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["CONNECTION", "STAGING", "connect", "staging_folder", "unsupported"]
+__all__ = ["CONNECTION", "STAGING", "connect", "connection_errors", "staging_folder"]
 
 URL, USER, PASSWORD = "connection.url", "connection.user", "connection.password"
 STAGING_DIRECTORY = "staging.directory"
+_OF_JAVA = {"dialect.name": "", "table.types": "table", "db.timezone": "utc", "quote.sql.identifiers": "always"}
 
 CONNECTION = (
     ConfigKey(
@@ -82,10 +83,18 @@ def staging_folder(settings: Mapping[str, Any], spark: SparkSession) -> Path:
         raise TerminalError(f"{STAGING_DIRECTORY}: {given or tempfile.gettempdir()}: {error.strerror}") from error
 
 
-def unsupported(config: Mapping[str, str], names: Mapping[str, str]) -> dict[str, Sequence[str]]:
-    """Errors for settings of Java's connectors that would be ignored. ``names`` have the values that change nothing."""
-    return {
+def connection_errors(
+    config: Mapping[str, str], settings: Mapping[str, Any], others_of_java: Mapping[str, str]
+) -> dict[str, Sequence[str]]:
+    """What is wrong with the address, and with settings of Java's connectors that would be ignored.
+
+    ``others_of_java`` are those that only one of the two connectors has, with the value that changes nothing.
+    """
+    errors: dict[str, Sequence[str]] = {
         name: [f"{name}={config[name]} is not supported: remove it, or write {plain or 'nothing'}."]
-        for name, plain in names.items()
+        for name, plain in (_OF_JAVA | dict(others_of_java)).items()
         if name in config and config[name].strip().lower() != plain
     }
+    if URL in settings and (wrong := address_error(settings, URL)):
+        errors[URL] = wrong
+    return errors

@@ -14,7 +14,6 @@ import logging
 import shutil
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from barnabas.connect.plugins.api import (
@@ -31,19 +30,12 @@ from barnabas.connect.plugins.api import (
     TopicPartition,
     ValidString,
 )
-from barnabas.connect.spark.connectors.jdbc_address import address_error
+from barnabas.connect.spark.connectors.jdbc_access import DatabaseAccess
 from barnabas.connect.spark.connectors.jdbc_batch import Fields, TopicFiles, fields_of, topic_files, write_files
 from barnabas.connect.spark.connectors.jdbc_database import Database, DatabaseError
 from barnabas.connect.spark.connectors.jdbc_dialect import DELETED, OFFSET, PARTITION
 from barnabas.connect.spark.connectors.jdbc_positions import Positions
-from barnabas.connect.spark.connectors.jdbc_settings import (
-    CONNECTION,
-    STAGING,
-    URL,
-    connect,
-    staging_folder,
-    unsupported,
-)
+from barnabas.connect.spark.connectors.jdbc_settings import CONNECTION, STAGING, connect, connection_errors
 from barnabas.connect.spark.connectors.jdbc_tables import TableRules, target_table
 
 if TYPE_CHECKING:
@@ -54,34 +46,22 @@ __all__ = ["JdbcSink"]
 log = logging.getLogger(__name__)
 
 _PK_MODES = ("none", "kafka", "record_key", "record_value")
-_IGNORED_IN_JAVA = {
-    "dialect.name": "",
-    "table.types": "table",
-    "table.whitelist": "",
-    "db.timezone": "utc",
-    "quote.sql.identifiers": "always",
-    "mssql.use.merge.holdlock": "",
-    "date.timezone": "",
-}
+_OTHERS_OF_JAVA = {"table.whitelist": "", "mssql.use.merge.holdlock": "", "date.timezone": ""}
 
 
 class JdbcSinkTask(SinkTask):
     exactly_once: ClassVar[bool] = True
 
     def start(self, spark: SparkSession) -> None:
-        self._spark = spark
         self._stopping = threading.Event()
-        self._database: Database | None = None
-        self._scratch: Path | None = None
-        self._folder = self._scratch = staging_folder(self.settings, spark)
+        self._access = DatabaseAccess(self.settings, spark)
+        self._folder = self._access.folder()
         self._positions = Positions(self.context.connector, self.context.task, str(self.settings["positions.table"]))
         self._with_retries(self._positions.prepare)
 
     def stop(self) -> None:
         self._stopping.set()
-        self._disconnect()
-        if self._scratch is not None:
-            shutil.rmtree(self._scratch, ignore_errors=True)
+        self._access.close()
 
     def positions(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
         noted: dict[TopicPartition, int] = {}
@@ -109,7 +89,7 @@ class JdbcSinkTask(SinkTask):
     def write(self, df: DataFrame, batch: SinkBatch) -> None:
         fields = fields_of(df, self.settings)
         folder = self._folder / f"batch-{batch.id}"
-        dialect = self._connected().dialect.name
+        dialect = self._access.database().dialect.name
         try:
             write_files(df, fields, dialect, folder)
             found = topic_files(folder)
@@ -149,26 +129,14 @@ class JdbcSinkTask(SinkTask):
             database.execute(statement)
         database.execute(database.dialect.drop_staging)
 
-    # ---- the connection
-
-    def _connected(self) -> Database:
-        if self._database is None:
-            self._database = connect(self.settings, self._spark)
-        return self._database
-
-    def _disconnect(self) -> None:
-        database, self._database = self._database, None
-        if database is not None:
-            database.close()
-
     def _with_retries(self, work: Callable[[Database], None]) -> None:
         left = int(str(self.settings["max.retries"]))
         while True:
             try:
-                work(self._connected())
+                work(self._access.database())
                 return
             except DatabaseError as error:
-                self._disconnect()  # Which ends the transaction, and whatever state the connection was in.
+                self._access.disconnect()  # Which ends the transaction, and whatever state the connection was in.
                 if not error.is_transient:
                     raise TerminalError(str(error)) from error
                 if left <= 0 or self._stopping.is_set():
@@ -177,7 +145,7 @@ class JdbcSinkTask(SinkTask):
                 log.warning("task %s-%d tries again: %s", self.context.connector, self.context.task, error)
                 self._stopping.wait(int(str(self.settings["retry.backoff.ms"])) / 1000)
             except BaseException:
-                self._disconnect()
+                self._access.disconnect()
                 raise
 
 
@@ -257,9 +225,7 @@ class JdbcSink(SinkConnector):
 
     @classmethod
     def validate(cls, config: Mapping[str, str], settings: Mapping[str, Any]) -> Mapping[str, Sequence[str]]:
-        errors: dict[str, Sequence[str]] = {**unsupported(config, _IGNORED_IN_JAVA)}
-        if URL in settings and (wrong := address_error(settings, URL)):
-            errors[URL] = wrong
+        errors = connection_errors(config, settings, _OTHERS_OF_JAVA)
         mode, keys = settings.get("pk.mode"), list(settings.get("pk.fields") or ())
         if settings.get("delete.enabled") and mode != "record_key":
             errors["delete.enabled"] = ["A record without a value has its key alone: set pk.mode=record_key."]

@@ -10,7 +10,6 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from barnabas.connect.plugins.api import (
@@ -26,17 +25,10 @@ from barnabas.connect.plugins.api import (
     TerminalError,
     ValidString,
 )
-from barnabas.connect.spark.connectors.jdbc_address import address_error
+from barnabas.connect.spark.connectors.jdbc_access import DatabaseAccess
 from barnabas.connect.spark.connectors.jdbc_database import Database, DatabaseError
 from barnabas.connect.spark.connectors.jdbc_reading import Position, Reading, partition_of
-from barnabas.connect.spark.connectors.jdbc_settings import (
-    CONNECTION,
-    STAGING,
-    URL,
-    connect,
-    staging_folder,
-    unsupported,
-)
+from barnabas.connect.spark.connectors.jdbc_settings import CONNECTION, STAGING, connection_errors
 from barnabas.connect.spark.connectors.jdbc_types import WHOLE_NUMBERS, Kind, TableColumn
 from barnabas.connect.spark.polled_source import Polled, PolledSourceTask
 
@@ -47,14 +39,10 @@ __all__ = ["JdbcSource"]
 
 _MODES = ("bulk", "incrementing", "timestamp", "timestamp+incrementing")
 _TABLES = "tables"
-_IGNORED_IN_JAVA = {
-    "dialect.name": "",
+_OTHERS_OF_JAVA = {
     "catalog.pattern": "",
     "schema.pattern": "",
-    "table.types": "table",
     "table.blacklist": "",
-    "db.timezone": "utc",
-    "quote.sql.identifiers": "always",
     "query.suffix": "",
     "timestamp.initial": "",
     "timestamp.granularity": "connect_logical",
@@ -75,9 +63,8 @@ class _Table:
 
 class JdbcSourceTask(PolledSourceTask):
     def start(self, spark: SparkSession) -> None:
-        self._database: Database | None = None
-        self._scratch: Path | None = None
-        self._folder = self._scratch = staging_folder(self.settings, spark)
+        self._access = DatabaseAccess(self.settings, spark, must_exist=True)
+        self._folder = self._access.folder()
         self._spark = spark
         self._batch = 0
         self._next = 0
@@ -90,15 +77,13 @@ class JdbcSourceTask(PolledSourceTask):
         self._names: list[str | None] = [*names] or [None]
 
     def stop(self) -> None:
-        self._disconnect()
-        if self._scratch is not None:
-            shutil.rmtree(self._scratch, ignore_errors=True)
+        self._access.close()
 
     def poll(self, spark: SparkSession) -> Polled | None:
         """The tables in turn, so that none waits for a busy one. What was found the last time is safe now."""
         shutil.rmtree(self._folder / str(self._batch), ignore_errors=True)
         try:
-            database = self._connected()
+            database = self._access.database()
             if not self._tables:
                 self._tables = [self._table(database, name) for name in self._names]
             for _ in self._tables:
@@ -109,7 +94,7 @@ class JdbcSourceTask(PolledSourceTask):
                     if found is not None:
                         return found
         except DatabaseError as error:
-            self._disconnect()
+            self._access.disconnect()
             if error.is_transient:
                 raise
             raise TerminalError(str(error)) from error
@@ -182,18 +167,6 @@ class JdbcSourceTask(PolledSourceTask):
             columns = {each.name: each for each in database.columns(target)}
             check_columns(name or "", columns, reading, must_be_set=bool(self.settings["validate.non.null"]))
         return _Table(name, reading, position)
-
-    # ---- the connection
-
-    def _connected(self) -> Database:
-        if self._database is None:
-            self._database = connect(self.settings, self._spark, must_exist=True)
-        return self._database
-
-    def _disconnect(self) -> None:
-        database, self._database = self._database, None
-        if database is not None:
-            database.close()
 
 
 def _position(rows: Sequence[tuple[Any, ...]]) -> Position | None:
@@ -296,9 +269,7 @@ class JdbcSource(SourceConnector):
 
     @classmethod
     def validate(cls, config: Mapping[str, str], settings: Mapping[str, Any]) -> Mapping[str, Sequence[str]]:
-        errors: dict[str, Sequence[str]] = {**unsupported(config, _IGNORED_IN_JAVA)}
-        if URL in settings and (wrong := address_error(settings, URL)):
-            errors[URL] = wrong
+        errors = connection_errors(config, settings, _OTHERS_OF_JAVA)
         mode = str(settings.get("mode") or "")
         if bool(settings.get("query")) == bool(settings.get("table.whitelist")):
             errors["table.whitelist"] = ["Set either table.whitelist, or query."]
