@@ -6,7 +6,7 @@ nothing for the others, no expression is repeated, and the whole chain is one pr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
@@ -15,12 +15,21 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 
 from barnabas.connect.spark.converters.connect_schema import ConnectSchema, DataException, SchemaType
-from barnabas.connect.spark.converters.variants import object_of
+from barnabas.connect.spark.converters.variants import null_variant, object_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-__all__ = ["Operand", "Outcome", "Record", "Side", "java_class", "members_of", "require_struct"]
+__all__ = [
+    "Operand",
+    "Outcome",
+    "Record",
+    "Side",
+    "absent_as_null",
+    "java_class",
+    "members_of",
+    "require_struct",
+]
 
 
 class Side(Enum):
@@ -138,6 +147,13 @@ def members_of(operand: Operand, purpose: str, *, null_allowed: bool = False) ->
     )
     wrong = members.isNull() & operand.present if null_allowed else members.isNull()
     return members, F.when(wrong, told)
+
+
+def absent_as_null(members: Column, names: Sequence[str]) -> Column:
+    """A map with those of the names that the members lack."""
+    known = F.coalesce(F.map_keys(members), F.array().cast("array<string>"))
+    absent = F.array_except(F.array(*(F.lit(each) for each in names)), known)
+    return F.map_from_arrays(absent, F.transform(absent, lambda _: null_variant()))
 
 
 _JAVA_CLASSES = {

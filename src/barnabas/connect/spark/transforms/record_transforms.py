@@ -1,4 +1,4 @@
-"""Transforms that leave key and value alone: Filter, DropHeaders, InsertHeader, RegexRouter, TimestampRouter."""
+"""Transforms that leave key, value and headers alone: Filter, RegexRouter, TimestampRouter."""
 
 from __future__ import annotations
 
@@ -7,29 +7,14 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 from pyspark.sql import functions as F
 
-from barnabas.connect.spark.converters.record_batch import HEADERS
-from barnabas.connect.spark.converters.simple_header_converter import SimpleHeaderConverter
 from barnabas.connect.spark.transforms.date_patterns import spark_pattern
 from barnabas.connect.spark.transforms.record import Outcome, Record
 from barnabas.connect.spark.transforms.transform import Transform
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column
-
     from barnabas.connect.spark.transforms.transform import Settings
 
-__all__ = ["DropHeaders", "Filter", "InsertHeader", "RegexRouter", "TimestampRouter", "names", "with_headers"]
-
-
-def names(value: object) -> tuple[str, ...]:
-    """A setting of the type list."""
-    return tuple(str(each) for each in value) if isinstance(value, list | tuple) else ()
-
-
-def with_headers(headers: Column, *added: Column) -> Column:
-    """More headers, each a struct of HEADERS, behind those that are there."""
-    present = F.coalesce(headers, F.array().cast(HEADERS))
-    return F.concat(present, F.array(*added).cast(HEADERS)) if added else present
+__all__ = ["Filter", "RegexRouter", "TimestampRouter"]
 
 
 @dataclass(frozen=True)
@@ -42,38 +27,6 @@ class Filter(Transform):
 
     def apply(self, record: Record) -> Outcome:
         return Outcome(record, dropped=True)
-
-
-@dataclass(frozen=True)
-class DropHeaders(Transform):
-    headers: tuple[str, ...]
-
-    name: ClassVar[str] = "DropHeaders"
-
-    @classmethod
-    def of(cls, settings: Settings) -> Self:
-        return cls(names(settings["headers"]))
-
-    def apply(self, record: Record) -> Outcome:
-        kept = F.filter(record.headers, lambda header: ~header["key"].isin(*self.headers))
-        return Outcome(replace(record, headers=kept))
-
-
-@dataclass(frozen=True)
-class InsertHeader(Transform):
-    header: str
-    literal: str
-
-    name: ClassVar[str] = "InsertHeader"
-
-    @classmethod
-    def of(cls, settings: Settings) -> Self:
-        return cls(str(settings["header"]), str(settings["value.literal"]))
-
-    def apply(self, record: Record) -> Outcome:
-        read = SimpleHeaderConverter().header_to_connect(F.lit(self.literal).cast("binary"))
-        added = F.struct(F.lit(self.header).alias("key"), read.value.alias("value"), read.schema.alias("schema"))
-        return Outcome(replace(record, headers=with_headers(record.headers, added)))
 
 
 @dataclass(frozen=True)

@@ -19,10 +19,17 @@ from barnabas.connect.spark.converters.connect_schema import (
 )
 from barnabas.connect.spark.converters.json_decoding import MILLIS_OF_DAY, Read, no_error
 from barnabas.connect.spark.transforms.date_patterns import spark_pattern
-from barnabas.connect.spark.transforms.field_transforms import with_default
-from barnabas.connect.spark.transforms.record import Operand, Outcome, Record, Side, members_of, require_struct
+from barnabas.connect.spark.transforms.record import (
+    Operand,
+    Outcome,
+    Record,
+    Side,
+    absent_as_null,
+    members_of,
+    require_struct,
+)
+from barnabas.connect.spark.transforms.struct_fields import replaces_null, with_default
 from barnabas.connect.spark.transforms.transform import SidedTransform
-from barnabas.connect.spark.transforms.value_transforms import absent_as_null
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -59,7 +66,7 @@ class TimestampConverter(SidedTransform):
             target,
             spark_pattern("format", told) if told else "",
             _UNITS[str(settings["unix.precision"])],
-            bool(settings["replace.null.with.default"]),
+            replaces_null(settings),
         )
 
     def apply(self, record: Record) -> Outcome:

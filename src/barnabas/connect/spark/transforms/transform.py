@@ -13,10 +13,15 @@ if TYPE_CHECKING:
 
     from barnabas.connect.spark.transforms.record import Outcome, Record, Side
 
-__all__ = ["Predicate", "SidedTransform", "Transform"]
+__all__ = ["Predicate", "Settings", "SidedTransform", "Transform", "names"]
 
 Settings = Mapping[str, ConfigValue]
 """As ``connect.plugins.transforms_config`` defines them, parsed."""
+
+
+def names(value: object) -> tuple[str, ...]:
+    """A setting of the type list."""
+    return tuple(str(each) for each in value) if isinstance(value, list | tuple) else ()
 
 
 class Transform(ABC):

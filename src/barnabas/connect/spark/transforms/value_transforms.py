@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, ClassVar, Self
@@ -25,21 +25,32 @@ from barnabas.connect.spark.converters.connect_schema import (
 )
 from barnabas.connect.spark.converters.json_decoding import Read, first_error
 from barnabas.connect.spark.converters.spark_types import spark_type
-from barnabas.connect.spark.converters.variants import null_variant
 from barnabas.connect.spark.transforms.casts import cast_typed, cast_variant
-from barnabas.connect.spark.transforms.field_transforms import default_within, duplicate, struct_like, with_default
-from barnabas.connect.spark.transforms.record import Operand, Outcome, Record, Side, members_of, require_struct
-from barnabas.connect.spark.transforms.record_transforms import names
-from barnabas.connect.spark.transforms.transform import SidedTransform
+from barnabas.connect.spark.transforms.record import (
+    Operand,
+    Outcome,
+    Record,
+    Side,
+    absent_as_null,
+    members_of,
+    require_struct,
+)
+from barnabas.connect.spark.transforms.struct_fields import (
+    default_within,
+    duplicate,
+    replaces_null,
+    struct_like,
+    with_default,
+)
+from barnabas.connect.spark.transforms.transform import SidedTransform, names
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
     from barnabas.connect.spark.transforms.transform import Settings
 
-__all__ = ["Cast", "Flatten", "MaskField", "absent_as_null"]
+__all__ = ["Cast", "Flatten", "MaskField"]
 
-_REPLACE = "replace.null.with.default"
 _TYPES = {
     **{str(each): each for each in SchemaType if each.is_primitive and each is not SchemaType.BYTES},
     "float32": SchemaType.FLOAT32,
@@ -76,7 +87,7 @@ class Cast(SidedTransform):
                 settings["spec"],
                 "Cast transformations that specify a type to cast the entire value to may only specify a single cast",
             )
-        return cls(whole, tuple(types), bool(settings[_REPLACE]))
+        return cls(whole, tuple(types), replaces_null(settings))
 
     def apply(self, record: Record) -> Outcome:
         operand = record.operand(self.side)
@@ -246,13 +257,6 @@ class Flatten(SidedTransform):
         return F.coalesce(below, F.array(F.struct(entry["key"].alias("key"), entry["value"].alias("value"))))
 
 
-def absent_as_null(members: Column, names: Sequence[str]) -> Column:
-    """A map with those of the names that the members lack."""
-    known = F.coalesce(F.map_keys(members), F.array().cast("array<string>"))
-    absent = F.array_except(F.array(*(F.lit(each) for each in names)), known)
-    return F.map_from_arrays(absent, F.transform(absent, lambda _: null_variant()))
-
-
 def _is_object(value: Column) -> Column:
     return F.schema_of_variant(value).startswith("OBJECT")
 
@@ -269,7 +273,7 @@ class MaskField(SidedTransform):
     @classmethod
     def of(cls, settings: Settings) -> Self:
         told = settings["replacement"]
-        return cls(frozenset(names(settings["fields"])), None if told is None else str(told), bool(settings[_REPLACE]))
+        return cls(frozenset(names(settings["fields"])), None if told is None else str(told), replaces_null(settings))
 
     def apply(self, record: Record) -> Outcome:
         operand = record.operand(self.side)

@@ -7,7 +7,8 @@ import pytest
 from barnabas.common.config_value import ConfigException
 from barnabas.connect.plugins.transforms_config import TRANSFORMS
 from barnabas.connect.spark.transforms.date_patterns import spark_pattern
-from barnabas.connect.spark.transforms.field_transforms import ExtractField, path_of
+from barnabas.connect.spark.transforms.field_path import path_of
+from barnabas.connect.spark.transforms.field_transforms import ExtractField
 from barnabas.connect.spark.transforms.record import Side
 from barnabas.connect.spark.transforms.transform_chain import TransformChain, transform_of
 
