@@ -23,13 +23,14 @@ from barnabas.connect.spark.converters.spark_types import spark_type
 from barnabas.connect.spark.transforms.field_transforms import ExtractField, HoistField, SetSchemaMetadata, ValueToKey
 from barnabas.connect.spark.transforms.header_transforms import DropHeaders, HeaderFrom, InsertHeader
 from barnabas.connect.spark.transforms.insert_field import InsertField
+from barnabas.connect.spark.transforms.mask_field import MaskField
 from barnabas.connect.spark.transforms.predicates import PREDICATE_CLASSES
 from barnabas.connect.spark.transforms.record import Operand, Outcome, Record, Side
 from barnabas.connect.spark.transforms.record_transforms import Filter, RegexRouter, TimestampRouter
 from barnabas.connect.spark.transforms.replace_field import ReplaceField
 from barnabas.connect.spark.transforms.timestamp_converter import TimestampConverter
 from barnabas.connect.spark.transforms.transform import Predicate, SidedTransform, Transform
-from barnabas.connect.spark.transforms.value_transforms import Cast, Flatten, MaskField
+from barnabas.connect.spark.transforms.value_transforms import Cast, Flatten
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

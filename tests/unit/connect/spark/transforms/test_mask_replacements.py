@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from barnabas.connect.spark.converters.connect_schema import DECIMAL, SCALE, ConnectSchema, SchemaType
-from barnabas.connect.spark.transforms.value_transforms import _fits
+from barnabas.connect.spark.transforms.mask_field import _fits
 
 PRICE = ConnectSchema(SchemaType.BYTES, name=DECIMAL, version=1, parameters=((SCALE, "2"),))
 
