@@ -17,7 +17,7 @@ from barnabas.connect.plugins.api import Connector
 from barnabas.connect.plugins.runtime import TaskEvent, TaskFailed, TaskRunning, TaskStart, TaskStopped
 from barnabas.connect.plugins.task_partitions import TASK_PARTITIONS, format_partitions
 from barnabas.connect.spark.converters.record_batch import FAILURE, ORIGINAL, RecordBatch
-from barnabas.connect.spark.record_path import SINK_COLUMNS
+from barnabas.connect.spark.record_path import SINK_COLUMNS, ConverterPath
 from barnabas.connect.spark.session import Sessions
 from barnabas.connect.spark.spark_runtime import RecordPaths, SparkTaskRuntime
 from tests.peers.barnabas_node import BarnabasNode
@@ -25,7 +25,7 @@ from tests.peers.barnabas_node import BarnabasNode
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["MemoryOffsets", "SharedSession", "Stage", "TextPath", "running_stage"]
+__all__ = ["MemoryOffsets", "SharedSession", "Stage", "TextPath", "running_json_stage", "running_stage"]
 
 _TIMEOUT_S = 60
 
@@ -219,3 +219,19 @@ async def running_stage(
         yield Stage(runtime, node, memory, spark)
     finally:
         await runtime.close()
+
+
+@asynccontextmanager
+async def running_json_stage(
+    spark: SparkSession, node: BarnabasNode, folder: Path, connector: type[Connector]
+) -> AsyncIterator[Stage]:
+    """With the converters of a worker, for keys that are text and values that are JSON without schemas."""
+    worker_config = {
+        "key.converter": "org.apache.kafka.connect.storage.StringConverter",
+        "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+        "value.converter.schemas.enable": "false",
+    }
+    async with running_stage(
+        spark, node, folder, connector, worker_config=worker_config, record_path=ConverterPath
+    ) as stage:
+        yield stage

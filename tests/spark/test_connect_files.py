@@ -5,18 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from barnabas.connect.identifiers import TargetState
 from barnabas.connect.plugins.runtime import TaskPaused, TaskRunning, TaskStopped, TopicsUsed
+from barnabas.connect.plugins.testing import ConnectorKit
 from barnabas.connect.spark.connectors.file_stream import FileStreamSink, FileStreamSource
 from barnabas.connect.spark.connectors.generator import Generator
 from barnabas.connect.spark.connectors.topic_to_files import TopicToFiles
-from barnabas.connect.spark.record_path import ConverterPath
 from tests.peers.barnabas_node import BarnabasNode, running_barnabas
-from tests.spark.connect_stage import running_stage
+from tests.spark.connect_stage import running_json_stage, running_stage
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -57,6 +57,31 @@ def test_lines_of_a_file_go_to_a_topic_and_a_restart_goes_on(
             assert values == ["one", "two", "d\u00fcr", "half done", "last"]
 
     asyncio.run(scenario())
+
+
+def test_many_lines_at_once_keep_their_order_and_bytes_that_are_no_text_are_replaced(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    source = tmp_path / "lines.txt"
+    lines = [b"%06d %s" % (number, b"x" * 50) for number in range(40_000)]
+    lines[30_000] = b"\xff \xc3\xa4"
+    source.write_bytes(b"\r\n".join(lines) + b"\r\nhalf")
+    kit = ConnectorKit(FileStreamSource, {"file": str(source), "topic": "t"})
+    task: Any = kit.task()
+    task.start(spark)
+    before = spark.conf.get("spark.sql.files.maxPartitionBytes")
+    spark.conf.set("spark.sql.files.maxPartitionBytes", str(512 << 10))
+    try:
+        found = task.poll(spark)
+        values = [row.value for row in found.records.collect()]
+    finally:
+        spark.conf.set("spark.sql.files.maxPartitionBytes", str(before))
+    lines[30_000] = "\ufffd \u00e4".encode()
+    assert values == [line.decode() for line in lines]
+    assert found.offsets[0].offset == {"position": source.stat().st_size - 4}
+    with source.open("a") as file:
+        file.write(" done\n")
+    assert [row.value for row in task.poll(spark).records.collect()] == ["half done"]
 
 
 def test_a_paused_task_keeps_its_place(spark: SparkSession, node: BarnabasNode, tmp_path: Path) -> None:
@@ -111,11 +136,6 @@ def test_objects_become_columns_and_what_is_no_json_a_dead_letter(
     spark: SparkSession, node: BarnabasNode, tmp_path: Path
 ) -> None:
     folder = tmp_path / "data"
-    worker_config = {
-        "key.converter": "org.apache.kafka.connect.storage.StringConverter",
-        "value.converter": "org.apache.kafka.connect.json.JsonConverter",
-        "value.converter.schemas.enable": "false",
-    }
     config = {
         "directory": str(folder),
         "format": "json",
@@ -128,9 +148,7 @@ def test_objects_become_columns_and_what_is_no_json_a_dead_letter(
     }
 
     async def scenario() -> None:
-        async with running_stage(
-            spark, node, tmp_path, TopicToFiles, worker_config=worker_config, record_path=ConverterPath
-        ) as stage:
+        async with running_json_stage(spark, node, tmp_path, TopicToFiles) as stage:
             partitions = stage.create("objects")
             stage.produce("objects", ['{"a": 1, "b": "x"}', "{no json", '{"a": 2}'])
             task = await stage.start("objects", config, partitions=partitions)

@@ -17,10 +17,9 @@ from barnabas.connect.plugins.api import TerminalError
 from barnabas.connect.plugins.testing import ConnectorKit, SinkRecord
 from barnabas.connect.spark.connectors.jdbc_sink import JdbcSink
 from barnabas.connect.spark.connectors.jdbc_source import JdbcSource
-from barnabas.connect.spark.record_path import ConverterPath
 from tests.peers.barnabas_node import BarnabasNode, running_barnabas
 from tests.peers.postgresql_server import PostgresqlServer, postgresql_programs, running_postgresql
-from tests.spark.connect_stage import running_stage
+from tests.spark.connect_stage import running_json_stage, running_stage
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -59,11 +58,6 @@ def postgresql() -> Iterator[PostgresqlServer]:
 
 def test_objects_become_rows_with_their_positions(spark: SparkSession, node: BarnabasNode, tmp_path: Path) -> None:
     path = tmp_path / "target.db"
-    worker_config = {
-        "key.converter": "org.apache.kafka.connect.storage.StringConverter",
-        "value.converter": "org.apache.kafka.connect.json.JsonConverter",
-        "value.converter.schemas.enable": "false",
-    }
     config = {
         "connection.url": f"jdbc:sqlite:{path}",
         "insert.mode": "upsert",
@@ -74,9 +68,7 @@ def test_objects_become_rows_with_their_positions(spark: SparkSession, node: Bar
     }
 
     async def scenario() -> None:
-        async with running_stage(
-            spark, node, tmp_path, JdbcSink, worker_config=worker_config, record_path=ConverterPath
-        ) as stage:
+        async with running_json_stage(spark, node, tmp_path, JdbcSink) as stage:
             partitions = stage.create("orders.new")
             stage.produce("orders.new", ['{"id": 1, "name": "a"}', '{"id": 2, "name": null}', '{"id": 1, "name": "b"}'])
             task = await stage.start("orders", config, partitions=partitions)
