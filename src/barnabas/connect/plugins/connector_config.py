@@ -1,15 +1,14 @@
-"""The settings that all connectors have: common ones, a source's or a sink's, and those of transforms and predicates.
+"""The settings that all connectors have: common ones, and a source's or a sink's.
 
-Names, types, defaults, groups and their order are Kafka's. ``validation`` applies them; listings show them without the
-worker's defaults.
+Names, types, defaults, groups and their order are Kafka's. ``validation`` applies them, and adds those that depend on
+what a connector names (``plugin_keys``, ``topic_creation_keys``); listings show them without the worker's defaults.
 """
 # A setting is a line, whatever its length.
 # ruff: noqa: E501
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from barnabas.common.config_validators import (
     CaseInsensitiveString,
@@ -18,14 +17,11 @@ from barnabas.common.config_validators import (
     Range,
     ValidString,
 )
-from barnabas.connect.errors import BadRequest
 from barnabas.connect.plugins.config_def import (
     REQUIRED,
     ConfigDef,
-    ConfigException,
     ConfigKey,
     ConfigType,
-    ConfigValue,
     Importance,
     Width,
 )
@@ -37,16 +33,11 @@ from barnabas.connect.rest.entities import ConfigKeyInfo
 __all__ = [
     "COMMON_CONFIG",
     "OWN_CONFIG",
-    "alias_keys",
     "SINK_CONFIG",
     "SOURCE_CONFIG",
-    "PluginKey",
-    "Versions",
     "connector_config_def",
     "key_info",
     "plugin_config",
-    "plugin_keys",
-    "topic_creation_keys",
 ]
 
 _HIGH, _MEDIUM, _LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
@@ -407,211 +398,6 @@ OWN_CONFIG = ConfigDef(
         ),
     ]
 )
-
-
-@dataclass(frozen=True, slots=True)
-class PluginKey(ConfigKey):
-    """A setting whose value is a plugin; parsed, it is the plugin's full name."""
-
-    registry: PluginRegistry | None = None
-    plugin_types: tuple[PluginType, ...] = ()
-
-    def parse_type(self, value: object) -> ConfigValue:
-        if value is None or self.registry is None:
-            return value
-        text = str(value).strip()
-        for types in (self.plugin_types, tuple(PluginType)):
-            try:
-                return self.registry.find(text, *types).name
-            except BadRequest:
-                continue
-        raise ConfigException(self.name, text, self.registry.refusal(text) or f"Class {text} could not be found.")
-
-    def check(self, value: ConfigValue) -> None:
-        if value is None or self.registry is None:
-            return
-        if value not in [each.name for each in self.registry.of_type(*self.plugin_types)]:
-            noun = self.plugin_types[0].noun
-            raise ConfigException(self.name, f"class {value}", f"Not a {noun}")
-
-
-@dataclass(frozen=True, slots=True)
-class _Plugins:
-    """Recommends the plugins of a type."""
-
-    names: tuple[str, ...]
-
-    def valid_values(self, name: str, settings: Mapping[str, ConfigValue]) -> Sequence[ConfigValue]:
-        return self.names
-
-    def visible(self, name: str, settings: Mapping[str, ConfigValue]) -> bool:
-        return True
-
-
-@dataclass(frozen=True, slots=True)
-class Versions:
-    """Recommends the versions of the plugin that another setting names."""
-
-    of: str
-    versions: Callable[[str], Sequence[str]]
-    is_always_visible: bool = True
-
-    def valid_values(self, name: str, settings: Mapping[str, ConfigValue]) -> Sequence[ConfigValue]:
-        named = settings.get(self.of)
-        return [] if named is None else list(self.versions(str(named)))
-
-    def visible(self, name: str, settings: Mapping[str, ConfigValue]) -> bool:
-        return self.is_always_visible or settings.get(self.of) is not None
-
-
-def plugin_keys(
-    registry: PluginRegistry,
-    types: tuple[PluginType, ...],
-    keys: tuple[ConfigKey, ConfigKey],
-    given: str | None,
-    *,
-    is_version_always_visible: bool,
-) -> list[ConfigKey]:
-    """A setting for a plugin and the one for its version, completed by what there is: ``given`` is the plugin's name
-    if it was set, else its default counts."""
-    plugin_key, version_key = keys
-    fields = {field: getattr(plugin_key, field) for field in ConfigKey.__dataclass_fields__}
-    fields["recommender"] = _Plugins(tuple(each.name for each in registry.of_type(*types)))
-    named = (given if given is not None else plugin_key.default_text) or ""
-    versions = registry.versions(named.strip(), *types)
-    offered = Versions(plugin_key.name, lambda each: registry.versions(each, *types), is_version_always_visible)
-    return [
-        PluginKey(**fields, registry=registry, plugin_types=types),
-        replace(version_key, default=versions[-1] if versions else None, recommender=offered),
-    ]
-
-
-_ALIAS_KINDS = (
-    ("transforms", PluginType.TRANSFORMATION, "Transforms", "Transformation"),
-    ("predicates", PluginType.PREDICATE, "Predicates", "Predicate"),
-)
-_CONDITION = ConfigDef(
-    [
-        ConfigKey(
-            "predicate",
-            _STRING,
-            None,
-            "The alias of the predicate that decides whether the transform applies to a record.",
-        ),
-        ConfigKey("negate", _BOOLEAN, "false", "Whether it applies where the predicate does not hold."),
-    ]
-)
-
-
-def alias_keys(registry: PluginRegistry, config: Mapping[str, str | None]) -> list[ConfigKey]:
-    """The settings of each transform and predicate that the aliases name."""
-    keys: list[ConfigKey] = []
-    for setting, type_, group, kind in _ALIAS_KINDS:
-        for alias in dict.fromkeys(each.strip() for each in (config.get(setting) or "").split(",") if each.strip()):
-            prefix = f"{setting}.{alias}."
-            kind_lower, in_group = kind.lower(), f"{group}: {alias}"
-            pair = (
-                ConfigKey(
-                    f"{prefix}type",
-                    _CLASS,
-                    REQUIRED,
-                    f"The class of the {kind_lower} {alias}.",
-                    None,
-                    _HIGH,
-                    in_group,
-                    0,
-                    Width.LONG,
-                    f"{kind} type for {alias}",
-                ),
-                ConfigKey(
-                    f"{prefix}plugin.version",
-                    _STRING,
-                    None,
-                    f"The version of the {kind_lower} {alias}, or a range of them.",
-                    VersionRequirement(),
-                    _HIGH,
-                    in_group,
-                    1,
-                    Width.LONG,
-                    f"{kind} version for {alias}",
-                ),
-            )
-            named = config.get(f"{prefix}type")
-            keys += plugin_keys(registry, (type_,), pair, named, is_version_always_visible=True)
-            own = _own_config(registry, type_, config.get(f"{prefix}type"))
-            if own is not None:
-                keys += (own + _CONDITION if setting == "transforms" else own).embedded(prefix, in_group, 2)
-    return keys
-
-
-def _own_config(registry: PluginRegistry, type_: PluginType, name: str | None) -> ConfigDef | None:
-    try:
-        return registry.find((name or "").strip(), type_).config_def
-    except BadRequest:
-        return None
-
-
-_TOPIC_CREATION = "topic.creation."
-
-
-def topic_creation_keys(config: Mapping[str, str | None]) -> list[ConfigKey]:
-    """The settings of groups of topics; none where nothing is said of any (topics are then not created)."""
-    if not any(name.startswith(_TOPIC_CREATION) and name != f"{_TOPIC_CREATION}groups" for name in config):
-        return []
-    groups = [each.strip() for each in (config.get(f"{_TOPIC_CREATION}groups") or "").split(",") if each.strip()]
-    keys: list[ConfigKey] = []
-    for group in dict.fromkeys(["default", *groups]):
-        is_default = group == "default"
-        needed: ConfigValue = REQUIRED if is_default else None
-        shown = "Topic Creation" + ("" if is_default else f": {group}")
-        rows: list[tuple[str, ConfigType, ConfigValue, str]] = [
-            (
-                "include",
-                _LIST,
-                ".*" if is_default else REQUIRED,
-                "Regular expressions for the names of the group's topics.",
-            ),
-            ("exclude", _LIST, "", "Regular expressions for names that are not the group's."),
-            (
-                "replication.factor",
-                _SHORT,
-                needed,
-                "The replication factor of new topics; -1 for the brokers' default.",
-            ),
-            ("partitions", _INT, needed, "The partitions of new topics; -1 for the brokers' default."),
-        ]
-        keys += [
-            ConfigKey(
-                f"{_TOPIC_CREATION}{group}.{name}",
-                type_,
-                default,
-                doc,
-                _TopicCreation(name),
-                _LOW,
-                shown,
-                order,
-                Width.LONG,
-                name,
-            )
-            for order, (name, type_, default, doc) in enumerate(rows)
-        ]
-    return keys
-
-
-@dataclass(frozen=True, slots=True)
-class _TopicCreation:
-    setting: str
-
-    def ensure_valid(self, name: str, value: object) -> None:
-        if isinstance(value, list):
-            for each in value:
-                JavaRegex().ensure_valid(name, each)
-        elif isinstance(value, int) and (value == 0 or value < -1):
-            what = "Number of partitions" if self.setting == "partitions" else "Replication factor"
-            raise ConfigException(name, value, f"{what} must be positive, or -1 to use the broker's default")
-
-    def __str__(self) -> str:
-        return "positive, or -1 to use the broker's default"
 
 
 def connector_config_def(plugin: Plugin) -> ConfigDef:

@@ -18,22 +18,13 @@ from barnabas.common.config_providers import ConfigProviders, UnresolvedReferenc
 from barnabas.connect.errors import BadRequest, ConnectError
 from barnabas.connect.plugins.client_overrides import PREFIXES, ClientOverrides
 from barnabas.connect.plugins.config_def import ConfigDef, ConfigException, ConfigKey, ConfigValue, missing
-from barnabas.connect.plugins.connector_config import (
-    COMMON_CONFIG,
-    OWN_CONFIG,
-    SINK_CONFIG,
-    SOURCE_CONFIG,
-    PluginKey,
-    Versions,
-    alias_keys,
-    key_info,
-    plugin_keys,
-    topic_creation_keys,
-)
+from barnabas.connect.plugins.connector_config import COMMON_CONFIG, OWN_CONFIG, SINK_CONFIG, SOURCE_CONFIG, key_info
 from barnabas.connect.plugins.connector_rules import check_aliases, check_sink, check_source
 from barnabas.connect.plugins.converters_config import CONVERTER_TYPE
 from barnabas.connect.plugins.plugin import Plugin, PluginType
+from barnabas.connect.plugins.plugin_keys import PluginKey, Versions, alias_keys, plugin_keys
 from barnabas.connect.plugins.registry import PluginRegistry, VersionNotFound
+from barnabas.connect.plugins.topic_creation_keys import topic_creation_keys
 from barnabas.connect.rest.entities import ConfigInfo, ConfigInfos, ConfigValueInfo
 
 __all__ = ["ConnectorValidation", "SettingState", "ValidationDefaults", "validate_all"]
