@@ -21,6 +21,7 @@ SETTINGS = {
     "spark.default.parallelism": "1",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.caseSensitive": "true",  # As in a worker's session.
+    "spark.sql.legacy.codingErrorAction": "true",  # As well.
     "spark.sql.adaptive.enabled": "false",
     "spark.ui.enabled": "false",
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",

@@ -53,6 +53,8 @@ from barnabas.connect.plugins.config_def import (
 )
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pyspark.sql import Column, DataFrame, SparkSession
 
 __all__ = [
@@ -143,6 +145,10 @@ class TaskContext(Protocol):
     @property
     def settings(self) -> Mapping[str, ConfigValue]:
         """What ``config_def`` makes of ``config``, checked and typed."""
+
+    @property
+    def scratch(self) -> Path:
+        """A folder on this machine for this task alone. It is empty when the task starts."""
 
     def source_offset(self, partition: OffsetMap) -> OffsetMap | None:
         """Where this connector was in a partition of its source, None if it was never there. For sources."""

@@ -6,11 +6,15 @@ the way a task runs: from settings as a user writes them. Converters, transforms
 
 from __future__ import annotations
 
+import atexit
 import json
+import shutil
 import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
 
 from barnabas.connect.plugins.api import (
@@ -95,6 +99,15 @@ class _TaskContext:
     config: Config
     settings: Mapping[str, ConfigValue]
     offsets: Sequence[SourceOffset] = ()
+    folder: Path | None = None
+
+    @property
+    def scratch(self) -> Path:
+        """Made when it is asked for, and removed when the process ends."""
+        if self.folder is None:
+            self.folder = Path(mkdtemp(prefix="barnabas-connector-kit-"))
+            atexit.register(shutil.rmtree, self.folder, ignore_errors=True)
+        return self.folder
 
     def source_offset(self, partition: OffsetMap) -> OffsetMap | None:
         found = [each.offset for each in self.offsets if dict(each.partition) == dict(partition)]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["BatchEnds", "RunningQuery", "is_remote"]
+__all__ = ["BatchEnds", "RunningQuery", "is_remote", "works_here"]
 
 
 class RunningQuery(Protocol):
@@ -32,3 +32,8 @@ class BatchEnds(Protocol):
 def is_remote(spark: SparkSession) -> bool:
     """Whether it is on a Spark Connect server: there is no JVM here, and none that could call us."""
     return type(spark).__module__.startswith("pyspark.sql.connect")
+
+
+def works_here(spark: SparkSession) -> bool:
+    """Whether all work is done on this machine, so that it reads this machine's files."""
+    return not is_remote(spark) and str(spark.sparkContext.master).startswith("local")

@@ -37,6 +37,7 @@ _CONF = {
     "spark.scheduler.mode": "FAIR",  # A pool for each connector: a large batch of one does not hold up the others.
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.caseSensitive": "true",  # As names in Kafka's records are: id and ID are two fields.
+    "spark.sql.legacy.codingErrorAction": "true",  # What is no text is replaced, as by Kafka's deserializers.
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "2",

@@ -183,6 +183,7 @@ class SparkTaskRuntime:
             start.task_config,
             connector.config_def.parse(config),
             lambda partition: self._offsets.source_offset(start.task.connector, partition),
+            spec.empty_scratch(),
         )
         path = self._record_path(start.connector_config, self._worker_config)
         task = connector.task_class(context)

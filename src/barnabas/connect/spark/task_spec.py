@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -37,11 +38,19 @@ class TaskSpec:
     task_config: Mapping[str, str]
     worker_config: Mapping[str, str]
     folder: Path
-    """The task's own, for checkpoints."""
+    """The task's own, for checkpoints and what a plugin needs only while it runs."""
     note_batch: Callable[[int, int], None] = _nobody
     """Told rows and milliseconds of each batch that the program itself does not see."""
     figures: TaskFigures = field(default_factory=new_figures)
     """What the task does is told to them."""
+
+    def empty_scratch(self) -> Path:
+        """What a crash has left there is removed."""
+        scratch = self.folder / "scratch"
+        if scratch.exists():
+            shutil.rmtree(scratch)
+        scratch.mkdir(parents=True)
+        return scratch
 
     @property
     def query_name(self) -> str:
@@ -57,6 +66,7 @@ class WorkerTaskContext:
     config: Mapping[str, str]
     settings: Mapping[str, ConfigValue]
     read_offset: SourceOffsetReader
+    scratch: Path
 
     def source_offset(self, partition: Mapping[str, Any]) -> Mapping[str, Any] | None:
         return self.read_offset(partition)

@@ -1,29 +1,34 @@
 """Whole lines of a file that grows, from one position in bytes to another.
 
-What has no end yet is left for later. Lines end as Java's readers see it: at ``\\n``, ``\\r\\n`` or ``\\r``.
+What has no end yet is left for later. Lines end as Java's readers see it: at ``\\n``, ``\\r\\n`` or ``\\r``. Bytes that
+are no UTF-8 become U+FFFD, as Java's readers make them.
 """
 
 from __future__ import annotations
 
+import codecs
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pyarrow import BinaryArray, StringArray, Table
 
-__all__ = ["FileHasShrunk", "end_of_lines", "line_table"]
+__all__ = ["FileHasShrunk", "copy_lines", "end_of_lines", "line_table"]
 
 _CHUNK = 8 << 20
-_BATCH_BYTES_MAX = 64 << 20
-"""Of one batch: it is held in memory, and read anew after a crash."""
+_SCANNED = 256 << 10
+"""At a time: as much as a processor keeps at hand."""
+_BYTE_ORDER_MARK = "\ufeff".encode()
 
 
 class FileHasShrunk(Exception):
     """The position is beyond the end: the file is another one, or was cut."""
 
 
-def end_of_lines(path: Path, start: int) -> int:
-    """Where the last whole line ends, ``start`` if there is none; at most a batch further. Raises FileHasShrunk."""
+def end_of_lines(path: Path, start: int, most: int) -> int:
+    """Where the last whole line ends, ``start`` if there is none; at most ``most`` bytes further, but for a line that
+    is longer. Raises FileHasShrunk."""
     try:
         size = path.stat().st_size
     except FileNotFoundError:
@@ -33,7 +38,7 @@ def end_of_lines(path: Path, start: int) -> int:
             f"{path} has {size} bytes, and {start} of it were read already: it was cut or replaced. "
             "Reset the offsets of the connector to read it from its beginning."
         )
-    end = min(size, start + _BATCH_BYTES_MAX)
+    end = min(size, start + most)
     if end == start:
         return start
     with path.open("rb") as file:
@@ -43,7 +48,7 @@ def end_of_lines(path: Path, start: int) -> int:
                 return found
             if end == size:
                 return start
-            end = min(size, end + _BATCH_BYTES_MAX)  # One line that is longer than a batch.
+            end = min(size, end + most)  # One line that is longer than a batch.
 
 
 def _last_end(file: Any, start: int, end: int, *, is_at_end: bool) -> int | None:
@@ -63,18 +68,70 @@ def _last_end(file: Any, start: int, end: int, *, is_at_end: bool) -> int | None
 
 
 def line_table(path: Path, start: int, end: int) -> Table:
-    """Whole lines without their ends, as one column, ``value``. ``start`` and ``end`` are where lines begin.
+    """Whole lines without their ends, as one column, ``value``, in memory. ``start`` and ``end`` are where lines begin.
 
-    Bytes that are no UTF-8 become U+FFFD, as Java's readers make them. Raises FileHasShrunk.
+    Raises FileHasShrunk.
     """
     import pyarrow as pa
 
     with path.open("rb") as file:
         file.seek(start)
         data = file.read(end - start)
-    if len(data) < end - start:
-        raise FileHasShrunk(f"{path} ended {end - start - len(data)} bytes before the offset that had been there")
+    _refuse_missing(path, end - start - len(data))
     return pa.table([_texts(_lines(data))], names=["value"])
+
+
+def copy_lines(path: Path, start: int, end: int, target: Path) -> bool:
+    """Write the same lines into a file, as UTF-8. False if the first one begins with a byte order mark, which who reads
+    a file as text takes for the file's own. Raises FileHasShrunk."""
+    with path.open("rb") as file, target.open("wb") as copy:
+        file.seek(start)
+        if file.read(len(_BYTE_ORDER_MARK)) == _BYTE_ORDER_MARK:
+            return False
+        if _is_ascii(file, start, end):
+            _copy_bytes(file, start, end, copy)
+        else:
+            _copy_text(file, start, end, copy)
+        _refuse_missing(path, end - os.fstat(file.fileno()).st_size)
+    return True
+
+
+def _is_ascii(file: Any, start: int, end: int) -> bool:
+    file.seek(start)
+    left = end - start
+    while left and (data := file.read(min(_SCANNED, left))):
+        if not data.isascii():
+            return False
+        left -= len(data)
+    return True
+
+
+def _copy_bytes(file: Any, start: int, end: int, copy: Any) -> None:
+    """The kernel does it, where it can."""
+    try:
+        while start < end and (count := os.copy_file_range(file.fileno(), copy.fileno(), end - start, start)):
+            start += count
+    except OSError:  # Not between these file systems.
+        copy.seek(0, os.SEEK_END)
+    copy.seek(0, os.SEEK_END)
+    file.seek(start)
+    while start < end and (data := file.read(min(_SCANNED, end - start))):
+        start += len(data)
+        copy.write(data)
+
+
+def _copy_text(file: Any, start: int, end: int, copy: Any) -> None:
+    file.seek(start)
+    decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+    left = end - start
+    while left and (data := file.read(min(_SCANNED, left))):
+        left -= len(data)
+        copy.write(decoder.decode(data, final=not left).encode())
+
+
+def _refuse_missing(path: Path, count: int) -> None:
+    if count > 0:
+        raise FileHasShrunk(f"{path} ended {count} bytes before the offset that had been there")
 
 
 def _lines(data: bytes) -> BinaryArray:

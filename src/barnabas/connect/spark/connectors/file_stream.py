@@ -28,8 +28,9 @@ from barnabas.connect.plugins.api import (
     SourceOffset,
     TerminalError,
 )
-from barnabas.connect.spark.connectors.file_lines import end_of_lines, line_table
+from barnabas.connect.spark.connectors.file_lines import copy_lines, end_of_lines, line_table
 from barnabas.connect.spark.polled_source import Polled, PolledSourceTask
+from barnabas.connect.spark.running_query import works_here
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -39,6 +40,10 @@ __all__ = ["FileStreamSink", "FileStreamSource"]
 _FILE = "file"
 _TOPIC = "topic"
 _BATCH_SIZE = "batch.size"
+_HELD_BYTES_MAX = 64 << 20
+"""Of a batch that is held in memory."""
+_COPIED_BYTES_MIN, _COPIED_BYTES_MAX = 1 << 20, 256 << 20
+"""Of a batch that is copied for Spark to read it. It is read anew after a crash."""
 
 
 class FileStreamSourceTask(PolledSourceTask):
@@ -51,17 +56,27 @@ class FileStreamSourceTask(PolledSourceTask):
     def poll(self, spark: SparkSession) -> Polled | None:
         from pyspark.sql import functions as F
 
-        path = Path(str(self.settings[_FILE]))
-        start, end = self._next, end_of_lines(path, self._next)
+        path, is_here = Path(str(self.settings[_FILE])), works_here(spark)
+        start, end = self._next, end_of_lines(path, self._next, _COPIED_BYTES_MAX if is_here else _HELD_BYTES_MAX)
         if start == end:
             return None
-        lines = line_table(path, start, end)
+        rows = None
+        frame = self._copied(spark, path, start, end) if is_here and end - start >= _COPIED_BYTES_MIN else None
+        if frame is None:
+            lines = line_table(path, start, end)
+            frame, rows = spark.createDataFrame(lines), lines.num_rows
         self._next = end
-        frame = spark.createDataFrame(lines).coalesce(1)  # One writer, so that lines keep their order.
         topic = str(self.settings[_TOPIC])
-        records = frame.select(F.lit(topic).alias("topic"), "value")
-        offsets = [SourceOffset(self._partition, {"position": end})]
-        return Polled(records, offsets, lines.num_rows, frozenset({topic}))
+        # One writer, so that lines keep their order.
+        records = frame.coalesce(1).select(F.lit(topic).alias("topic"), "value")
+        return Polled(records, [SourceOffset(self._partition, {"position": end})], rows, frozenset({topic}))
+
+    def _copied(self, spark: SparkSession, path: Path, start: int, end: int) -> DataFrame | None:
+        """The lines as a file that Spark reads by itself: through Python they would be copied three times."""
+        for before in self.context.scratch.iterdir():
+            before.unlink()
+        copy = self.context.scratch / f"{start}-{end}.txt"
+        return spark.read.text(copy.as_uri()) if copy_lines(path, start, end, copy) else None
 
     @property
     def _partition(self) -> OffsetMap:
@@ -91,7 +106,7 @@ class FileStreamSource(SourceConnector):
                 _BATCH_SIZE,
                 ConfigType.INT,
                 "2000",
-                "Taken for the sake of Kafka's settings. A batch has all lines that are there, up to 64 MiB.",
+                "Taken for the sake of Kafka's settings. A batch has all lines that are there, up to 256 MiB.",
                 Range(1),
                 Importance.LOW,
             ),

@@ -26,6 +26,7 @@ from barnabas.connect.plugins.api import (
     TopicPartition,
     ValidString,
 )
+from barnabas.connect.spark.connectors.early_sync import syncing
 from barnabas.connect.spark.connectors.file_commits import FileCommits, batch_name
 from barnabas.connect.spark.connectors.shared_folder import require_shared
 
@@ -87,7 +88,8 @@ class TopicToFilesTask(SinkTask):
         folders = _list(self.settings[_PARTITION_BY])
         if folders:
             writer = writer.partitionBy(*folders)
-        writer.option("header", "true").save(str(staging))
+        with syncing(staging):
+            writer.option("header", "true").save(str(staging))
         self._commits.commit(name, batch.ranges)
 
 

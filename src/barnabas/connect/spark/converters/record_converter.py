@@ -167,7 +167,7 @@ class RecordConverter:
         def error(header: Column) -> Column | None:
             return self.header.header_to_connect(header["value"]).error
 
-        return F.transform(headers, typed).cast(HEADERS), _first(headers, error)
+        return _of_each(headers, typed).cast(HEADERS), _first(headers, error)
 
     # ---- Into Kafka ----
 
@@ -211,7 +211,7 @@ class RecordConverter:
         def error(header: Column) -> Column | None:
             return self.header.header_from_connect(header["value"], header["schema"]).error
 
-        return F.transform(headers, raw).cast(RAW_HEADERS), _first(headers, error)
+        return _of_each(headers, raw).cast(RAW_HEADERS), _first(headers, error)
 
     # ---- For plugins ----
 
@@ -232,6 +232,11 @@ class RecordConverter:
 
         frames = [batch.good.select(*(column(batch, at, name) for name in wanted)) for at, batch in enumerate(batches)]
         return reduce(lambda one, other: one.union(other), frames)
+
+
+def _of_each(headers: Column, change: Callable[[Column], Column]) -> Column:
+    """Where it is known that there are none, nothing is left of it: by itself the optimizer would not see that."""
+    return F.when(headers.isNotNull(), F.transform(headers, change))
 
 
 def _first(headers: Column, error: Callable[[Column], Column | None]) -> Column | None:

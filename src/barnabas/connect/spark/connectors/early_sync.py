@@ -1,0 +1,52 @@
+"""Files that Spark is writing go to the disk while it writes, so that the commit of a batch has little to wait for."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+__all__ = ["sync_grown", "syncing"]
+
+_EVERY_S = 0.4
+
+
+@contextmanager
+def syncing(folder: Path) -> Iterator[None]:
+    """Whatever is in the folder by then is synced again and again until the block ends. The folder need not exist yet.
+
+    It promises nothing: who needs a file on the disk syncs it when it is finished.
+    """
+    ends = threading.Event()
+    thread = threading.Thread(target=_sync_until, args=(folder, ends), name="connect-early-sync", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ends.set()
+        thread.join()
+
+
+def _sync_until(folder: Path, ends: threading.Event) -> None:
+    seen: dict[Path, int] = {}
+    while not ends.wait(_EVERY_S):
+        sync_grown(folder, seen)
+
+
+def sync_grown(folder: Path, seen: dict[Path, int]) -> list[Path]:
+    """Sync the files that have another size than in ``seen``, which is brought up to date; return them."""
+    synced: list[Path] = []
+    for path in sorted(folder.rglob("*")):
+        with suppress(OSError):  # It was renamed or removed meanwhile.
+            size = path.stat().st_size
+            if path.is_file() and seen.get(path) != size:
+                number = os.open(path, os.O_RDONLY)
+                try:
+                    os.fdatasync(number)
+                finally:
+                    os.close(number)
+                seen[path] = size
+                synced.append(path)
+    return synced

@@ -1,0 +1,24 @@
+from pathlib import Path
+
+import pytest
+
+from barnabas.connect.spark.connectors.early_sync import sync_grown, syncing
+
+
+def test_only_files_that_have_grown_are_synced_again(tmp_path: Path) -> None:
+    seen: dict[Path, int] = {}
+    folder = tmp_path / "staging"
+    assert sync_grown(folder, seen) == [], "it is not there yet"
+    (folder / "_temporary").mkdir(parents=True)
+    one, two = folder / "_temporary" / "one", folder / "two"
+    one.write_text("a")
+    two.write_text("a")
+    assert sync_grown(folder, seen) == [one, two]
+    assert sync_grown(folder, seen) == []
+    two.write_text("ab")
+    assert sync_grown(folder, seen) == [two]
+
+
+def test_a_failure_of_the_block_is_its_own(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="from inside"), syncing(tmp_path / "gone"):
+        raise ValueError("from inside")
