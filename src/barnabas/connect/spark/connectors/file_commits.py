@@ -28,7 +28,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 from barnabas.common.topic_partition import TopicPartition
-from barnabas.connect.plugins.api import OffsetRange, TerminalError
+from barnabas.connect.plugins.api import OffsetRange
+from barnabas.connect.spark.connectors.sink_positions import is_written, refuse_unless_next
 from barnabas.connect.spark.group_positions import from_kafka_json, kafka_json
 
 __all__ = ["FileCommits", "Files", "batch_name"]
@@ -106,7 +107,7 @@ class FileCommits:
         with self._locked():
             self._finish_pending()
             positions = self._positions()
-        if ranges and all(positions.get(partition, -1) == each.end for partition, each in ranges.items()):
+        if is_written(positions, ranges):
             return None
         folder = self._home / "staging" / name
         if folder.exists():
@@ -124,7 +125,7 @@ class FileCommits:
         moves = _moves(staged, f"{self._connector}-{name}")
         with self._locked():
             self._finish_pending()
-            self._refuse_unless_next(ranges)
+            refuse_unless_next(self._positions(), ranges, str(self._root))
             for source, _ in moves:
                 _sync(staged / source)
             ends = {partition: each.end for partition, each in ranges.items()}
@@ -162,16 +163,6 @@ class FileCommits:
             self._files.remove(path)
             if staged.exists():
                 self._files.remove(staged)
-
-    def _refuse_unless_next(self, ranges: Mapping[TopicPartition, OffsetRange]) -> None:
-        positions = self._positions()
-        for partition, each in ranges.items():
-            noted = positions.get(partition)
-            if noted is not None and noted > each.start:
-                raise TerminalError(
-                    f"{partition}: the batch begins at offset {each.start}, but {self._root} has all before {noted} "
-                    "already: another task writes the same partition."
-                )
 
     def _positions(self) -> dict[TopicPartition, int]:
         try:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from barnabas.connect.plugins.api import SinkBatch, TerminalError, TopicPartition
+from barnabas.connect.plugins.api import SinkBatch, TopicPartition
 from barnabas.connect.spark.connectors.jdbc_database import Database
+from barnabas.connect.spark.connectors.sink_positions import refuse_unless_next
 
 __all__ = ["Positions"]
 
@@ -34,12 +35,7 @@ class Positions:
         noted = self._read(database, for_update=True)
         if batch.ranges and all(noted.get(each) == (end, batch.id) for each, end in batch.positions.items()):
             return True
-        for each, offsets in batch.ranges.items():
-            if each in noted and noted[each][0] > offsets.start:
-                raise TerminalError(
-                    f"{each}: the batch begins at offset {offsets.start}, but the database has all before "
-                    f"{noted[each][0]} already: another task writes the same partition."
-                )
+        refuse_unless_next({each: offset for each, (offset, _) in noted.items()}, batch.ranges, "the database")
         return False
 
     def write(self, database: Database, batch: SinkBatch) -> None:

@@ -46,6 +46,7 @@ from barnabas.connect.spark.connectors.delta_log import (
     refusal,
     require_delta,
 )
+from barnabas.connect.spark.connectors.sink_positions import is_written, refuse_unless_next
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -154,8 +155,10 @@ class TopicToDeltaTask(SinkTask):
     def _write_once(self, df: DataFrame, path: str, ranges: Mapping[TopicPartition, OffsetRange]) -> None:
         table = self._table(df.sparkSession, path)
         transaction = table.begin()
-        if _is_done(transaction.positions(ranges), ranges, path):
+        noted = transaction.positions(ranges)
+        if is_written(noted, ranges):
             return
+        refuse_unless_next(noted, ranges, path)
         if not transaction.exists and not self.settings["auto.create"]:
             raise TerminalError(f"{path} is no Delta table, and auto.create is false: make it, or correct path.")
         columns = self._columns(df)
@@ -396,19 +399,6 @@ def _tables(settings: Mapping[str, Any], topics: Sequence[str] | set[str]) -> di
     for topic in sorted(topics):
         found.setdefault(path.replace(_TOPIC, topic), []).append(topic)
     return found
-
-
-def _is_done(noted: Mapping[TopicPartition, int], ranges: Mapping[TopicPartition, OffsetRange], path: str) -> bool:
-    """Whether the table has the batch. Raises TerminalError if it has a part of it, from somebody else."""
-    if ranges and all(noted.get(each) == offsets.end for each, offsets in ranges.items()):
-        return True
-    for each, offsets in ranges.items():
-        if noted.get(each, -1) > offsets.start:
-            raise TerminalError(
-                f"{each}: the batch begins at offset {offsets.start}, but {path} has all before {noted[each]} already: "
-                "another task writes the same partition."
-            )
-    return False
 
 
 def _without_ours(rows: DataFrame) -> DataFrame:
