@@ -37,6 +37,7 @@ from barnabas.connect.spark.connectors.jdbc_dialect import DELETED, OFFSET, PART
 from barnabas.connect.spark.connectors.jdbc_positions import Positions
 from barnabas.connect.spark.connectors.jdbc_settings import CONNECTION, STAGING, connect, connection_errors
 from barnabas.connect.spark.connectors.jdbc_tables import TableRules, target_table
+from barnabas.connect.spark.connectors.keyed_rows import AUTO_EVOLVE, DELETE_ENABLED, key_errors, refused_deletion
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -81,9 +82,7 @@ class JdbcSinkTask(SinkTask):
         reasons = []
         if mode == "record_key":
             reasons.append(F.when(F.col("key").isNull(), F.lit("pk.mode is record_key, and the record has no key")))
-        if not self.settings["delete.enabled"]:
-            text = "the record has no value, and delete.enabled is false"
-            reasons.append(F.when(F.col("value").isNull(), F.lit(text)))
+        reasons += refused_deletion(self.settings)
         return F.coalesce(*reasons) if reasons else None
 
     def write(self, df: DataFrame, batch: SinkBatch) -> None:
@@ -192,14 +191,9 @@ class JdbcSink(SinkConnector):
                 "that is no object needs one name.",
             ),
             ConfigKey("fields.whitelist", ConfigType.LIST, "", "Fields of the value that are written; empty for all."),
-            ConfigKey(
-                "delete.enabled",
-                ConfigType.BOOLEAN,
-                "false",
-                "Whether a record without a value deletes the row of its key. Needs pk.mode=record_key.",
-            ),
+            DELETE_ENABLED,
             ConfigKey("auto.create", ConfigType.BOOLEAN, "false", "Whether tables that are missing are created."),
-            ConfigKey("auto.evolve", ConfigType.BOOLEAN, "false", "Whether columns that are missing are added."),
+            AUTO_EVOLVE,
             ConfigKey(
                 "batch.size",
                 ConfigType.INT,
@@ -225,18 +219,14 @@ class JdbcSink(SinkConnector):
 
     @classmethod
     def validate(cls, config: Mapping[str, str], settings: Mapping[str, Any]) -> Mapping[str, Sequence[str]]:
-        errors = connection_errors(config, settings, _OTHERS_OF_JAVA)
+        errors = connection_errors(config, settings, _OTHERS_OF_JAVA) | key_errors(settings)
         mode, keys = settings.get("pk.mode"), list(settings.get("pk.fields") or ())
-        if settings.get("delete.enabled") and mode != "record_key":
-            errors["delete.enabled"] = ["A record without a value has its key alone: set pk.mode=record_key."]
         if settings.get("insert.mode") in ("upsert", "update") and mode == "none":
             errors["pk.mode"] = [
                 f"insert.mode={settings['insert.mode']} needs a key: set kafka, record_key or record_value."
             ]
         if mode == "kafka" and keys and len(keys) != 3:
             errors["pk.fields"] = ["pk.mode=kafka takes three names, for topic, partition and offset, or none."]
-        if mode == "none" and keys:
-            errors["pk.fields"] = ["pk.mode=none has no key: leave pk.fields out, or set another pk.mode."]
         return errors
 
     @classmethod

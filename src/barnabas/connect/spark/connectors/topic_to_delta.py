@@ -46,6 +46,7 @@ from barnabas.connect.spark.connectors.delta_log import (
     refusal,
     require_delta,
 )
+from barnabas.connect.spark.connectors.keyed_rows import AUTO_EVOLVE, DELETE_ENABLED, key_errors, refused_deletion
 from barnabas.connect.spark.connectors.sink_positions import is_written, refuse_unless_next
 
 if TYPE_CHECKING:
@@ -93,11 +94,7 @@ class TopicToDeltaTask(SinkTask):
 
         from barnabas.connect.spark.connectors.delta_rows import has_no_schema
 
-        reasons = []
-        is_tombstone = F.col("value").isNull()
-        if not self.settings["delete.enabled"]:
-            text = "the record has no value, and delete.enabled is false"
-            reasons.append(F.when(is_tombstone, F.lit(text)))
+        reasons = refused_deletion(self.settings)
         if has_no_schema(df):  # What fields there are is known of the whole batch only, so ``write`` tells.
             return F.coalesce(*reasons) if reasons else None
         columns = self._columns(df)
@@ -292,14 +289,9 @@ class TopicToDelta(SinkConnector):
                 "",
                 "The columns of the key: fields of the key or value. A key that is no object needs one name.",
             ),
-            ConfigKey(
-                "delete.enabled",
-                ConfigType.BOOLEAN,
-                "false",
-                "Whether a record without a value deletes the row of its key. Needs pk.mode=record_key.",
-            ),
+            DELETE_ENABLED,
             ConfigKey("auto.create", ConfigType.BOOLEAN, "true", "Whether tables that are missing are created."),
-            ConfigKey("auto.evolve", ConfigType.BOOLEAN, "false", "Whether columns that are missing are added."),
+            AUTO_EVOLVE,
             ConfigKey(
                 "partition.by", ConfigType.LIST, "", "The columns by which a table that is created is partitioned."
             ),
@@ -331,7 +323,7 @@ class TopicToDelta(SinkConnector):
 
     @classmethod
     def validate(cls, config: Mapping[str, str], settings: Mapping[str, Any]) -> Mapping[str, Sequence[str]]:
-        errors: dict[str, list[str]] = {}
+        errors = key_errors(settings)
         path = str(settings.get("path") or "/")
         parts = urlsplit(path)
         if not parts.scheme and not path.startswith("/"):
@@ -341,12 +333,8 @@ class TopicToDelta(SinkConnector):
             errors["pk.mode"] = ["insert.mode=upsert needs a key: set record_key or record_value."]
         if settings.get("insert.mode") == "insert" and mode != "none":
             errors["pk.mode"] = [f"{mode} is for insert.mode=upsert: set that, or leave pk.mode out."]
-        if mode == "none" and keys:
-            errors["pk.fields"] = ["pk.mode=none has no key: leave pk.fields out, or set another pk.mode."]
         if mode == "record_value" and not keys:
             errors["pk.fields"] = ["pk.mode=record_value needs the fields of the value that are the key."]
-        if settings.get("delete.enabled") and mode != "record_key":
-            errors["delete.enabled"] = ["A record without a value has its key alone: set pk.mode=record_key."]
         wrong = [each for each in _list(settings.get("record.columns")) if each not in _RECORD_COLUMNS]
         if wrong:
             errors["record.columns"] = [f"{', '.join(wrong)}: there are {', '.join(_RECORD_COLUMNS)}."]

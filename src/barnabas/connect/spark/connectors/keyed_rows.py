@@ -1,0 +1,41 @@
+"""Settings of sinks to tables whose rows may have keys, by the names of the widely known JDBC sink connector."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from barnabas.connect.plugins.api import ConfigKey, ConfigType
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+__all__ = ["AUTO_EVOLVE", "DELETE_ENABLED", "key_errors", "refused_deletion"]
+
+DELETE_ENABLED = ConfigKey(
+    "delete.enabled",
+    ConfigType.BOOLEAN,
+    "false",
+    "Whether a record without a value deletes the row of its key. Needs pk.mode=record_key.",
+)
+AUTO_EVOLVE = ConfigKey("auto.evolve", ConfigType.BOOLEAN, "false", "Whether columns that are missing are added.")
+
+
+def key_errors(settings: Mapping[str, Any]) -> dict[str, list[str]]:
+    """What ``Connector.validate`` answers for settings of keys that don't go together."""
+    errors: dict[str, list[str]] = {}
+    mode = settings.get("pk.mode")
+    if settings.get("delete.enabled") and mode != "record_key":
+        errors["delete.enabled"] = ["A record without a value has its key alone: set pk.mode=record_key."]
+    if mode == "none" and settings.get("pk.fields"):
+        errors["pk.fields"] = ["pk.mode=none has no key: leave pk.fields out, or set another pk.mode."]
+    return errors
+
+
+def refused_deletion(settings: Mapping[str, Any]) -> list[Column]:
+    """Why a record without a value is refused; nothing if it deletes a row."""
+    from pyspark.sql import functions as F
+
+    if settings["delete.enabled"]:
+        return []
+    return [F.when(F.col("value").isNull(), F.lit("the record has no value, and delete.enabled is false"))]
