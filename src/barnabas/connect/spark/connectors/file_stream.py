@@ -42,7 +42,7 @@ _TOPIC = "topic"
 _BATCH_SIZE = "batch.size"
 _HELD_BYTES_MAX = 64 << 20
 """Of a batch that is held in memory."""
-_COPIED_BYTES_MIN, _COPIED_BYTES_MAX = 1 << 20, 256 << 20
+_COPIED_BYTES_MIN, _COPIED_BYTES_MAX = 1 << 20, 512 << 20
 """Of a batch that is copied for Spark to read it. It is read anew after a crash."""
 
 
@@ -106,7 +106,7 @@ class FileStreamSource(SourceConnector):
                 _BATCH_SIZE,
                 ConfigType.INT,
                 "2000",
-                "Taken for the sake of Kafka's settings. A batch has all lines that are there, up to 256 MiB.",
+                "Taken for the sake of Kafka's settings. A batch has all lines that are there, up to 512 MiB.",
                 Range(1),
                 Importance.LOW,
             ),

@@ -62,6 +62,8 @@ class RecordBatch:
     value_schema: ConnectSchema | None
     can_fail: bool = True
     """False where ``failure`` is null whatever the rows are; then nobody need look at it."""
+    absent: frozenset[str] = frozenset()
+    """Of ``key`` and ``headers``: what no row has. No converter is asked for it."""
 
     def with_frame(self, frame: DataFrame) -> RecordBatch:
         return replace(self, frame=frame)

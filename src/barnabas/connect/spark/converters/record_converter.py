@@ -183,15 +183,27 @@ class RecordConverter:
         return reduce(lambda one, other: one.unionByName(other), (self._raw(batch) for batch in batches))
 
     def _raw(self, batch: RecordBatch) -> DataFrame:
-        schemas = (batch.key_schema, batch.value_schema)
-        made = self._encoded.get(batch.frame.sparkSession, schemas, lambda: self._encoding(*schemas))
+        kind = (batch.key_schema, batch.value_schema, batch.can_fail, batch.absent)
+        made = self._encoded.get(batch.frame.sparkSession, kind, lambda: self._encoding(*kind))
         return batch.frame.select(*made.columns)
 
-    def _encoding(self, key_schema: ConnectSchema | None, value_schema: ConnectSchema | None) -> _Columns:
-        good = F.col("failure").isNull()
-        key = _encoded(self.key, Datum(key_schema, F.when(good, F.col("key"))))
-        value = _encoded(self.value, Datum(value_schema, F.when(good, F.col("value"))))
-        headers, header_error = self._raw_headers(F.col("headers"))
+    def _encoding(
+        self,
+        key_schema: ConnectSchema | None,
+        value_schema: ConnectSchema | None,
+        can_fail: bool,
+        absent: frozenset[str],
+    ) -> _Columns:
+        def encoded(converter: Converter, schema: ConnectSchema | None, name: str) -> Encoded:
+            if name in absent:
+                return Encoded(F.lit(None).cast("binary"), None)
+            good = F.when(F.col("failure").isNull(), F.col(name)) if can_fail else F.col(name)
+            return _encoded(converter, Datum(schema, good))
+
+        key, value = encoded(self.key, key_schema, "key"), encoded(self.value, value_schema, "value")
+        headers, header_error = F.lit(None).cast(RAW_HEADERS), None
+        if "headers" not in absent:
+            headers, header_error = self._raw_headers(F.col("headers"))
         failure = F.coalesce(F.col("failure"), self._failure(key.error, value.error, header_error))
         columns = (
             *(F.col(name) for name in _PLACE),

@@ -14,6 +14,8 @@ from barnabas.connect.spark.converters.spark_types import connect_schema, spark_
 from barnabas.connect.spark.converters.variants import variant_of
 
 if TYPE_CHECKING:
+    from typing_extensions import TypeIs
+
     from pyspark.sql import Column, DataFrame
 
 __all__ = ["source_batch"]
@@ -44,7 +46,13 @@ def source_batch(frame: DataFrame) -> RecordBatch:
         ),
         key_schema,
         value_schema,
+        can_fail=False,
+        absent=frozenset(name for name in ("key", "headers") if _is_absent(types.get(name))),
     )
+
+
+def _is_absent(found: t.DataType | None) -> TypeIs[t.NullType | None]:
+    return found is None or isinstance(found, t.NullType)
 
 
 def _check_columns(names: list[str]) -> None:
@@ -65,7 +73,7 @@ def _check_columns(names: list[str]) -> None:
 
 
 def _place(name: str, found: t.DataType | None, wanted: str) -> Column:
-    if found is None or isinstance(found, t.NullType):
+    if _is_absent(found):
         return F.lit(None).cast(wanted)
     allowed = {
         "topic": (t.StringType, t.CharType, t.VarcharType),
@@ -78,7 +86,7 @@ def _place(name: str, found: t.DataType | None, wanted: str) -> Column:
 
 
 def _datum(name: str, found: t.DataType | None) -> tuple[Column, ConnectSchema | None]:
-    if found is None or isinstance(found, t.NullType):
+    if _is_absent(found):
         return F.lit(None).cast("variant"), None
     try:
         schema = connect_schema(found)
@@ -88,7 +96,7 @@ def _datum(name: str, found: t.DataType | None) -> tuple[Column, ConnectSchema |
 
 
 def _headers(found: t.DataType | None) -> Column:
-    if found is None or isinstance(found, t.NullType):
+    if _is_absent(found):
         return F.lit(None).cast(HEADERS)
     if not (
         isinstance(found, t.ArrayType)
