@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from barnabas.connect.identifiers import TargetState
+from barnabas.connect.plugins.api import OffsetRange, SinkBatch, TopicPartition
 from barnabas.connect.plugins.runtime import TaskPaused, TaskRunning, TaskStopped, TopicsUsed
 from barnabas.connect.plugins.testing import ConnectorKit
 from barnabas.connect.spark.connectors.file_stream import FileStreamSink, FileStreamSource
@@ -82,6 +83,22 @@ def test_many_lines_at_once_keep_their_order_and_bytes_that_are_no_text_are_repl
     with source.open("a") as file:
         file.write(" done\n")
     assert [row.value for row in task.poll(spark).records.collect()] == ["half done"]
+
+
+def test_many_records_at_once_are_appended_in_the_order_of_each_partition(spark: SparkSession, tmp_path: Path) -> None:
+    target = tmp_path / "out.txt"
+    target.write_text("there\n")
+    kit = ConnectorKit(FileStreamSink, {"file": str(target)}, topics={"t": 3})
+    task: Any = kit.task()
+    task.start(spark)
+    frame = spark.range(0, 12_000, numPartitions=3).selectExpr(
+        "CASE id % 5 WHEN 0 THEN NULL WHEN 1 THEN '' ELSE id || ' \u00e4' END AS value"
+    )
+    ranges = {TopicPartition("t", number): OffsetRange(0, 4_000) for number in range(3)}
+    wanted = ["null" if n % 5 == 0 else "" if n % 5 == 1 else f"{n} \u00e4" for n in range(12_000)]
+    for _ in range(2):
+        task.write(frame, SinkBatch(1, ranges))
+    assert target.read_text() == "\n".join(["there", *wanted, *wanted, ""])
 
 
 def test_a_paused_task_keeps_its_place(spark: SparkSession, node: BarnabasNode, tmp_path: Path) -> None:
