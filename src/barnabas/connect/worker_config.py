@@ -38,6 +38,8 @@ _FREE_FAMILIES = (
 )
 # What a topic of the worker's can't be given: it follows from what the topic is for.
 _FIXED_TOPIC_SETTINGS = ("topic", "partitions", "replication.factor", "cleanup.policy")
+_PATIENCE_MS_MIN = 3_000
+"""Three heartbeats: one that is late is no reason to stop anything."""
 _CONVERTERS = ("key.converter", "value.converter", "header.converter")
 _SECRET_WORDS = ("password", "secret", "jaas", "token", "credential", "key", "passphrase", "certificate")
 
@@ -411,6 +413,7 @@ class _Reading:
         if self.problems:
             return
         config = WorkerConfig(self.values, self.texts, providers=self.providers, warnings=(), source=None)
+        self._warn_of_little_patience(config.session_timeout_ms, config.task_shutdown_graceful_timeout_ms)
         from barnabas.clients.client_config import client_config
 
         for properties in (config.client_properties, config.admin_properties):
@@ -419,6 +422,15 @@ class _Reading:
             except InvalidClientConfig as error:
                 self.problems += [WorkerProblem("security.protocol", each) for each in error.problems]
                 return
+
+    def _warn_of_little_patience(self, session_ms: int, graceful_ms: int) -> None:
+        left_ms = max(0, session_ms - graceful_ms)
+        if left_ms < _PATIENCE_MS_MIN:
+            self.warnings.append(
+                f"session.timeout.ms ({session_ms}) less task.shutdown.graceful.timeout.ms ({graceful_ms}) leaves "
+                f"{left_ms} ms: a worker that has not heard of the coordinator for so long stops its tasks, so that "
+                f"nothing has two owners. Let them differ by {_PATIENCE_MS_MIN} ms or more"
+            )
 
 
 def _listeners_of(values: Mapping[str, ConfigValue]) -> tuple[Listener, ...]:

@@ -300,6 +300,13 @@ class TestFamilies:
         assert config.topic_settings("status") == {"segment.bytes": "1000000", "cleanup.policy": "compact"}
         assert config.warnings == ["status.storage.cleanup.policy is ignored: this topic is always compacted"]
 
+    def test_a_session_that_leaves_little_time_for_silence_is_a_warning(self) -> None:
+        [warning] = config_of(**{"session.timeout.ms": "6000"}).warnings
+        assert warning.startswith(
+            "session.timeout.ms (6000) less task.shutdown.graceful.timeout.ms (5000) leaves 1000 ms"
+        )
+        assert config_of(**{"session.timeout.ms": "6000", "task.shutdown.graceful.timeout.ms": "3000"}).warnings == []
+
     def test_an_unknown_client_setting_is_a_warning_as_in_kafka(self) -> None:
         assert "ligner.ms" in config_of(**{"producer.ligner.ms": "5"}).warnings[0]
 

@@ -14,9 +14,8 @@ from barnabas.connect.spark.converters.spark_types import connect_schema, spark_
 from barnabas.connect.spark.converters.variants import variant_of
 
 if TYPE_CHECKING:
-    from typing_extensions import TypeIs
-
     from pyspark.sql import Column, DataFrame
+    from typing_extensions import TypeIs
 
 __all__ = ["source_batch"]
 
