@@ -172,10 +172,13 @@ def check(records: list[dict[str, Any]]) -> int:
         assert len(owners) == len(set(owners)), f"runs of task {task} took turns: {owners}"
         numbers = [record["number"] for record in of_task]
         assert set(numbers) == set(range(max(numbers) + 1)), f"task {task} lost something"
-        assert len(numbers) - len(set(numbers)) <= BATCH * (len(owners) - 1), f"task {task} repeated more than a batch"
-        for _, group in groupby(of_task, key=lambda record: record["run"]):
+        spans = []
+        for run, group in groupby(of_task, key=lambda record: record["run"]):
             of_run = [record["number"] for record in group]
-            assert of_run == list(range(of_run[0], of_run[0] + len(of_run))), f"a run of task {task} went astray"
+            assert of_run == list(range(of_run[0], of_run[0] + len(of_run))), f"run {run} of task {task} went astray"
+            spans.append((run, of_run[0], of_run[-1]))
+        repeated = len(numbers) - len(set(numbers))
+        assert repeated <= BATCH * (len(owners) - 1), f"task {task} repeated more than a batch: {spans}"
         runs += len(owners)
     return runs
 

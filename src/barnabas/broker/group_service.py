@@ -24,7 +24,7 @@ from barnabas.coordinator.loader import CoordinatorLoader
 from barnabas.storage.produced_batch import AppendOrigin
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Set
+    from collections.abc import Awaitable, Callable, Iterable, Sequence, Set
 
     from barnabas.broker.partition import Partition
     from barnabas.broker.replica_manager import ReplicaManager
@@ -69,6 +69,7 @@ class GroupService:
         self._leader_epochs: dict[int, int] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._timer_due_ms: int | None = None
+        replicas.on_logs_lost = self._logs_lost
 
     def now_ms(self) -> int:
         """Wall-clock milliseconds that advance as the monotonic clock does."""
@@ -121,12 +122,22 @@ class GroupService:
                 self._load(partition, registration.leader_epoch)
         self._schedule()
 
+    def _logs_lost(self, lost: Sequence[TopicPartition]) -> None:
+        """What was read from them is nobody's any more: the controller gives them to others, who go on."""
+        for topic_partition in lost:
+            if topic_partition.topic == GROUP_METADATA_TOPIC:
+                self._leader_epochs.pop(topic_partition.partition, None)
+                self.coordinator.runtime.unload(topic_partition.partition, self.now_ms())
+
     def _load(self, partition: int, leader_epoch: int) -> None:
         runtime = self.coordinator.runtime
         shard = runtime.start_loading(partition, leader_epoch, self.now_ms())
         if shard is None:
             return
         replica = self._replica(partition)
+        if replica is not None and self._replicas.is_offline(replica):
+            runtime.fail_loading(partition, shard)  # There may be a log, and nobody can read it.
+            return
         if replica is None or replica.log_or_none is None:
             runtime.finish_loading(partition, shard, 0, self.now_ms())
             return

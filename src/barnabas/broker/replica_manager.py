@@ -23,7 +23,7 @@ from barnabas.storage.errors import StorageError
 from barnabas.storage.produced_batch import AppendOrigin, ProducedBatch, read_produced_batch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from concurrent.futures import Executor
 
     from barnabas.broker.leader_replicas import LeaderReplicas
@@ -67,6 +67,8 @@ class ReplicaManager:
         """To be set before the first publication that has partitions of others."""
         self.directories: ReplicaDirectories | None = None
         """To be set before the first publication, unless nobody needs to know where replicas are."""
+        self.on_logs_lost: Callable[[Sequence[TopicPartition]], None] | None = None
+        """Told of partitions whose directory is out of use."""
         self.leader_quota: ReplicationQuota | None = None
         """What followers may get of replicas that are throttled."""
         self.read_rounds = ReadRounds()
@@ -238,6 +240,8 @@ class ReplicaManager:
                 partition.log_or_none = None
                 self._end_leadership(partition, ErrorCode.KAFKA_STORAGE_ERROR)
                 partition.notify(0)
+        if self.on_logs_lost is not None:
+            self.on_logs_lost(lost)
 
     def directory_id_of(self, partition: Partition) -> Uuid | None:
         """Where the controller believes this broker's replica to be."""

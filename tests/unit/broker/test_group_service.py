@@ -1,0 +1,108 @@
+"""Coordinators whose partition is in a directory that has failed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+from barnabas.broker.auto_topic_creation import GROUP_METADATA_TOPIC
+from barnabas.broker.group_service import GroupService
+from barnabas.broker.session_lease import SessionLease
+from barnabas.common.errors import ErrorCode
+from barnabas.common.topic_partition import TopicPartition
+from barnabas.common.uuid import Uuid
+from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
+from barnabas.metadata.image.metadata_image import MetadataDelta, MetadataImage, MetadataProvenance
+from barnabas.protocol.messages.offset_fetch import OffsetFetchRequestGroup
+from barnabas.protocol.records.partition_record import PartitionRecord
+from barnabas.protocol.records.topic_record import TopicRecord
+
+
+class Clock:
+    def now_ms(self) -> int:
+        return 1_000
+
+    def monotonic_ms(self) -> int:
+        return 1_000
+
+
+class Replicas:
+    def __init__(self) -> None:
+        self.read_rounds = SimpleNamespace(on_fetch=None, is_awaited=False)
+        self.on_logs_lost: Callable[[Sequence[TopicPartition]], None] = lambda lost: None
+        self.partitions = {
+            TopicPartition(GROUP_METADATA_TOPIC, number): SimpleNamespace(log_or_none=None, leader_replica=None)
+            for number in range(2)
+        }
+        self.offline: set[Any] = set()
+
+    def is_offline(self, partition: Any) -> bool:
+        return id(partition) in self.offline
+
+
+class World:
+    """A broker that leads both partitions of the coordinator's topic, which have no logs yet."""
+
+    def __init__(self) -> None:
+        self.replicas = Replicas()
+        config, lease = GroupCoordinatorConfig(), SessionLease(9.0)
+        replicas: Any = self.replicas
+        self.service = GroupService(
+            config,
+            broker_id=1,
+            replicas=replicas,
+            clock=Clock(),
+            new_uuid=str,
+            lease=lease,
+            hurry_heartbeat=lambda: None,
+        )
+        self.service.start()
+        self.delta = MetadataDelta(MetadataImage.EMPTY)
+        topic_id = Uuid.from_int(7)
+        self.delta.replay(TopicRecord(name=GROUP_METADATA_TOPIC, topic_id=topic_id))
+        for number in range(2):
+            self.delta.replay(
+                PartitionRecord(partition_id=number, topic_id=topic_id, replicas=[1], isr=[1], leader=1, leader_epoch=3)
+            )
+
+    def publish(self) -> None:
+        manifest: Any = None
+        self.service.publish(self.delta, self.delta.apply(MetadataProvenance(1, 1, 1)), manifest)
+
+    def answers(self) -> list[int]:
+        """Of OffsetFetch, for a group of each partition."""
+        coordinator = self.service.coordinator
+        groups = {coordinator.partition_for(name): name for name in ("a", "b", "c", "d", "e")}
+        return [
+            coordinator.fetch_offsets(OffsetFetchRequestGroup(group_id=groups[number]), require_stable=False).error_code
+            for number in range(2)
+        ]
+
+
+def tell(story: Callable[[World], Awaitable[None]]) -> None:
+    async def main() -> None:
+        await story(World())
+
+    asyncio.run(main())
+
+
+def test_a_partition_whose_directory_fails_has_no_coordinator_here_any_more() -> None:
+    async def story(world: World) -> None:
+        world.publish()
+        assert world.answers() == [ErrorCode.NONE, ErrorCode.NONE]
+        world.replicas.on_logs_lost([TopicPartition(GROUP_METADATA_TOPIC, 0), TopicPartition("orders", 1)])
+        assert world.answers() == [ErrorCode.NOT_COORDINATOR, ErrorCode.NONE]
+
+    tell(story)
+
+
+def test_a_partition_in_a_directory_that_has_failed_is_not_taken_for_an_empty_one() -> None:
+    async def story(world: World) -> None:
+        partition = world.replicas.partitions[TopicPartition(GROUP_METADATA_TOPIC, 1)]
+        world.replicas.offline.add(id(partition))
+        world.publish()
+        assert world.answers() == [ErrorCode.NONE, ErrorCode.NOT_COORDINATOR]
+
+    tell(story)
