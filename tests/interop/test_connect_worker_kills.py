@@ -70,8 +70,8 @@ class Scene:
         httpx.put(f"{self.workers[0].url}/connectors/c/config", json=CONFIG, timeout=60, trust_env=False)
 
     def start_worker(self, number: int) -> None:
-        self.workers[number].start()
-        self.proxy.node_is_up(f"worker{number}", self.workers[number].pid)
+        # Whose connections are made before the proxy knows it can't be cut off.
+        self.workers[number].start(on_spawned=lambda pid: self.proxy.node_is_up(f"worker{number}", pid))
 
     def kill_worker(self, number: int) -> None:
         self.proxy.node_is_down(f"worker{number}")

@@ -8,7 +8,7 @@ import socket
 import subprocess
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 __all__ = ["NodeProcess", "free_ports"]
@@ -90,14 +90,16 @@ class NodeProcess(ABC):
     def printed(self, since: int = 0) -> str:
         return self.log.read_bytes()[since:].decode(errors="replace") if self.log.exists() else ""
 
-    def start(self, *, timeout_s: float = 60) -> None:
-        """Returns when the node serves."""
+    def start(self, *, timeout_s: float = 60, on_spawned: Callable[[int], None] | None = None) -> None:
+        """Returns when the node serves. ``on_spawned`` gets its process id before it can have connected to anybody."""
         self.folder.mkdir(parents=True, exist_ok=True)
         printed_before = self.log.stat().st_size if self.log.exists() else 0
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 self.command(), stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, cwd=self.folder
             )
+        if on_spawned is not None:
+            on_spawned(self._process.pid)
         deadline = time.monotonic() + timeout_s
         while not self.is_ready(self.printed(printed_before)):
             if self._process.poll() is not None or time.monotonic() > deadline:
