@@ -171,13 +171,9 @@ def _() -> None:
 @defect("fenced-broker-still-leads", "fencing a broker leaves it the leader of its partitions")
 def _() -> None:
     def make(original: Any) -> Any:
-        return lambda self, broker: [record for record in original(self, broker) if _is_about_brokers(record)]
+        return lambda self, broker_id, of_partitions: original(self, broker_id, [])
 
-    replace_in("controller.replication_control_manager", "ReplicationControlManager._fence", make)
-
-
-def _is_about_brokers(record: Any) -> bool:
-    return type(record.message).__name__ in ("FenceBrokerRecord", "BrokerRegistrationChangeRecord")
+    replace_in("controller.replication_control_manager", "ReplicationControlManager._fenced_after", make)
 
 
 @defect("producer-ids-from-the-committed", "two blocks of producer ids that are asked for together are the same")
