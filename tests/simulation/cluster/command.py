@@ -63,7 +63,7 @@ def _options() -> argparse.Namespace:
         "--check-defects", action="store_true", help="see whether each can still be put into the product"
     )
     parser.add_argument("--prove", nargs="*", metavar="DEFECT", help="find these defects, or all, and print a table")
-    parser.add_argument("--within", type=int, default=200, help="with --prove: in so many seeds (default: 200)")
+    parser.add_argument("--within", type=int, default=400, help="with --prove: in so many seeds (default: 400)")
     return parser.parse_args()
 
 

@@ -39,12 +39,12 @@ def _() -> None:
 @defect("vote-by-length-only", "logs are compared by their length, not by their last epoch first")
 def _() -> None:
     def make(original: Any) -> Any:
-        def decide(replica: Any, voter_id: int, partition: Any, version: int, now_ms: int) -> Any:
+        def decide(replica: Any, voter_id: int, partition: Any, now_ms: int) -> Any:
             mine = replica.log.last_epoch
             last, partition.last_offset_epoch = partition.last_offset_epoch, mine
             if mine > partition.replica_epoch or (mine == partition.replica_epoch and not partition.pre_vote):
                 partition.last_offset_epoch = last
-            return original(replica, voter_id, partition, version, now_ms)
+            return original(replica, voter_id, partition, now_ms)
 
         return decide
 
