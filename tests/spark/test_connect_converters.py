@@ -16,6 +16,7 @@ from barnabas.connect.spark.converters.record_batch import HEADERS, RecordBatch
 from barnabas.connect.spark.converters.record_converter import RecordConverter
 from barnabas.connect.spark.converters.registry import converter_of
 from barnabas.connect.spark.converters.simple_header_converter import SimpleHeaderConverter
+from barnabas.connect.spark.converters.string_converter import StringConverter
 from barnabas.connect.spark.converters.variants import variant_of
 from tests.spark.connect_answers import (
     Held,
@@ -204,3 +205,11 @@ def test_a_given_schema_types_json_and_tells_fields_that_it_has_no_place_for(spa
     assert good["value"]["tags"][0]["x"] == 1
     assert "no place for in tags: y" in unknown["failure"]["message"]
     assert "Invalid type for int64" in wrong["failure"]["message"]
+
+
+def test_bytes_that_are_no_utf_8_are_replaced_as_by_javas_decoder(spark: SparkSession) -> None:
+    given = [b"a\xff", b"\xc3", b"\xe2\x82", b"\xed\xa0\x80", b"\xf0\x9f\x98\x80", b"", "\u00e4".encode()]
+    frame = spark.createDataFrame([(each,) for each in given], "value binary").coalesce(1)
+    column = StringConverter().to_connect(F.col("value"), None).column
+    java = spark._jvm.java.lang.String  # type: ignore[union-attr]
+    assert [row[0] for row in frame.select(column).collect()] == [str(java(each, "UTF-8")) for each in given]

@@ -32,6 +32,10 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BarnabasNode]:
     assert "Traceback" not in started.printed()
 
 
+def scratch_folders(folder: Path) -> list[Path]:
+    return list(folder.rglob("scratch"))
+
+
 def test_lines_of_a_file_go_to_a_topic_and_a_restart_goes_on(
     spark: SparkSession, node: BarnabasNode, tmp_path: Path
 ) -> None:
@@ -46,7 +50,9 @@ def test_lines_of_a_file_go_to_a_topic_and_a_restart_goes_on(
             await stage.until(lambda: len(stage.read("lines")) == 3)
             await stage.until(lambda: bool(stage.offsets.values))
             assert stage.offsets.source_offset("lines", {"filename": str(source)}) == {"position": 14}
+            assert scratch_folders(tmp_path)
             await stage.stop(task)
+            assert not scratch_folders(tmp_path)
             used = TopicsUsed(task, frozenset({"lines"}))
             assert stage.events == [TaskRunning(task), used, TaskStopped(task)]
             stage.events.clear()
@@ -85,6 +91,20 @@ def test_many_lines_at_once_keep_their_order_and_bytes_that_are_no_text_are_repl
     assert [row.value for row in task.poll(spark).records.collect()] == ["half done"]
 
 
+def test_lines_that_begin_with_a_byte_order_mark_are_held_in_smaller_batches(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("barnabas.connect.spark.connectors.file_stream._HELD_BYTES_MAX", 1000)
+    source = tmp_path / "lines.txt"
+    source.write_bytes("\ufeffid\n".encode() + b"%099d\n" % 0 * 11_000)
+    task: Any = ConnectorKit(FileStreamSource, {"file": str(source), "topic": "t"}).task()
+    task.start(spark)
+    first = task.poll(spark)
+    assert [row.value for row in first.records.collect()] == ["\ufeffid", *[f"{0:099}"] * 9]
+    assert first.offsets[0].offset == {"position": 906}
+    assert task.poll(spark).records.count() == 10_991
+
+
 def test_many_records_at_once_are_appended_in_the_order_of_each_partition(spark: SparkSession, tmp_path: Path) -> None:
     target = tmp_path / "out.txt"
     target.write_text("there\n")
@@ -118,6 +138,8 @@ def test_a_paused_task_keeps_its_place(spark: SparkSession, node: BarnabasNode, 
             await stage.runtime.resume_task(task)
             await stage.until(lambda: target.read_text() == "a\nb\nc\n")
             await stage.until(lambda: stage.committed("connect-sink") == {partitions[0]: 3})
+            await stage.stop(task)
+            assert not scratch_folders(tmp_path)
 
     asyncio.run(scenario())
 

@@ -128,6 +128,7 @@ class GroupService:
             if topic_partition.topic == GROUP_METADATA_TOPIC:
                 self._leader_epochs.pop(topic_partition.partition, None)
                 self.coordinator.runtime.unload(topic_partition.partition, self.now_ms())
+        self._reads.look_again()
 
     def _load(self, partition: int, leader_epoch: int) -> None:
         runtime = self.coordinator.runtime

@@ -139,6 +139,7 @@ class SinkProgram:
             if self._is_started:
                 self._task.stop()
         finally:
+            self._spec.remove_scratch()
             if self._admin is not None:
                 self._admin.close()
 

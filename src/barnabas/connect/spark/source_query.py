@@ -175,8 +175,11 @@ class SourceProgram:
 
     def close(self) -> None:
         self._end_polling()
-        if self._is_started:
-            self._task.stop()
+        try:
+            if self._is_started:
+                self._task.stop()
+        finally:
+            self._spec.remove_scratch()
 
     def _query(
         self, records: DataFrame, process: Callable[[DataFrame, int, BatchEnds], None], gate: BatchGate

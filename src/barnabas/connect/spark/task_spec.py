@@ -46,11 +46,19 @@ class TaskSpec:
 
     def empty_scratch(self) -> Path:
         """What a crash has left there is removed."""
-        scratch = self.folder / "scratch"
-        if scratch.exists():
-            shutil.rmtree(scratch)
+        self.remove_scratch()
+        scratch = self._scratch
         scratch.mkdir(parents=True)
         return scratch
+
+    def remove_scratch(self) -> None:
+        """When the task is over: it may never run here again."""
+        if self._scratch.exists():
+            shutil.rmtree(self._scratch)
+
+    @property
+    def _scratch(self) -> Path:
+        return self.folder / "scratch"
 
     @property
     def query_name(self) -> str:

@@ -67,6 +67,7 @@ class FileStreamSourceTask(PolledSourceTask):
         rows = None
         frame = self._copied(spark, path, start, end) if is_here and end - start >= _COPIED_BYTES_MIN else None
         if frame is None:
+            end = end_of_lines(path, start, _HELD_BYTES_MAX)
             lines = line_table(path, start, end)
             frame, rows = spark.createDataFrame(lines), lines.num_rows
         self._next = end
