@@ -132,9 +132,10 @@ def _cpu_ticks(pid: int) -> int:
 
 def _tree(pid: int) -> list[int]:
     found: list[int] = []
-    for file in Path(f"/proc/{pid}/task").glob("*/children"):
-        with suppress(FileNotFoundError, ProcessLookupError):
-            found += map(int, file.read_text().split())
+    with suppress(FileNotFoundError, ProcessLookupError):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with suppress(FileNotFoundError, ProcessLookupError):
+                found += map(int, Path(f"/proc/{pid}/task/{thread}/children").read_text().split())
     return [pid, *(each for child in found for each in _tree(child))]
 
 

@@ -22,7 +22,7 @@ from barnabas.spark.errors import SparkUnavailable
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["EmbeddedSessions", "Sessions", "SparkStart", "session_conf"]
+__all__ = ["EmbeddedSessions", "Sessions", "SparkStart", "embedded_conf", "session_conf"]
 
 log = logging.getLogger(__name__)
 
@@ -51,6 +51,18 @@ _CONF = {
     "spark.sql.execution.arrow.localRelationThreshold": "0",
 }
 
+_EMBEDDED_CONF = {
+    # Beside each file Hadoop would write one with checksums, which nobody moves or looks at: files have their own.
+    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
+}
+
+_JAVA_OPTIONS = (
+    "-XX:Tier4InvocationThreshold=30000 -XX:Tier4MinInvocationThreshold=5000 "
+    "-XX:Tier4CompileThreshold=60000 -XX:Tier4BackEdgeThreshold=200000"
+)
+"""What runs six times as often as Java takes to be hot is compiled once more. At Java's own thresholds that took more
+CPU than the records, for a million of them; from twenty times on the records took more than was saved."""
 
 _DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 
@@ -94,6 +106,13 @@ def session_conf(settings: SparkSettings) -> dict[str, str]:
             conf["spark.sql.extensions"] = ",".join(filter(None, (extensions, _DELTA_EXTENSION)))
         conf = {**_DELTA_CONF, **conf}
     return conf
+
+
+def embedded_conf(settings: SparkSettings) -> dict[str, str]:
+    """Of a session whose JVM is ours. Of two equal options of Java's the later one counts, which is the user's."""
+    conf = {**_EMBEDDED_CONF, **session_conf(settings)}
+    given = conf.get("spark.driver.extraJavaOptions", "")
+    return {**conf, "spark.driver.extraJavaOptions": f"{_JAVA_OPTIONS} {given}".strip()}
 
 
 SparkStart = Callable[[ExitStack, SparkSettings], "tuple[SparkSession, Callable[[], int | None]]"]
@@ -195,7 +214,7 @@ def _start_embedded(
         jars=jars,
         java=java,
         work=settings.directory,
-        settings=session_conf(settings),
+        settings=embedded_conf(settings),
         host=None if settings.is_cluster else "127.0.0.1",
     )
     session = stack.enter_context(context)

@@ -124,7 +124,7 @@ class SinkProgram:
         is_committed = self._consumer.get("isolation.level") == "read_committed"
         batches = KafkaBatches(
             spark,
-            spark_consumer_options(self._consumer, self._spec.task),
+            self._reader_options(),
             self._positions,
             lambda: group.bounds(self._partitions, is_committed=is_committed),
             self._settings.batch_records_max,
@@ -171,13 +171,17 @@ class SinkProgram:
 
     # ---- records
 
+    def _reader_options(self) -> dict[str, str]:
+        client_id = f"connector-consumer-{self._spec.task}"
+        return spark_consumer_options(self._consumer, client_id, partitions=len(self._partitions))
+
     def _read(self, spark: SparkSession, truth: dict[str, dict[str, int]]) -> DataFrame:
         import json
 
         assigned = {topic: sorted(map(int, partitions)) for topic, partitions in truth.items()}
         return (
             spark.readStream.format("kafka")
-            .options(**spark_consumer_options(self._consumer, self._spec.task))
+            .options(**self._reader_options())
             .option("assign", json.dumps(assigned))
             .option("startingOffsets", json.dumps(truth))
             .option("includeHeaders", "true")

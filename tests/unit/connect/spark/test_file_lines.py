@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.connect.spark.connectors import file_lines
-from barnabas.connect.spark.connectors.file_lines import FileHasShrunk, copy_lines, end_of_lines, line_table
+from barnabas.connect.spark.connectors.file_lines import FileHasShrunk, end_of_lines, line_table
 
 MARK = "\ufeff".encode()
 
@@ -15,10 +15,6 @@ MARK = "\ufeff".encode()
 def read(path: Path, start: int = 0, *, most: int = 1 << 20) -> tuple[list[bytes], int]:
     end = end_of_lines(path, start, most)
     lines = [line.encode() for line in line_table(path, start, end)["value"].to_pylist()]
-    if not path.read_bytes()[start:].startswith(MARK):
-        copy = path.with_name("copy")
-        assert copy_lines(path, start, end, copy)
-        assert copy.read_bytes().splitlines() == lines
     return lines, end
 
 
@@ -59,27 +55,14 @@ def test_a_file_that_was_cut_is_told_from_one_that_grows(tmp_path: Path) -> None
 def test_a_mark_at_the_beginning_of_a_batch_is_part_of_a_line(tmp_path: Path) -> None:
     path = tmp_path / "f"
     path.write_bytes(MARK + b"one\n" + MARK + b"two\n")
-    assert not copy_lines(path, 0, 14, tmp_path / "copy")
     assert read(path)[0] == [MARK + b"one", MARK + b"two"]
-    assert not copy_lines(path, 7, 14, tmp_path / "copy")
 
 
-def test_where_the_kernel_does_not_copy_it_is_done_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> int:
-        raise OSError("not between these file systems")
-
-    monkeypatch.setattr("os.copy_file_range", refuse)
-    path = tmp_path / "f"
-    path.write_bytes(b"one\ntwo\nthree\n")
-    assert copy_lines(path, 4, 14, tmp_path / "copy")
-    assert (tmp_path / "copy").read_bytes() == b"two\nthree\n"
-
-
-def test_a_file_that_is_cut_while_it_is_copied_is_told(tmp_path: Path) -> None:
+def test_a_file_that_is_cut_while_it_is_read_is_told(tmp_path: Path) -> None:
     path = tmp_path / "f"
     path.write_bytes(b"one\n")
     with pytest.raises(FileHasShrunk, match="ended 5 bytes before the offset"):
-        copy_lines(path, 0, 9, tmp_path / "copy")
+        line_table(path, 0, 9)
 
 
 @given(
@@ -94,7 +77,6 @@ def test_reading_in_pieces_gives_the_same_lines(
     path.write_bytes(text + b"\n")
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(file_lines, "_CHUNK", chunk)
-        patched.setattr(file_lines, "_SCANNED", chunk)
         lines: list[bytes] = []
         position = 0
         while position < len(text) + 1:

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.connect.identifiers import ConnectorTaskId
 from barnabas.connect.plugins.config_def import ConfigException
 from barnabas.connect.spark.kafka_settings import (
     admin_settings,
@@ -34,6 +33,7 @@ def test_what_the_connector_overrides_wins() -> None:
     assert consumer_settings(WORKER, connector)["fetch.max.bytes"] == "6"
     assert producer_settings(WORKER, connector)["acks"] == "1"
     assert producer_settings(WORKER, {})["acks"] == "all"
+    assert producer_settings(WORKER, {"producer.override.linger.ms": "0"})["linger.ms"] == "0"
 
 
 def test_positions_and_formats_are_not_for_spark_to_decide() -> None:
@@ -44,7 +44,7 @@ def test_positions_and_formats_are_not_for_spark_to_decide() -> None:
         "consumer.override.enable.auto.commit": "true",
     }
     settings = consumer_settings(WORKER, connector)
-    options = spark_consumer_options(settings, ConnectorTaskId("c", 1))
+    options = spark_consumer_options(settings, "connector-consumer-c-1", partitions=1000)
     assert options == {
         "kafka.bootstrap.servers": "kafka:9092",
         "kafka.security.protocol": "SASL_SSL",
@@ -54,6 +54,18 @@ def test_positions_and_formats_are_not_for_spark_to_decide() -> None:
     assert settings["auto.offset.reset"] == "latest"
     assert group_of("c", connector) == "mine"
     assert group_of("c", {}) == "connect-c"
+
+
+def test_few_partitions_are_read_in_large_pieces_unless_the_user_says_otherwise() -> None:
+    def sizes(partitions: int, **given: str) -> tuple[str | None, str | None]:
+        options = spark_consumer_options({**WORKER, **given}, "c", partitions=partitions)
+        return options.get("kafka.max.partition.fetch.bytes"), options.get("kafka.max.poll.records")
+
+    assert sizes(0) == sizes(32) == (str(4 << 20), "100000")
+    assert sizes(64) == (str(2 << 20), "100000")
+    assert sizes(128) == (str(1 << 20), "100000")
+    assert sizes(129) == (None, None)
+    assert sizes(1, **{"max.poll.records": "7"}) == (str(4 << 20), "7")
 
 
 def test_a_client_id_can_be_chosen() -> None:

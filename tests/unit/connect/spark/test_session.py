@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.connect.spark.session import EmbeddedSessions, session_conf
+from barnabas.connect.spark.session import EmbeddedSessions, embedded_conf, session_conf
 from barnabas.connect.spark.settings import SparkSettings
 from barnabas.spark.errors import SparkUnavailable
 
@@ -93,6 +93,20 @@ def test_settings_of_the_user_win_over_ours() -> None:
     assert session_conf(settings)["spark.ui.enabled"] == "true"
     assert session_conf(settings)["spark.scheduler.mode"] == "FAIR"
     assert session_conf(settings)["spark.sql.caseSensitive"] == "true"
+
+
+def test_options_of_the_users_jvm_come_after_ours() -> None:
+    name = "spark.driver.extraJavaOptions"
+    ours = embedded_conf(SETTINGS)[name]
+    assert "-XX:Tier4InvocationThreshold=" in ours
+    assert name not in session_conf(SETTINGS)
+    given = {
+        f"barnabas.connect.spark.conf.{name}": "-Dx=1",
+        "barnabas.connect.spark.conf.spark.hadoop.fs.file.impl": "x.Y",
+    }
+    conf = embedded_conf(SparkSettings.of(given, worker_id="h:8083"))
+    assert conf[name] == f"{ours} -Dx=1"
+    assert conf["spark.hadoop.fs.file.impl"] == "x.Y"
 
 
 def test_a_session_that_is_being_started_does_not_keep_a_worker_from_stopping(

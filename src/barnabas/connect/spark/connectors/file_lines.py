@@ -6,20 +6,15 @@ are no UTF-8 become U+FFFD, as Java's readers make them.
 
 from __future__ import annotations
 
-import codecs
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pyarrow import BinaryArray, StringArray, Table
 
-__all__ = ["FileHasShrunk", "copy_lines", "end_of_lines", "line_table"]
+__all__ = ["FileHasShrunk", "end_of_lines", "line_table"]
 
 _CHUNK = 8 << 20
-_SCANNED = 256 << 10
-"""At a time: as much as a processor keeps at hand."""
-_BYTE_ORDER_MARK = "\ufeff".encode()
 
 
 class FileHasShrunk(Exception):
@@ -79,54 +74,6 @@ def line_table(path: Path, start: int, end: int) -> Table:
         data = file.read(end - start)
     _refuse_missing(path, end - start - len(data))
     return pa.table([_texts(_lines(data))], names=["value"])
-
-
-def copy_lines(path: Path, start: int, end: int, target: Path) -> bool:
-    """Write the same lines into a file, as UTF-8. False if the first one begins with a byte order mark, which who reads
-    a file as text takes for the file's own. Raises FileHasShrunk."""
-    with path.open("rb") as file, target.open("wb") as copy:
-        file.seek(start)
-        if file.read(len(_BYTE_ORDER_MARK)) == _BYTE_ORDER_MARK:
-            return False
-        if _is_ascii(file, start, end):
-            _copy_bytes(file, start, end, copy)
-        else:
-            _copy_text(file, start, end, copy)
-        _refuse_missing(path, end - os.fstat(file.fileno()).st_size)
-    return True
-
-
-def _is_ascii(file: Any, start: int, end: int) -> bool:
-    file.seek(start)
-    left = end - start
-    while left and (data := file.read(min(_SCANNED, left))):
-        if not data.isascii():
-            return False
-        left -= len(data)
-    return True
-
-
-def _copy_bytes(file: Any, start: int, end: int, copy: Any) -> None:
-    """The kernel does it, where it can."""
-    try:
-        while start < end and (count := os.copy_file_range(file.fileno(), copy.fileno(), end - start, start)):
-            start += count
-    except OSError:  # Not between these file systems.
-        copy.seek(0, os.SEEK_END)
-    copy.seek(0, os.SEEK_END)
-    file.seek(start)
-    while start < end and (data := file.read(min(_SCANNED, end - start))):
-        start += len(data)
-        copy.write(data)
-
-
-def _copy_text(file: Any, start: int, end: int, copy: Any) -> None:
-    file.seek(start)
-    decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
-    left = end - start
-    while left and (data := file.read(min(_SCANNED, left))):
-        left -= len(data)
-        copy.write(decoder.decode(data, final=not left).encode())
 
 
 def _refuse_missing(path: Path, count: int) -> None:

@@ -29,7 +29,8 @@ from barnabas.connect.plugins.api import (
     SourceOffset,
     TerminalError,
 )
-from barnabas.connect.spark.connectors.file_lines import copy_lines, end_of_lines, line_table
+from barnabas.connect.spark.connectors.file_lines import end_of_lines, line_table
+from barnabas.connect.spark.connectors.file_range import lines_in_range
 from barnabas.connect.spark.polled_source import Polled, PolledSourceTask
 from barnabas.connect.spark.running_query import works_here
 
@@ -43,8 +44,8 @@ _TOPIC = "topic"
 _BATCH_SIZE = "batch.size"
 _HELD_BYTES_MAX = 64 << 20
 """Of a batch that is held in memory."""
-_COPIED_BYTES_MIN, _COPIED_BYTES_MAX = 1 << 20, 512 << 20
-"""Of a batch that is copied for Spark to read it. It is read anew after a crash."""
+_READ_BYTES_MIN, _READ_BYTES_MAX = 1 << 20, 512 << 20
+"""Of a batch that Spark reads by itself. It is written anew after a crash."""
 _WRITTEN_RECORDS_MIN = 10_000
 """Of a batch that Spark writes to files of its own, which are appended then."""
 _COPIED_AT_ONCE = 256 << 10
@@ -60,28 +61,24 @@ class FileStreamSourceTask(PolledSourceTask):
     def poll(self, spark: SparkSession) -> Polled | None:
         from pyspark.sql import functions as F
 
-        path, is_here = Path(str(self.settings[_FILE])), works_here(spark)
-        start, end = self._next, end_of_lines(path, self._next, _COPIED_BYTES_MAX if is_here else _HELD_BYTES_MAX)
+        path, start = Path(str(self.settings[_FILE])), self._next
+        end = end_of_lines(path, start, _READ_BYTES_MAX if works_here(spark) else _HELD_BYTES_MAX)
         if start == end:
             return None
-        rows = None
-        frame = self._copied(spark, path, start, end) if is_here and end - start >= _COPIED_BYTES_MIN else None
-        if frame is None:
+        rows, frame = None, None
+        if works_here(spark) and end - start >= _READ_BYTES_MIN:
+            frame = lines_in_range(spark, path, start, end)
+        if frame is not None:
+            lines = F.decode(F.col("value").cast("binary"), "UTF-8")
+        else:
             end = end_of_lines(path, start, _HELD_BYTES_MAX)
-            lines = line_table(path, start, end)
-            frame, rows = spark.createDataFrame(lines), lines.num_rows
+            table = line_table(path, start, end)
+            # One writer, so that lines keep their order.
+            frame, rows, lines = spark.createDataFrame(table).coalesce(1), table.num_rows, F.col("value")
         self._next = end
         topic = str(self.settings[_TOPIC])
-        # One writer, so that lines keep their order.
-        records = frame.coalesce(1).select(F.lit(topic).alias("topic"), "value")
+        records = frame.select(F.lit(topic).alias("topic"), lines.alias("value"))
         return Polled(records, [SourceOffset(self._partition, {"position": end})], rows, frozenset({topic}))
-
-    def _copied(self, spark: SparkSession, path: Path, start: int, end: int) -> DataFrame | None:
-        """The lines as a file that Spark reads by itself: through Python they would be copied three times."""
-        for before in self.context.scratch.iterdir():
-            before.unlink()
-        copy = self.context.scratch / f"{start}-{end}.txt"
-        return spark.read.text(copy.as_uri()) if copy_lines(path, start, end, copy) else None
 
     @property
     def _partition(self) -> OffsetMap:

@@ -32,6 +32,7 @@ from barnabas.connect.plugins.api import (
 )
 from barnabas.connect.plugins.task_partitions import assign_partitions, format_partitions, parse_partitions
 from barnabas.connect.spark.connectors.source_positions import check_positions
+from barnabas.connect.spark.kafka_settings import spark_consumer_options
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -58,9 +59,6 @@ _OURS = frozenset(
         _PARTITIONS,
     }
 )
-_NOT_FOR_SPARK = frozenset(
-    {"group.id", "auto.offset.reset", "key.deserializer", "value.deserializer", "enable.auto.commit"}
-)
 
 
 def source_client(config: Mapping[str, str]) -> dict[str, str]:
@@ -77,13 +75,14 @@ class TopicToTopicTask(SourceTask):
         from pyspark.sql import functions as F
 
         partitions = parse_partitions(self.config[_PARTITIONS])
-        client = {name: text for name, text in source_client(self.config).items() if name not in _NOT_FOR_SPARK}
+        client_id = f"connector-consumer-{self.context.connector}-{self.context.task}"
+        options = spark_consumer_options(source_client(self.config), client_id, partitions=len(partitions))
         assigned: dict[str, list[int]] = {}
         starts: dict[str, dict[str, int]] = {}
         for each in partitions:
             assigned.setdefault(each.topic, []).append(each.partition)
             starts.setdefault(each.topic, {})[str(each.partition)] = self._start(each)
-        reader = spark.readStream.format("kafka").options(**{f"kafka.{name}": text for name, text in client.items()})
+        reader = spark.readStream.format("kafka").options(**options)
         most = self.config.get(_BATCH, _BATCH_DEFAULT)
         records = (
             reader.option("maxOffsetsPerTrigger", most)
