@@ -1,8 +1,10 @@
-"""``python -m bench.connect_plain``: what somebody would write by hand on plain PySpark, without Connect.
+"""``python -m bench.connect_plain FOLDER HEAP SIDE``: what somebody would write by hand on PySpark, without Connect.
+
+Of the side ``spark`` Spark's settings are its defaults, but for what keeps it on loopback and quiet, and those of
+Kafka's clients are, too. Of ``tuned`` all of them are a worker's, and values become text as there.
 
 Reads jobs from standard input, a JSON object a line, and answers each with a line when its query has started and with
-another when it has done all that was there: so Spark is warm for the second job, as it is in a worker. Spark's settings
-are its defaults, but for what keeps it on loopback and quiet.
+another when it has done all that was there: so Spark is warm for the second job, as it is in a worker.
 """
 
 from __future__ import annotations
@@ -13,6 +15,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from barnabas.connect.spark.kafka_settings import producer_settings, spark_consumer_options, spark_producer_options
+from barnabas.connect.spark.session import embedded_conf
+from barnabas.connect.spark.settings import SparkSettings
 from barnabas.spark.connector_jars import cache_directory, connector_jars
 from barnabas.spark.java_runtime import find_java
 from barnabas.spark.spark_session import spark_session
@@ -28,7 +33,8 @@ _BATCH_RECORDS = 500_000
 
 
 def main() -> None:
-    folder, memory = Path(sys.argv[1]), sys.argv[2]
+    folder, memory, is_tuned = Path(sys.argv[1]), sys.argv[2], sys.argv[3] == "tuned"
+    settings = embedded_conf(SparkSettings.of({}, worker_id="bench")) if is_tuned else {}
     java = find_java(os.environ)
     with spark_session(
         "bench",
@@ -36,38 +42,42 @@ def main() -> None:
         jars=connector_jars(cache_directory(os.environ), java, lambda _: None),
         java=java,
         work=folder,
-        settings={"spark.ui.enabled": "false", "spark.driver.memory": memory},
+        settings={**settings, "spark.ui.enabled": "false", "spark.driver.memory": memory},
     ) as spark:
         print("ready", flush=True)
         for line in sys.stdin:
             job = json.loads(line)
-            query = _writer(spark, job).option("checkpointLocation", str(folder / job["name"])).start()
+            query = _writer(spark, job, is_tuned).option("checkpointLocation", str(folder / job["name"])).start()
             print("started", flush=True)
             query.processAllAvailable()
             query.stop()
             print("done", flush=True)
 
 
-def _writer(spark: SparkSession, job: dict[str, Any]) -> DataStreamWriter:
+def _writer(spark: SparkSession, job: dict[str, Any], is_tuned: bool) -> DataStreamWriter:
+    servers = {"bootstrap.servers": job["bootstrap"]}
     if job["kind"] == "parquet":
+        options = {"kafka.bootstrap.servers": job["bootstrap"]}
+        if is_tuned:
+            options = spark_consumer_options(servers, "bench", partitions=job["partitions"])
         records = (
             spark.readStream.format("kafka")
-            .option("kafka.bootstrap.servers", job["bootstrap"])
+            .options(**options)
             .option("subscribe", job["topic"])
             .option("startingOffsets", "earliest")
             .option("maxOffsetsPerTrigger", _BATCH_RECORDS)
             .load()
         )
-        return records.selectExpr("CAST(value AS STRING) AS value").writeStream.format("parquet").option(
-            "path", job["directory"]
-        )  # fmt: skip
+        text = "decode(value, 'UTF-8')" if is_tuned else "CAST(value AS STRING)"
+        return records.selectExpr(f"{text} AS value").writeStream.format("parquet").option("path", job["directory"])
+    options = {"kafka.bootstrap.servers": job["bootstrap"]}
+    if is_tuned:
+        options = spark_producer_options(producer_settings(servers, {}), "bench")
     # One writer, because lines keep their order, as the connector's do.
     lines = spark.readStream.format("text").load(job["directory"]).coalesce(1)
-    return (
-        lines.writeStream.format("kafka")
-        .option("kafka.bootstrap.servers", job["bootstrap"])
-        .option("topic", job["topic"])
-    )
+    if is_tuned:
+        lines = lines.selectExpr("decode(CAST(value AS BINARY), 'UTF-8') AS value")
+    return lines.writeStream.format("kafka").options(**options).option("topic", job["topic"])
 
 
 if __name__ == "__main__":

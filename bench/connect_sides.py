@@ -1,4 +1,4 @@
-"""What a comparison of Connect runs: Kafka's worker, ours, a program on plain PySpark, and a broker of Kafka's.
+"""What a comparison of Connect runs: Kafka's worker, ours, a program on PySpark alone, and a broker of Kafka's.
 
 All of them use the same broker, in groups of their own. Each JVM that does the work gets the same heap.
 """
@@ -24,6 +24,7 @@ from tests.peers.connect_worker import ConnectWorker, worker_settings
 
 __all__ = [
     "CONNECT_SIDES",
+    "PLAIN_SIDES",
     "PlainSpark",
     "Worker",
     "cpu_of_tree",
@@ -34,8 +35,10 @@ __all__ = [
     "wait_for",
 ]
 
-CONNECT_SIDES = ("kafka", "spark", "barnabas")
-"""Kafka's worker, plain PySpark, ours."""
+PLAIN_SIDES = ("spark", "tuned")
+"""PySpark with its own settings, and with those of a worker."""
+CONNECT_SIDES = ("kafka", *PLAIN_SIDES, "barnabas")
+"""Kafka's worker, PySpark without one, ours."""
 HEAP = "2g"
 
 
@@ -142,10 +145,10 @@ def _tree(pid: int) -> list[int]:
 class PlainSpark:
     """``bench.connect_plain`` as a process."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, side: str) -> None:
         folder.mkdir(parents=True)
         self._log = (folder / "plain.log").open("wb")
-        command = [sys.executable, "-m", "bench.connect_plain", str(folder), HEAP]
+        command = [sys.executable, "-m", "bench.connect_plain", str(folder), HEAP, side]
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, text=True, cwd=PROJECT
         )
@@ -155,7 +158,7 @@ class PlainSpark:
     def pid(self) -> int:
         return self._process.pid
 
-    def begin(self, job: Mapping[str, str]) -> None:
+    def begin(self, job: Mapping[str, object]) -> None:
         """Returns when its query has started."""
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(job) + "\n")
