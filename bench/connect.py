@@ -291,11 +291,10 @@ class _PlainMoves:
     def move(self, kind: str, *, warm_up: bool = False) -> Figures:
         name = f"{kind.replace(' ', '-').lower()}-{next(self._moves)}-{self._folder.name}"
         records = self._stage.records(warm_up)
-        job: dict[str, object] = {"name": name, "bootstrap": self._stage.bootstrap}
+        job = {"name": name, "bootstrap": self._stage.bootstrap}
         if kind == "topic to Parquet":
             target = self._folder / f"out-{name}"
             job |= {"kind": "parquet", "topic": self._stage.topic(warm_up), "directory": str(target)}
-            job["partitions"] = _PARTITIONS
             self._plain.begin(job)
             figures = _timed(kind, self._plain.pid, records, self._plain.wait)
             _expect(_parquet_rows(target), records, f"rows in {target}")

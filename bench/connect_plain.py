@@ -59,7 +59,7 @@ def _writer(spark: SparkSession, job: dict[str, Any], is_tuned: bool) -> DataStr
     if job["kind"] == "parquet":
         options = {"kafka.bootstrap.servers": job["bootstrap"]}
         if is_tuned:
-            options = spark_consumer_options(servers, "bench", partitions=job["partitions"])
+            options = spark_consumer_options(servers, "bench")
         records = (
             spark.readStream.format("kafka")
             .options(**options)

@@ -158,7 +158,7 @@ class PlainSpark:
     def pid(self) -> int:
         return self._process.pid
 
-    def begin(self, job: Mapping[str, object]) -> None:
+    def begin(self, job: Mapping[str, str]) -> None:
         """Returns when its query has started."""
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(job) + "\n")

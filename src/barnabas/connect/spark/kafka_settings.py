@@ -32,9 +32,10 @@ _PRODUCER_DEFAULTS = {
 without InitProducerId, and allow only one request under way instead. A task writes many records at once, so requests
 are larger than by default, of which a record of 1 KB then costs half as much; 5 ms is the default of Kafka 4."""
 
-_FETCHED_BYTES_MAX = 4 << 20
-_HELD_BYTES_MAX = 128 << 20
-"""Of what was fetched for the next batch, of all partitions of a task together."""
+_CONSUMER_DEFAULTS = {"max.poll.records": "2000"}
+"""Spark's reader asks the broker after each poll where its partition begins and ends, so a poll takes more than Kafka's
+500: of records of 1 KB all that is fetched at once. Larger fetches would be a little faster still, but what a batch
+leaves of them is held in memory until the next one, for each partition."""
 
 _SET_BY_SPARK = frozenset(
     {"key.deserializer", "value.deserializer", "key.serializer", "value.serializer", "enable.auto.commit"}
@@ -65,10 +66,10 @@ def admin_settings(worker: Mapping[str, str], connector: Mapping[str, str]) -> d
     return _settings("admin", worker, connector)
 
 
-def spark_consumer_options(settings: Mapping[str, str], client_id: str, *, partitions: int) -> dict[str, str]:
+def spark_consumer_options(settings: Mapping[str, str], client_id: str) -> dict[str, str]:
     """What Spark's reader needs of it. Positions are ours, so it gets neither a group nor a reset policy."""
     options = {name: value for name, value in settings.items() if name not in _NOT_FOR_SPARK}
-    return _prefixed({"client.id": client_id, **_fetch_sizes(partitions), **options})
+    return _prefixed({"client.id": client_id, **_CONSUMER_DEFAULTS, **options})
 
 
 def spark_producer_options(settings: Mapping[str, str], client_id: str) -> dict[str, str]:
@@ -88,15 +89,6 @@ def _settings(kind: str, worker: Mapping[str, str], connector: Mapping[str, str]
                 raise ConfigException(name, value, f"It can't be used: {_REFUSED[setting]}. Remove it")
             settings[setting] = value
     return settings
-
-
-def _fetch_sizes(partitions: int) -> dict[str, str]:
-    """Spark's reader asks the broker after each poll where its partition begins and ends, so a poll takes all that was
-    fetched. What a batch leaves of it is held until the next one, so where there are many partitions it is less."""
-    fetched = min(_FETCHED_BYTES_MAX, _HELD_BYTES_MAX // max(partitions, 1))
-    if fetched < 1 << 20:
-        return {}  # Kafka's own sizes.
-    return {"max.partition.fetch.bytes": str(fetched), "max.poll.records": "100000"}
 
 
 def _prefixed(settings: Mapping[str, str]) -> dict[str, str]:

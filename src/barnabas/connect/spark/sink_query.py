@@ -172,8 +172,7 @@ class SinkProgram:
     # ---- records
 
     def _reader_options(self) -> dict[str, str]:
-        client_id = f"connector-consumer-{self._spec.task}"
-        return spark_consumer_options(self._consumer, client_id, partitions=len(self._partitions))
+        return spark_consumer_options(self._consumer, f"connector-consumer-{self._spec.task}")
 
     def _read(self, spark: SparkSession, truth: dict[str, dict[str, int]]) -> DataFrame:
         import json

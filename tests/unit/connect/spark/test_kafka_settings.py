@@ -44,28 +44,22 @@ def test_positions_and_formats_are_not_for_spark_to_decide() -> None:
         "consumer.override.enable.auto.commit": "true",
     }
     settings = consumer_settings(WORKER, connector)
-    options = spark_consumer_options(settings, "connector-consumer-c-1", partitions=1000)
+    options = spark_consumer_options(settings, "connector-consumer-c-1")
     assert options == {
         "kafka.bootstrap.servers": "kafka:9092",
         "kafka.security.protocol": "SASL_SSL",
         "kafka.fetch.max.bytes": "5",
         "kafka.client.id": "connector-consumer-c-1",
+        "kafka.max.poll.records": "2000",
     }
     assert settings["auto.offset.reset"] == "latest"
     assert group_of("c", connector) == "mine"
     assert group_of("c", {}) == "connect-c"
 
 
-def test_few_partitions_are_read_in_large_pieces_unless_the_user_says_otherwise() -> None:
-    def sizes(partitions: int, **given: str) -> tuple[str | None, str | None]:
-        options = spark_consumer_options({**WORKER, **given}, "c", partitions=partitions)
-        return options.get("kafka.max.partition.fetch.bytes"), options.get("kafka.max.poll.records")
-
-    assert sizes(0) == sizes(32) == (str(4 << 20), "100000")
-    assert sizes(64) == (str(2 << 20), "100000")
-    assert sizes(128) == (str(1 << 20), "100000")
-    assert sizes(129) == (None, None)
-    assert sizes(1, **{"max.poll.records": "7"}) == (str(4 << 20), "7")
+def test_sizes_of_ours_stand_until_the_user_sets_others() -> None:
+    assert spark_consumer_options(WORKER, "c")["kafka.max.poll.records"] == "2000"
+    assert spark_consumer_options({**WORKER, "max.poll.records": "7"}, "c")["kafka.max.poll.records"] == "7"
 
 
 def test_a_client_id_can_be_chosen() -> None:

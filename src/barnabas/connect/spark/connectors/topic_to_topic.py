@@ -76,7 +76,7 @@ class TopicToTopicTask(SourceTask):
 
         partitions = parse_partitions(self.config[_PARTITIONS])
         client_id = f"connector-consumer-{self.context.connector}-{self.context.task}"
-        options = spark_consumer_options(source_client(self.config), client_id, partitions=len(partitions))
+        options = spark_consumer_options(source_client(self.config), client_id)
         assigned: dict[str, list[int]] = {}
         starts: dict[str, dict[str, int]] = {}
         for each in partitions:
