@@ -61,8 +61,8 @@ _JAVA_OPTIONS = (
     "-XX:Tier4InvocationThreshold=30000 -XX:Tier4MinInvocationThreshold=5000 "
     "-XX:Tier4CompileThreshold=60000 -XX:Tier4BackEdgeThreshold=200000"
 )
-"""What runs six times as often as Java takes to be hot is compiled once more. At Java's own thresholds that took more
-CPU than the records, for a million of them; from twenty times on the records took more than was saved."""
+"""The optimizing compiler waits until something has run six times as often as it does by itself. Otherwise it takes
+almost as much CPU as the first million records; if it waits twenty times as long, they take more than is saved."""
 
 _DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 

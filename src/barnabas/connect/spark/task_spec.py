@@ -52,9 +52,8 @@ class TaskSpec:
         return scratch
 
     def remove_scratch(self) -> None:
-        """When the task is over: it may never run here again."""
-        if self._scratch.exists():
-            shutil.rmtree(self._scratch)
+        """When the task is over: it may never run here again. What is being written there at this moment may stay."""
+        shutil.rmtree(self._scratch, ignore_errors=True)
 
     @property
     def _scratch(self) -> Path:
