@@ -12,10 +12,11 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from barnabas.connect.plugins.api import SourceOffset, SourceTask
 from barnabas.connect.spark.batch_gate import QueryEnds
+from barnabas.connect.spark.scala_values import ScalaValues
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -176,15 +177,11 @@ class _TickStream:
     def __init__(self, spark: SparkSession) -> None:
         from pyspark.sql import DataFrame
 
-        self._jvm = spark.sparkContext._jvm
-        none = getattr(getattr(self._jvm.scala, "None$"), "MODULE$")  # type: ignore[union-attr]
-        sql = self._jvm.org.apache.spark.sql  # type: ignore[union-attr]
+        jvm: Any = spark.sparkContext._jvm
+        sql, self._scala = jvm.org.apache.spark.sql, ScalaValues(jvm)
         context = spark._jsparkSession.sqlContext()
-        self._stream = sql.execution.streaming.MemoryStream(0, context, none, sql.Encoders.STRING())
+        self._stream = sql.execution.streaming.MemoryStream(0, context, self._scala.none, sql.Encoders.STRING())
         self.frame = DataFrame(self._stream.toDF(), spark)
 
     def tick(self) -> None:
-        rows = self._jvm.java.util.ArrayList()  # type: ignore[union-attr]
-        rows.add("tick")
-        converters = self._jvm.scala.jdk.javaapi.CollectionConverters  # type: ignore[union-attr]
-        self._stream.addData(converters.asScala(rows).toSeq())
+        self._stream.addData(self._scala.seq(["tick"]))

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from barnabas.common.topic_partition import TopicPartition
 from barnabas.connect.plugins.api import TerminalError
 from barnabas.connect.spark.running_query import is_remote
+from barnabas.connect.spark.scala_values import ScalaValues
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -63,7 +64,7 @@ class DeltaTable:
         self._spark = spark
         self._application = application
         self._delta = _jvm(spark).org.apache.spark.sql.delta
-        self._scala = _Scala(_jvm(spark))
+        self._scala = ScalaValues(_jvm(spark))
         self._log = self._delta.DeltaLog.forTable(self._session, path)
 
     def begin(self) -> DeltaTransaction:
@@ -195,33 +196,6 @@ class DeltaTransaction:
     @property
     def _mode(self) -> Any:
         return _jvm(self._table._spark).org.apache.spark.sql.SaveMode.Append
-
-
-class _Scala:
-    """Collections in Scala's own types."""
-
-    def __init__(self, jvm: Any) -> None:
-        self._jvm = jvm
-        self._conversion = jvm.scala.jdk.javaapi.CollectionConverters
-        self.none = jvm.scala.Option.empty()
-
-    def some(self, value: Any) -> Any:
-        return self._jvm.scala.Option.apply(value)
-
-    def seq(self, items: Iterable[Any]) -> Any:
-        made = self._jvm.java.util.ArrayList()
-        for each in items:
-            made.add(each)
-        return self._conversion.asScala(made).toSeq()
-
-    def map(self, items: Mapping[str, str]) -> Any:
-        made = self._jvm.java.util.HashMap()
-        for name, value in items.items():
-            made.put(name, value)
-        return getattr(self._jvm.scala.collection.immutable.Map, "from")(self._conversion.asScala(made))
-
-    def items(self, sequence: Any) -> list[Any]:
-        return list(self._conversion.asJava(sequence))
 
 
 def _is_conflict(error: Exception) -> bool:

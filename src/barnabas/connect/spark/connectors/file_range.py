@@ -9,6 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from barnabas.connect.spark.scala_values import ScalaValues
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
@@ -36,16 +38,15 @@ def lines_in_range(spark: SparkSession, path: Path, start: int, end: int) -> Dat
     place = jvm.org.apache.hadoop.fs.Path(jvm.java.net.URI(path.absolute().as_uri()))
     if jvm.org.apache.hadoop.io.compress.CompressionCodecFactory(hadoop).getCodec(place) is not None:
         return None
-    sources, scala = jvm.org.apache.spark.sql.execution.datasources, jvm.scala
+    sources, scala = jvm.org.apache.spark.sql.execution.datasources, ScalaValues(jvm)
     types = jvm.org.apache.spark.sql.types
     nothing, rows = types.StructType(), types.StructType().add("value", "string")
-    nil = _object(scala.collection.immutable, "Nil")
-    none = _object(scala.collection.immutable, "Map").empty()
+    nil, none = scala.seq([]), scala.map({})
     read = sources.text.TextFileFormat().buildReader(session, rows, nothing, rows, nil, none, hadoop)
     begin = max(start - 1, 0)
     part = sources.PartitionedFile(
-        _object(jvm.org.apache.spark.sql.catalyst, "InternalRow").empty(),
-        _object(jvm.org.apache.spark.paths, "SparkPath").fromPath(place),
+        jvm.org.apache.spark.sql.catalyst.InternalRow.empty(),
+        jvm.org.apache.spark.paths.SparkPath.fromPath(place),
         begin,
         end - 1 - begin,
         gateway.new_array(jvm.java.lang.String, 0),
@@ -55,18 +56,10 @@ def lines_in_range(spark: SparkSession, path: Path, start: int, end: int) -> Dat
     )
     parts = gateway.new_array(sources.PartitionedFile, 1)
     parts[0] = part
-    partitions = jvm.java.util.ArrayList()
-    partitions.add(sources.FilePartition(0, parts))
+    partitions = scala.seq([sources.FilePartition(0, parts)])
     options = jvm.org.apache.spark.sql.catalyst.FileSourceOptions(none)
-    found = sources.FileScanRDD(
-        session, read, scala.jdk.javaapi.CollectionConverters.asScala(partitions).toSeq(), rows, nil, none, options
-    )
+    found = sources.FileScanRDD(session, read, partitions, rows, nil, none, options)
     return DataFrame(session.internalCreateDataFrame(found, rows, False), spark)
-
-
-def _object(package: Any, name: str) -> Any:
-    """Of Scala."""
-    return getattr(getattr(package, f"{name}$"), "MODULE$")
 
 
 def _begins_a_line(path: Path, start: int) -> bool:

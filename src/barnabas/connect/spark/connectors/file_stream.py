@@ -71,7 +71,8 @@ class FileStreamSourceTask(PolledSourceTask):
         if frame is not None:
             lines = F.decode(F.col("value").cast("binary"), "UTF-8")
         else:
-            end = end_of_lines(path, start, _HELD_BYTES_MAX)
+            if end - start > _HELD_BYTES_MAX:
+                end = end_of_lines(path, start, _HELD_BYTES_MAX)
             table = line_table(path, start, end)
             # One writer, so that lines keep their order.
             frame, rows, lines = spark.createDataFrame(table).coalesce(1), table.num_rows, F.col("value")
