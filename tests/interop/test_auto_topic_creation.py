@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from barnabas.common.config_words import ConfigResourceType
 from barnabas.common.errors import ErrorCode
+from barnabas.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.interop.raw_client import RawClient
+from tests.peers import KafkaNode, running_kafka
 from tests.peers.barnabas_node import BarnabasNode, running_barnabas
 
 pytestmark = [
@@ -20,6 +24,8 @@ pytestmark = [
 ]
 
 PARTITIONS = 3
+_OF_THE_TOPIC = 1
+"""The source of a config that was set on the topic itself."""
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +70,7 @@ def refusing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BarnabasNode]
         assert "Traceback" not in node.printed()
 
 
-def ask(node: BarnabasNode, *names: str, version: int = 12, **fields: Any) -> dict[str, Any]:
+def ask(node: KafkaNode | BarnabasNode, *names: str, version: int = 12, **fields: Any) -> dict[str, Any]:
     client = RawClient(node.port)
     try:
         topics = [MetadataRequestTopic(name=name) for name in names]
@@ -82,7 +88,7 @@ def every_topic(node: BarnabasNode) -> set[str]:
         client.close()
 
 
-def wait_for(node: BarnabasNode, name: str) -> Any:
+def wait_for(node: KafkaNode | BarnabasNode, name: str) -> Any:
     """The topic, once it is there."""
     deadline = time.monotonic() + 10
     while time.monotonic() < deadline:
@@ -153,3 +159,45 @@ def test_a_node_that_refuses_still_makes_its_own_topics(refusing: BarnabasNode) 
     client.close()
     assert answer.error_code == 0
     assert len(wait_for(refusing, "__consumer_offsets").partitions) == 4
+
+
+INTERNAL = ("__consumer_offsets", "__share_group_state", "__transaction_state")
+
+
+def told_of_internal_topics(node: KafkaNode | BarnabasNode) -> dict[str, Any]:
+    """Each internal topic, created because Metadata named it: partitions, and the configs of its own."""
+    ask(node, *INTERNAL)
+    counts = {name: len(wait_for(node, name).partitions) for name in INTERNAL}
+    client = RawClient(node.port)
+    resources = [
+        DescribeConfigsResource(resource_type=ConfigResourceType.TOPIC, resource_name=name, configuration_keys=None)
+        for name in INTERNAL
+    ]
+    results = client.call(DescribeConfigsRequest(resources=resources), 4).results
+    client.close()
+    return {
+        result.resource_name: (
+            counts[result.resource_name],
+            {config.name: config.value for config in result.configs if config.config_source == _OF_THE_TOPIC},
+        )
+        for result in results
+    }
+
+
+def test_internal_topics_that_clients_name_are_created_with_kafkas_settings(kafka_peer: Path, tmp_path: Path) -> None:
+    settings = {
+        "transaction.state.log.num.partitions": "3",
+        "transaction.state.log.replication.factor": "1",
+        "transaction.state.log.segment.bytes": "2000000",
+        "transaction.state.log.min.isr": "1",
+        "share.coordinator.state.topic.num.partitions": "5",
+        "share.coordinator.state.topic.replication.factor": "1",
+        "share.coordinator.state.topic.segment.bytes": "3000000",
+        "share.coordinator.state.topic.min.isr": "1",
+        "offsets.topic.segment.bytes": "4000000",
+    }
+    with running_kafka(tmp_path / "kafka", settings=settings) as kafka:
+        theirs = told_of_internal_topics(kafka)
+    with running_barnabas(tmp_path / "ours", settings=settings) as ours:
+        assert told_of_internal_topics(ours) == theirs
+    assert theirs["__transaction_state"][0] == 3

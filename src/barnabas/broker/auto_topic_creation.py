@@ -11,15 +11,11 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, cast
 
+from barnabas.broker.internal_topics import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, internal_topics
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.topic_name import INTERNAL_TOPIC_NAMES
 from barnabas.protocol.api_keys import API_TABLE, ApiKey
-from barnabas.protocol.messages.create_topics import (
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-)
+from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from barnabas.security.request_context import RequestContext
 
 if TYPE_CHECKING:
@@ -32,8 +28,6 @@ __all__ = ["GROUP_METADATA_TOPIC", "INTERNAL_TOPICS", "TRANSACTION_STATE_TOPIC",
 
 log = logging.getLogger(__name__)
 
-GROUP_METADATA_TOPIC = "__consumer_offsets"
-TRANSACTION_STATE_TOPIC = "__transaction_state"
 INTERNAL_TOPICS = INTERNAL_TOPIC_NAMES
 
 _CREATE_TIMEOUT_MS = 30000
@@ -44,6 +38,7 @@ _REMEMBERED_MAX = 1000
 class AutoTopicCreation:
     def __init__(self, *, settings: BrokerSettings, controller: ControllerChannel) -> None:
         self._settings = settings
+        self._internal = internal_topics(settings.internal_topics)
         self._controller = controller
         self._under_way: dict[str, asyncio.Task[None]] = {}
         self._refused: dict[str, tuple[float, ErrorCode]] = {}
@@ -106,22 +101,13 @@ class AutoTopicCreation:
                 self._under_way.pop(name, None)
 
     def _topic(self, name: str) -> CreatableTopic:
-        settings = self._settings
-        if name == GROUP_METADATA_TOPIC:
-            return CreatableTopic(
-                name=name,
-                num_partitions=settings.offsets_topic_num_partitions,
-                replication_factor=settings.offsets_topic_replication_factor,
-                configs=[
-                    CreatableTopicConfig(name="cleanup.policy", value="compact"),
-                    CreatableTopicConfig(name="compression.type", value="producer"),
-                    CreatableTopicConfig(name="segment.bytes", value=str(settings.offsets_topic_segment_bytes)),
-                ],
-            )
+        internal = self._internal.get(name)
+        if internal is not None:
+            return internal
         return CreatableTopic(
             name=name,
-            num_partitions=settings.num_partitions,
-            replication_factor=settings.default_replication_factor,
+            num_partitions=self._settings.num_partitions,
+            replication_factor=self._settings.default_replication_factor,
         )
 
 

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from barnabas.broker.internal_topics import InternalTopic
+
 __all__ = ["BrokerSettings"]
 
 
@@ -14,13 +21,11 @@ class BrokerSettings:
         "default_replication_factor",
         "fetch_max_bytes",
         "inter_broker_listener_name",
+        "internal_topics",
         "legacy_alter_merges",
         "max_incremental_fetch_session_cache_slots",
         "max_request_partition_size_limit",
         "num_partitions",
-        "offsets_topic_num_partitions",
-        "offsets_topic_replication_factor",
-        "offsets_topic_segment_bytes",
         "producer_id_expiration_ms",
         "request_timeout_ms",
     )
@@ -34,12 +39,10 @@ class BrokerSettings:
         default_replication_factor: int = -1,
         fetch_max_bytes: int = 57671680,
         inter_broker_listener_name: str = "PLAINTEXT",
+        internal_topics: Mapping[str, InternalTopic] | None = None,
         legacy_alter_merges: bool = False,
         max_incremental_fetch_session_cache_slots: int = 1000,
         max_request_partition_size_limit: int = 2000,
-        offsets_topic_num_partitions: int = 50,
-        offsets_topic_replication_factor: int = 1,
-        offsets_topic_segment_bytes: int = 104857600,
         producer_id_expiration_ms: int = 86400000,
         request_timeout_ms: int = 30000,
     ) -> None:
@@ -50,12 +53,11 @@ class BrokerSettings:
         self.default_replication_factor = default_replication_factor
         self.fetch_max_bytes = fetch_max_bytes
         self.inter_broker_listener_name = inter_broker_listener_name
+        self.internal_topics = internal_topics or {}
+        """The shape of internal topics, by name; Kafka's defaults for those that are missing here."""
         self.legacy_alter_merges = legacy_alter_merges
         """Whether AlterConfigs keeps what it does not name."""
         self.max_incremental_fetch_session_cache_slots = max_incremental_fetch_session_cache_slots
         self.max_request_partition_size_limit = max_request_partition_size_limit
-        self.offsets_topic_num_partitions = offsets_topic_num_partitions
-        self.offsets_topic_replication_factor = offsets_topic_replication_factor
-        self.offsets_topic_segment_bytes = offsets_topic_segment_bytes
         self.producer_id_expiration_ms = producer_id_expiration_ms
         self.request_timeout_ms = request_timeout_ms

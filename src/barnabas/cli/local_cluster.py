@@ -24,6 +24,13 @@ _FIRST_OUTGOING_PORT = 32_768
 _BETWEEN_CLUSTERS = 100
 PORT_MAX = 65_535
 
+_INTERNAL_REPLICATION_FACTORS = (
+    "offsets.topic.replication.factor",
+    "transaction.state.log.replication.factor",
+    "share.coordinator.state.topic.replication.factor",
+)
+_INTERNAL_MIN_ISRS = ("transaction.state.log.min.isr", "share.coordinator.state.topic.min.isr")
+
 Role = Literal["controller", "broker"]
 
 
@@ -90,7 +97,9 @@ class LocalCluster:
         }
         if node.role == "broker":
             copies = min(3, len(self.of("broker")))
-            settings |= {"offsets.topic.replication.factor": str(copies), "group.initial.rebalance.delay.ms": "0"}
+            settings |= dict.fromkeys(_INTERNAL_REPLICATION_FACTORS, str(copies))
+            settings |= dict.fromkeys(_INTERNAL_MIN_ISRS, str(min(2, copies)))
+            settings["group.initial.rebalance.delay.ms"] = "0"
         return settings
 
     def document(self) -> dict[str, Any]:

@@ -42,6 +42,10 @@ FILELESS_SETTINGS = {
     "controller.quorum.bootstrap.servers": "localhost:9093",
     "log.dirs": "barnabas-data",
     "offsets.topic.replication.factor": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
     "group.initial.rebalance.delay.ms": "0",
     "barnabas.auto.format": "true",
 }
@@ -160,10 +164,18 @@ class PlainSettings:
     replication_quota_window_num: int
     replication_quota_window_size_seconds: int
     sasl_mechanism_inter_broker_protocol: str
+    share_coordinator_state_topic_min_isr: int
+    share_coordinator_state_topic_num_partitions: int
+    share_coordinator_state_topic_replication_factor: int
+    share_coordinator_state_topic_segment_bytes: int
     socket_connection_setup_timeout_ms: int
     socket_listen_backlog_size: int
     socket_request_max_bytes: int
     super_users: str
+    transaction_state_log_min_isr: int
+    transaction_state_log_num_partitions: int
+    transaction_state_log_replication_factor: int
+    transaction_state_log_segment_bytes: int
     unclean_leader_election_interval_ms: int
 
 

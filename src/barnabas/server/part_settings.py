@@ -6,6 +6,12 @@ import socket
 from typing import TYPE_CHECKING
 
 from barnabas.broker.broker_settings import BrokerSettings
+from barnabas.broker.internal_topics import (
+    GROUP_METADATA_TOPIC,
+    SHARE_STATE_TOPIC,
+    TRANSACTION_STATE_TOPIC,
+    InternalTopic,
+)
 from barnabas.controller.controller_config import ControllerConfig
 from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
 from barnabas.raft.raft_config import RaftConfig
@@ -100,11 +106,31 @@ def broker_settings(config: NodeConfig) -> BrokerSettings:
         legacy_alter_merges=config.barnabas_legacy_alter_mode == "merge",
         max_incremental_fetch_session_cache_slots=config.max_incremental_fetch_session_cache_slots,
         max_request_partition_size_limit=config.max_request_partition_size_limit,
-        offsets_topic_num_partitions=config.offsets_topic_num_partitions,
-        offsets_topic_replication_factor=config.offsets_topic_replication_factor,
-        offsets_topic_segment_bytes=config.offsets_topic_segment_bytes,
+        internal_topics=_internal_topics(config),
         producer_id_expiration_ms=config.producer_id_expiration_ms,
     )
+
+
+def _internal_topics(config: NodeConfig) -> dict[str, InternalTopic]:
+    return {
+        GROUP_METADATA_TOPIC: InternalTopic(
+            config.offsets_topic_num_partitions,
+            config.offsets_topic_replication_factor,
+            config.offsets_topic_segment_bytes,
+        ),
+        TRANSACTION_STATE_TOPIC: InternalTopic(
+            config.transaction_state_log_num_partitions,
+            config.transaction_state_log_replication_factor,
+            config.transaction_state_log_segment_bytes,
+            config.transaction_state_log_min_isr,
+        ),
+        SHARE_STATE_TOPIC: InternalTopic(
+            config.share_coordinator_state_topic_num_partitions,
+            config.share_coordinator_state_topic_replication_factor,
+            config.share_coordinator_state_topic_segment_bytes,
+            config.share_coordinator_state_topic_min_isr,
+        ),
+    }
 
 
 def group_config(config: NodeConfig) -> GroupCoordinatorConfig:

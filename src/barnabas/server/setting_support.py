@@ -168,10 +168,18 @@ _WORKING = (
     "replication.quota.window.size.seconds",
     "principal.builder.class",
     "security.inter.broker.protocol",
+    "share.coordinator.state.topic.min.isr",
+    "share.coordinator.state.topic.num.partitions",
+    "share.coordinator.state.topic.replication.factor",
+    "share.coordinator.state.topic.segment.bytes",
     "socket.connection.setup.timeout.ms",
     "socket.listen.backlog.size",
     "socket.request.max.bytes",
     "super.users",
+    "transaction.state.log.min.isr",
+    "transaction.state.log.num.partitions",
+    "transaction.state.log.replication.factor",
+    "transaction.state.log.segment.bytes",
     "unclean.leader.election.interval.ms",
     "barnabas.audit.denials.per.window",
     "barnabas.audit.kinds.max",
@@ -265,13 +273,6 @@ _WITHOUT_EFFECT: tuple[tuple[str, str], ...] = (
         "sasl.login.* sasl.client.callback.handler.class"
         " sasl.oauthbearer.assertion.* sasl.oauthbearer.client.credentials.*"
         " sasl.oauthbearer.jwt.retriever.class sasl.oauthbearer.scope sasl.oauthbearer.token.endpoint.url",
-    ),
-    (
-        "Stock files set it for a topic that this release does not create: who asks for transactions or for a share"
-        " group is told that they are not there.",
-        "transaction.state.log.replication.factor transaction.state.log.min.isr transaction.state.log.num.partitions"
-        " share.coordinator.state.topic.replication.factor share.coordinator.state.topic.min.isr"
-        " share.coordinator.state.topic.num.partitions",
     ),
     ("OpenSSL's generator of random numbers is used.", "ssl.secure.random.implementation"),
     ("A node starts in well under a second.", "server.max.startup.time.ms log.initial.task.delay.ms"),

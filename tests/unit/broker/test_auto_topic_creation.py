@@ -9,6 +9,7 @@ import pytest
 
 from barnabas.broker.auto_topic_creation import AutoTopicCreation
 from barnabas.broker.broker_settings import BrokerSettings
+from barnabas.broker.internal_topics import InternalTopic
 from barnabas.common.errors import ErrorCode
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.messages.create_topics import CreatableTopicResult, CreateTopicsRequest, CreateTopicsResponse
@@ -21,9 +22,11 @@ class Controller:
     def __init__(self, code: ErrorCode) -> None:
         self.code = code
         self.asked: list[CreateTopicsRequest] = []
+        self.contexts: list[RequestContext] = []
 
     async def forward(self, request: Any, context: RequestContext) -> CreateTopicsResponse:
         self.asked.append(request)
+        self.contexts.append(context)
         results = [CreatableTopicResult(name=topic.name, error_code=int(self.code)) for topic in request.topics]
         return CreateTopicsResponse(topics=results)
 
@@ -46,6 +49,43 @@ def test_counts_are_the_controllers_unless_this_broker_was_given_some() -> None:
         return [(topic.num_partitions, topic.replication_factor) for topic in topics]
 
     assert asyncio.run(run()) == [(-1, -1), (3, 2)]
+
+
+SHARE_CONFIGS = {"cleanup.policy": "delete", "compression.type": "producer", "retention.ms": "-1"}
+
+
+@pytest.mark.parametrize(
+    ("name", "configs"),
+    [
+        ("__consumer_offsets", {"cleanup.policy": "compact", "compression.type": "producer"}),
+        (
+            "__transaction_state",
+            {
+                "cleanup.policy": "compact",
+                "compression.type": "uncompressed",
+                "unclean.leader.election.enable": "false",
+                "min.insync.replicas": "2",
+            },
+        ),
+        ("__share_group_state", {**SHARE_CONFIGS, "min.insync.replicas": "2"}),
+    ],
+)
+def test_an_internal_topic_that_a_client_names_has_the_settings_of_kafka_and_is_created_as_the_client(
+    name: str, configs: dict[str, str]
+) -> None:
+    async def run() -> Controller:
+        controller = Controller(ErrorCode.NONE)
+        made: Any = controller
+        shape = InternalTopic(7, 2, 1000, None if name == "__consumer_offsets" else 2)
+        settings = BrokerSettings(num_partitions=1, default_replication_factor=1, internal_topics={name: shape})
+        await AutoTopicCreation(settings=settings, controller=made).create_and_wait([name], CLIENT)
+        return controller
+
+    controller = asyncio.run(run())
+    (topic,) = controller.asked[0].topics
+    assert (topic.num_partitions, topic.replication_factor) == (7, 2)
+    assert {config.name: config.value for config in topic.configs} == {**configs, "segment.bytes": "1000"}
+    assert controller.contexts[0].client_id == CLIENT.client_id
 
 
 @pytest.mark.parametrize(

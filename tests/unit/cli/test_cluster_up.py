@@ -58,9 +58,12 @@ def test_the_settings_are_those_of_a_node_that_starts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("brokers", "copies"), [(1, "1"), (2, "2"), (3, "3"), (5, "3")])
-def test_offsets_have_as_many_replicas_as_there_are_brokers_and_three_at_most(brokers: int, copies: str) -> None:
+@pytest.mark.parametrize("topic", ["offsets.topic", "transaction.state.log", "share.coordinator.state.topic"])
+def test_internal_topics_have_as_many_replicas_as_there_are_brokers_and_three_at_most(
+    brokers: int, copies: str, topic: str
+) -> None:
     made = cluster(brokers=brokers)
-    assert {made.settings(each)["offsets.topic.replication.factor"] for each in made.of("broker")} == {copies}
+    assert {made.settings(node)[f"{topic}.replication.factor"] for node in made.of("broker")} == {copies}
 
 
 def test_ports_are_looked_for_where_all_are_free() -> None:

@@ -219,12 +219,8 @@ class _Topics:
         for name in names:
             # The client asks again, as it does with Kafka; by then the topic is there.
             self._add_error(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name, Uuid.ZERO, with_operations=True)
-        own = [name for name in names if name in INTERNAL_TOPICS]
-        others = [name for name in names if name not in INTERNAL_TOPICS]
-        if own:
-            creation.create(own, None)
-        if others:
-            creation.create(others, access.context)
+        if names:
+            creation.create(names, access.context)
 
     def _add_by_id(self, topic_id: Uuid) -> None:
         topic = self._broker.metadata.topic_by_id(topic_id)
