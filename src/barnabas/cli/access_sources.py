@@ -14,6 +14,7 @@ from barnabas.access.policy import Policy, Rule
 from barnabas.access.words import parse_super_users
 from barnabas.common.acl import AclBinding, AclBindingFilter
 from barnabas.common.error_code import ErrorCode
+from barnabas.security.super_users import super_user_warnings
 
 __all__ = ["LoadedPolicy", "Source", "SourceError", "load_policy"]
 
@@ -77,7 +78,10 @@ def load_policy(source: Source, filters: list[AclBindingFilter]) -> LoadedPolicy
         except ValueError as error:
             raise SourceError(f"super.users: {error}") from error
     known = users is not None or source.config is not None
-    notes = found.notes
+    notes = (
+        *found.notes,
+        *(f"super.users: {warning}" for warning in super_user_warnings(";".join(sorted(users or ())))),
+    )
     if not known:
         notes += (
             "super.users and allow.everyone.if.no.acl.found are not known from the rules: "

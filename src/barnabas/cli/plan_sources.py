@@ -19,6 +19,7 @@ from barnabas.access.words import parse_super_users
 from barnabas.cli.answer import Answer, Problem
 from barnabas.cli.cluster_options import ClusterOptions, Flag, UsageError, running_command
 from barnabas.common.scram_mechanism import ScramMechanism
+from barnabas.security.super_users import super_user_warnings
 
 if TYPE_CHECKING:
     from barnabas.clients.admin import AdminClient
@@ -74,7 +75,7 @@ class AccessOptions:
         except ValueError as error:
             raise UsageError(f"{'--super-users' if self.super_users is not None else self.config}: {error}") from error
         is_open = self.allow_everyone or values.get(_ALLOW_EVERYONE, "").strip().lower() == "true"
-        notes: tuple[str, ...] = ()
+        notes = tuple(f"super.users: {warning}" for warning in super_user_warnings(text))
         if self.config is None and self.super_users is None and not self.allow_everyone:
             notes = (
                 "which access opens is worked out without super users, with access denied where no rule is; "

@@ -38,6 +38,12 @@ def derive(config: NodeConfig) -> None:
     derive_listeners(config, settings)
     if settings.text("super.users") and not settings.text("authorizer.class.name"):
         config.warnings.append("super.users has no effect: without authorizer.class.name everybody may do everything")
+    if settings.text("super.users"):
+        from barnabas.security.super_users import super_user_warnings  # A node without super users does not load it.
+
+        has_own_types = any(name.endswith("principal.builder.class") for name in config.values)
+        warnings = super_user_warnings(settings.text("super.users"), only_users_log_in=not has_own_types)
+        config.warnings += [f"super.users: {warning}" for warning in warnings]
     config.quorum_voters = [parse_voter(text) for text in settings.texts("controller.quorum.voters")]
     config.quorum_bootstrap_servers = bootstrap_servers(settings, config.controller_listeners)
     config.log_dirs = log_directories(settings)

@@ -34,6 +34,17 @@ def test_format_then_info(config: str, tmp_path: Path, capsys: pytest.CaptureFix
     assert f"Found metadata: {{cluster.id={CLUSTER_ID}, directory.id=" in capsys.readouterr().out
 
 
+def test_format_points_out_what_looks_wrong_in_the_settings(config: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with Path(config).open("a") as file:
+        file.write(
+            "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer\nsuper.users=User:a,User:b\n"
+        )
+    assert main(["format", "-t", CLUSTER_ID, "--standalone", "-c", config]) == 0
+    heard = capsys.readouterr()
+    assert "warning: super.users: 'User:a,User:b' is one user" in heard.err
+    assert "warning" not in heard.out
+
+
 def test_what_is_formatted_is_left_alone(config: str, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["format", "-t", CLUSTER_ID, "-s", "-c", config]
     assert main(arguments) == 0

@@ -305,6 +305,12 @@ def test_super_users_without_an_authorizer_are_pointed_out() -> None:
     assert any("super.users has no effect" in warning for warning in _config(super_users="User:admin").warnings)
 
 
+def test_super_users_with_a_comma_between_are_pointed_out() -> None:
+    name = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+    warnings = _config(authorizer_class_name=name, super_users="User:a,User:b").warnings
+    assert [warning for warning in warnings if "as in User:a;User:b" in warning]
+
+
 def test_the_default_of_a_refused_setting_is_taken() -> None:
     config = _config(authorizer_class_name="", remote_log_storage_system_enable="false", metric_reporters="")
     assert config.value("authorizer.class.name") == ""
