@@ -26,6 +26,8 @@ app = cluster_app(
 )
 main = main_of(app)
 
+_NOTE_TIMEOUT_S = 5.0
+
 
 @app.command
 def describe(*, options: ClusterOptions | None = None) -> int:
@@ -224,13 +226,15 @@ def _update(
     dry_run = options.dry_run
 
     async def work(admin: AdminClient) -> Answer:
-        from barnabas.clients.admin import FeatureUpdate
+        from barnabas.clients.admin import FeatureUpdate, UpgradeType
         from barnabas.metadata.features import SUPPORTED_FEATURES
 
         wanted, notes = await _needed(admin, levels, kind) if by_release else (levels, [])
         updates = {name: FeatureUpdate(level, kind) for name, level in wanted.items()}
         if not updates:
             return change_answer([], dry_run=dry_run, notes=[*notes, "there is nothing to be done"])
+        if kind == UpgradeType.UPGRADE:
+            notes = [*notes, *await _served_nowhere(admin, wanted)]
         results = await admin.update_features(updates, validate_only=dry_run, wait=wait)
         known = (await admin.describe_features()).supported if results.errors else {}
         problems = _update_problems(results.errors, {*known, *SUPPORTED_FEATURES})
@@ -317,16 +321,41 @@ def _release(name: str, level: int | None) -> dict[str, str]:
     return {"release": str(MetadataVersion(level))}
 
 
-def _hidden(found: FeatureMetadata) -> list[str]:
-    """A broker tells clients of no feature whose API it does not serve; the cluster may have finalized it."""
+async def _served_nowhere(admin: AdminClient, levels: Mapping[str, int]) -> list[str]:
+    """A note if levels are raised whose APIs no live broker serves. Controllers do not know it."""
+    if admin.config.asks_controllers:
+        return []
+    from barnabas.clients.admin import AdminError
+    from barnabas.clients.errors import ClientError
+
+    try:
+        answers = (await admin.describe_features_of_brokers(timeout_s=_NOTE_TIMEOUT_S)).values()
+    except (AdminError, ClientError):  # The note is a help: a broker that does not answer keeps nobody from an upgrade.
+        return []
+    names = [name for name in levels if levels[name] and all(name in _not_served(found) for found in answers)]
+    if not names or not answers:
+        return []
+    is_one = len(names) == 1
+    return [
+        f"no broker of this cluster serves {', '.join(names)}: the level{'' if is_one else 's'} of "
+        f"{'it' if is_one else 'them'} can be raised, and clients still find the feature{'' if is_one else 's'} missing"
+    ]
+
+
+def _not_served(found: FeatureMetadata) -> list[str]:
+    """A broker shows clients no feature whose API it does not serve; the cluster may have finalized it."""
     from barnabas.metadata.features import FEATURES, METADATA_VERSION
 
     newest = found.supported[METADATA_VERSION].max if METADATA_VERSION in found.supported else 0
-    hidden = [
+    return [
         name
         for name, feature in FEATURES.items()
         if newest >= feature.bootstrap[0] and name not in found.supported and name not in found.finalized
     ]
+
+
+def _hidden(found: FeatureMetadata) -> list[str]:
+    hidden = _not_served(found)
     if not hidden:
         return []
     return [f"this broker serves nothing of {', '.join(hidden)}; --bootstrap-controller shows the cluster's levels"]

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from barnabas.broker.apis import SERVED_BY_BROKER
+from barnabas.broker.apis.api_versions import is_offered
 from barnabas.broker.auto_topic_creation import AutoTopicCreation
 from barnabas.broker.broker import Broker
+from barnabas.broker.feature_notices import FeatureNotices
 from barnabas.broker.fetch_session import FetchSessionCache
 from barnabas.broker.group_service import GroupService
 from barnabas.broker.lifecycle import BrokerLifecycle, to_listener
@@ -126,6 +128,7 @@ class BrokerPart:
             replication_quotas=self.replication_quotas,
             groups=self.groups,
             log_dirs=self.log_dirs,
+            feature_notices=FeatureNotices(is_served=lambda name: is_offered(self.broker, name)),
         )
 
     def _lifecycle(self) -> BrokerLifecycle:

@@ -44,6 +44,7 @@ def broker_followers(
     topic_defaults: MetadataPublisher | None = None,
     replication_quotas: MetadataPublisher | None = None,
     log_dirs: MetadataPublisher | None = None,
+    feature_notices: MetadataPublisher | None = None,
 ) -> tuple[MetadataPublisher, ...]:
-    followers = (lifecycle, topic_defaults, replicas, replication_quotas, groups, log_dirs)
+    followers = (lifecycle, topic_defaults, replicas, replication_quotas, groups, log_dirs, feature_notices)
     return tuple(follower for follower in followers if follower is not None)

@@ -17,6 +17,7 @@ class FakeAdmin:
 
     def __init__(self) -> None:
         self.mock: Any = create_autospec(AdminClient, instance=True)
+        self.mock.describe_features_of_brokers.return_value = {}
         self.topics = ["orders", "payments", "__consumer_offsets"]
         self.config: Any = None
 

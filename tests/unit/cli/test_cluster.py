@@ -134,6 +134,24 @@ def test_a_broker_that_hides_features_is_not_believed(admin: FakeAdmin, capsys: 
     assert capsys.readouterr().err == ""
 
 
+def test_raising_a_feature_that_no_broker_serves_is_pointed_out(
+    admin: FakeAdmin, capsys: pytest.CaptureFixture[str]
+) -> None:
+    admin.update_features.side_effect = lambda updates, **_: Results(dict.fromkeys(updates), {})
+    newest, groups = VersionRange(7, 30), VersionRange(0, 1)
+    without = FeatureMetadata({}, 5, {"metadata.version": newest, "eligible.leader.replicas.version": groups})
+    some = FeatureMetadata({}, 5, {"metadata.version": newest, "group.version": groups})
+    admin.describe_features_of_brokers.return_value = {1: without, 2: some}
+    upgrade = ["upgrade", "--feature", "group.version=1", "--feature", "share.version=1"]
+    assert features(upgrade) == 0
+    err = capsys.readouterr().err
+    assert "no broker of this cluster serves share.version: the level of it can be raised" in err
+    assert "group.version" not in err
+    assert features([*upgrade, "--bootstrap-controller", "c:1"]) == 0
+    assert features(["disable", "--feature", "share.version"]) == 0
+    assert capsys.readouterr().err == ""
+
+
 def test_levels_of_releases_are_known_without_a_cluster(capsys: pytest.CaptureFixture[str]) -> None:
     assert features(["version-mapping", "--release-version", "4.0", "-o", "json"]) == 0
     document = json.loads(capsys.readouterr().out)

@@ -8,10 +8,20 @@ from typing import Any, cast
 
 import pytest
 
+from barnabas.cli.storage import main as storage
 from barnabas.common.uuid import Uuid
+from barnabas.server.metadata_record_serde import MetadataRecordSerde
+from barnabas.server.node_config import load_node_config
 from barnabas.server.node_storage import NodeIdentity, NodeStartError, read_identity
+from barnabas.storage.bootstrap_file import read_bootstrap_file
 from barnabas.storage.meta_properties import MetaProperties
 
+PROPERTIES = """process.roles=broker,controller
+node.id=1
+listeners=PLAINTEXT://127.0.0.1:39092,CONTROLLER://127.0.0.1:39093
+controller.listener.names=CONTROLLER
+barnabas.auto.format=true
+"""
 DATE = "Sat Jan 1 00:00:00 UTC 2026"
 
 
@@ -55,6 +65,24 @@ def test_nothing_goes_without_the_directory_of_the_metadata_log(tmp_path: Path) 
     (tmp_path / "b" / "meta.properties").write_text("version=7\n")
     with pytest.raises(NodeStartError, match="metadata log directory"):
         identity(tmp_path, "a", "b", metadata="b")
+
+
+@pytest.mark.parametrize("voters", ["", "1@127.0.0.1:39093"])
+def test_the_automatic_format_gives_the_levels_of_the_storage_tool(tmp_path: Path, voters: str) -> None:
+    quorum = f"controller.quorum.voters={voters}" if voters else "controller.quorum.bootstrap.servers=127.0.0.1:39093"
+    found = []
+    for name in ("tool", "automatic"):
+        path = tmp_path / f"{name}.properties"
+        path.write_text(f"{PROPERTIES}{quorum}\nlog.dirs={tmp_path / name}\n")
+        if name == "tool":
+            flags = [] if voters else ["--standalone"]
+            assert storage(["format", *flags, "-t", str(Uuid.from_int(1)), "-c", str(path)]) == 0
+        else:
+            read_identity(load_node_config(str(path)))
+        records = read_bootstrap_file(str(tmp_path / name), MetadataRecordSerde())
+        snapshots = list((tmp_path / name / "__cluster_metadata-0").glob("*.checkpoint"))
+        found.append(([repr(record) for record in records], len(snapshots)))
+    assert found[0] == found[1]
 
 
 def test_an_empty_directory_beside_formatted_ones_is_one_that_is_not_mounted(tmp_path: Path) -> None:

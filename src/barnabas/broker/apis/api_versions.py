@@ -55,17 +55,18 @@ def handle_api_versions(broker: Broker, request: ApiVersionsRequest, access: Acc
             # Versions below 4 cannot say that a feature may be absent (minimum 0): such features are left out.
             SupportedFeatureKey(name=name, min_version=low, max_version=high)
             for name, (low, high) in sorted(broker.supported_features.items())
-            if (low > 0 or version >= 4) and _is_offered(broker, name)
+            if (low > 0 or version >= 4) and is_offered(broker, name)
         ],
         finalized_features_epoch=broker.metadata.image.offset,
         finalized_features=[
             FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
             for name, level in sorted(finalized.items())
-            if level > 0 and _is_offered(broker, name)
+            if level > 0 and is_offered(broker, name)
         ],
     )
 
 
-def _is_offered(broker: Broker, feature: str) -> bool:
+def is_offered(broker: Broker, feature: str) -> bool:
+    """Whether the broker serves what a client does with the feature."""
     needed = _NEEDED_APIS.get(feature)
     return needed is None or needed in broker.served

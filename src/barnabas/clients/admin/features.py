@@ -11,7 +11,7 @@ from barnabas.clients.admin.errors import AdminError, admin_error
 from barnabas.clients.admin.operations import Operations, refuse_unless
 from barnabas.clients.admin.results import Results
 from barnabas.clients.admin.retry import RETRIED, Deadline
-from barnabas.clients.admin.routing import ANY, Target
+from barnabas.clients.admin.routing import ANY, Target, broker
 from barnabas.common.error_code import ErrorCode
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest
@@ -52,6 +52,11 @@ class FeatureMetadata:
 class FeatureOperations(Operations):
     async def describe_features(self, *, timeout_s: float | None = None) -> FeatureMetadata:
         return await self._features(self._deadline(timeout_s), ANY)
+
+    async def describe_features_of_brokers(self, *, timeout_s: float | None = None) -> dict[int, FeatureMetadata]:
+        """The answer of every live broker: they differ where a broker does not serve a feature."""
+        deadline = self._deadline(timeout_s)
+        return {node: await self._features(deadline, broker(node)) for node in await self._live_brokers(deadline)}
 
     async def _features(self, deadline: Deadline, target: Target) -> FeatureMetadata:
         response = await self._call(
@@ -111,9 +116,11 @@ class FeatureOperations(Operations):
 
     async def _until_levels_show(self, updates: Mapping[str, FeatureUpdate], deadline: Deadline) -> None:
         async def shows(target: Target) -> bool:
-            finalized = (await self._features(deadline, target)).finalized
-            levels = {name: finalized[name].max if name in finalized else 0 for name in updates}
-            return all(levels[name] == update.max_version_level for name, update in updates.items())
+            found = await self._features(deadline, target)
+            levels = {name: level.max for name, level in found.finalized.items()}
+            # A broker that does not serve a feature never shows its level.
+            served = [name for name in updates if name in found.supported or name in levels]
+            return all(levels.get(name, 0) == updates[name].max_version_level for name in served)
 
         await self._until_each_broker(shows, deadline, "updating features")
 

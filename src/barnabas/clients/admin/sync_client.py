@@ -137,6 +137,7 @@ class SyncAdminClient:
     describe_delegation_tokens = _blocking(AdminClient.describe_delegation_tokens)
 
     describe_features = _blocking(AdminClient.describe_features)
+    describe_features_of_brokers = _blocking(AdminClient.describe_features_of_brokers)
     update_features = _blocking(AdminClient.update_features)
 
     describe_quorum = _blocking(AdminClient.describe_quorum)
