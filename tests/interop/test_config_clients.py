@@ -52,6 +52,24 @@ def test_librdkafka_changes_single_configs(admin: AdminClient) -> None:
         assert described(admin, resource)[name].value != value
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("sasl.kerberos.min.time.before.relogin", "58000"),  # What librdkafka's own tests set.
+        ("remote.log.reader.threads", "11"),
+    ],
+)
+def test_librdkafka_may_set_what_has_no_effect_here(
+    admin: AdminClient, barnabas_node: BarnabasNode, name: str, value: str
+) -> None:
+    resource = ConfigResource(ResourceType.BROKER, "1")
+    resource.add_incremental_config(entry(name, value))
+    (changed,) = admin.incremental_alter_configs([resource]).values()
+    changed.result(10)
+    assert described(admin, BROKER)[name].value == value
+    assert f"{name} has no effect here" in barnabas_node.printed()
+
+
 def test_librdkafka_replaces_all_configs(admin: AdminClient) -> None:
     (created,) = admin.create_topics([NewTopic("rdkafka-replaced", 1, 1, config={"flush.ms": "5000"})]).values()
     created.result(10)

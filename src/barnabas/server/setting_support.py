@@ -275,6 +275,17 @@ _WITHOUT_EFFECT: tuple[tuple[str, str], ...] = (
         " sasl.oauthbearer.jwt.retriever.class sasl.oauthbearer.scope sasl.oauthbearer.token.endpoint.url",
     ),
     ("OpenSSL's generator of random numbers is used.", "ssl.secure.random.implementation"),
+    ("Kerberos (GSSAPI) is not there: sasl.enabled.mechanisms refuses it.", "sasl.kerberos.*"),
+    (
+        "Tiered storage is not there: remote.log.storage.system.enable and remote.storage.enable can't be true.",
+        "remote.fetch.* remote.list.offsets.* remote.log.index.* remote.log.manager.* remote.log.metadata.*"
+        " remote.log.reader.* remote.log.storage.manager.* follower.fetch.last.tiered.offset.enable",
+    ),
+    (
+        "Kafka takes it while it runs, so it is stored; groups of this kind, and transactions, are not there yet.",
+        "group.consumer.assignment.interval.ms group.share.assignment.interval.ms group.streams.assignment.interval.ms"
+        " share.coordinator.cached.buffer.max.bytes transaction.partition.verification.enable",
+    ),
     ("A node starts in well under a second.", "server.max.startup.time.ms log.initial.task.delay.ms"),
 )
 
@@ -294,7 +305,6 @@ _NOT_ALLOWED: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         "ssl.keymanager.algorithm ssl.trustmanager.algorithm",
         ("NewSunX509", "PKIX"),
     ),
-    ("GSSAPI (Kerberos) is not there.", "sasl.kerberos.*", ()),
     (
         "It names Java code. Signed tokens are checked with sasl.oauthbearer.jwks.endpoint.url.",
         "sasl.oauthbearer.jwt.validator.class",
@@ -310,7 +320,7 @@ _NOT_ALLOWED: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("Client telemetry is not collected.", "telemetry.*", ()),
     (
         "Tiered storage is not there yet.",
-        "remote.* follower.fetch.last.tiered.offset.enable",
+        "remote.*",
         (),
     ),
     (

@@ -217,7 +217,11 @@ def test_what_would_keep_the_node_from_starting_is_refused() -> None:
 
 
 def test_what_is_refused_in_a_file_is_refused_here_with_its_reason() -> None:
-    assert "Tiered storage" in Node().refusal(OWN, remote_log_reader_threads="20")
+    assert "there are no reporter plug-ins" in Node().refusal(OWN, metric_reporters="org.example.Reporter")
+
+
+def test_what_has_no_effect_is_stored() -> None:
+    assert Node().refusal(OWN, remote_log_reader_threads="20", sasl_kerberos_min_time_before_relogin="58000") == ""
 
 
 def test_taking_a_bad_value_away_is_allowed() -> None:

@@ -170,5 +170,7 @@ def test_tokens_of_anybody_are_warned_about(
     assert "sasl.oauthbearer.expected.issuer is not set" in caplog.text
 
 
-def test_kerberos_settings_are_refused_by_name() -> None:
-    assert "GSSAPI (Kerberos) is not there" in problems("sasl.kerberos.service.name", "kafka")
+def test_kerberos_itself_is_refused_and_its_settings_are_taken_with_a_warning() -> None:
+    assert "GSSAPI" in problems("sasl.enabled.mechanisms", "GSSAPI")
+    made = changed("sasl.kerberos.service.name", "kafka")
+    assert any("sasl.kerberos.service.name has no effect here" in warning for warning in made.warnings)

@@ -3,8 +3,9 @@
 import pytest
 
 from barnabas.common.broker_config import BROKER_CONFIG_DEF
+from barnabas.common.config_def import READ_ONLY
 from barnabas.server.node_config import PLAIN_SETTINGS
-from barnabas.server.setting_support import SupportState, removed_setting, support_of
+from barnabas.server.setting_support import SupportState, dynamic_support_of, removed_setting, support_of
 
 
 def test_every_setting_has_a_state_and_what_does_not_work_a_reason() -> None:
@@ -46,6 +47,28 @@ def test_no_required_setting_is_refused() -> None:
 )
 def test_some_states(name: str, state: SupportState) -> None:
     assert support_of(name).state is state
+
+
+# OpenSSL stands in for Java's TLS, Prometheus for reporters: these ask for a class or a provider of Java's.
+_REFUSED_WHILE_RUNNING = {
+    "client.quota.callback.class",
+    "metric.reporters",
+    "ssl.engine.factory.class",
+    "ssl.keymanager.algorithm",
+    "ssl.protocol",
+    "ssl.provider",
+    "ssl.trustmanager.algorithm",
+}
+
+
+def test_what_kafka_takes_while_it_runs_is_stored_here_too_but_for_classes_of_java() -> None:
+    taken_by_kafka = [name for name in BROKER_CONFIG_DEF if BROKER_CONFIG_DEF[name].update_mode != READ_ONLY]
+    states = {name: support for name in taken_by_kafka if (support := dynamic_support_of(name)) is not None}
+    refused = {name for name, support in states.items() if support.state is SupportState.REFUSED}
+    assert refused <= _REFUSED_WHILE_RUNNING
+    tiered = [name for name in taken_by_kafka if name.startswith(("sasl.kerberos.", "remote."))]
+    assert len(tiered) > 10
+    assert {states[name].state for name in tiered} == {SupportState.NO_EFFECT}
 
 
 def test_an_unknown_setting_has_no_state() -> None:
