@@ -53,7 +53,7 @@ def write_checkpoint(path: str, lines: Sequence[str], *, sync: bool = True) -> N
 def read_checkpoint(path: str, fields: int) -> list[list[str]]:
     """The entries, each of ``fields`` words. A missing or empty file has none; anything malformed is an error."""
     try:
-        with open(path, encoding="utf-8") as file:
+        with open(path, encoding="utf-8", errors="replace") as file:
             lines = file.read().splitlines()
     except FileNotFoundError:
         return []

@@ -31,7 +31,7 @@ def write_partition_metadata(directory: str, topic_id: Uuid) -> None:
 def read_partition_metadata(directory: str) -> Uuid | None:
     path = f"{directory}/{PARTITION_METADATA}"
     try:
-        with open(path, encoding="utf-8") as file:
+        with open(path, encoding="utf-8", errors="replace") as file:
             text = file.read()
     except FileNotFoundError:
         return None

@@ -24,6 +24,7 @@ from barnabas.protocol.records.snapshot_header_record import SnapshotHeaderRecor
 from barnabas.protocol.records.voters_record import VotersRecord
 from barnabas.raft.batch_accumulator import BatchAccumulator
 from barnabas.raft.control_records import QuorumRecord, read_control_records, voter_set_of, voters_record
+from barnabas.raft.log_state import BOOTSTRAP_SNAPSHOT_ID
 from barnabas.raft.ports import RecordSerde
 from barnabas.raft.replica_key import OffsetAndEpoch
 from barnabas.raft.voter_set import VoterSet
@@ -31,6 +32,7 @@ from barnabas.storage.checkpoint_file import sync_directory
 from barnabas.storage.errors import CorruptFileError
 
 __all__ = [
+    "BOOTSTRAP_SNAPSHOT_ID",
     "CHECKPOINT_SUFFIX",
     "RawSnapshotWriter",
     "SnapshotReader",
@@ -202,6 +204,11 @@ class SnapshotReader:
                 raise CorruptFileError(self.path, "the snapshot has no footer")
         except DecodeError as error:
             raise CorruptFileError(self.path, str(error)) from error
+
+    def verify(self) -> None:
+        """Read all of it; raises CorruptFileError unless every batch is sound and the footer stands at the end."""
+        for _ in self.batches():
+            pass
 
     def records(self, serde: RecordSerde) -> Iterator[Any]:
         """The data records, in the order of the file."""

@@ -18,6 +18,7 @@ from barnabas.raft.ready import AppendedBatch
 from barnabas.raft.replica_key import OffsetAndEpoch
 from barnabas.storage.errors import StorageError
 from barnabas.storage.metadata_log import METADATA_LOG_DIRECTORY, MetadataLog, PendingFlush
+from barnabas.storage.recovery_point import RECOVERY_POINT, SYNC_INTERVAL_S, RecoveryPoint
 from barnabas.storage.snapshot_file import DELETED_SUFFIX
 
 __all__ = ["Disk", "Kept", "SimulatedLog"]
@@ -50,6 +51,11 @@ class Disk:
         """What the index files have held at each flush: nobody syncs them, so any of it may be what is left."""
         self.durable_end = 0
         """What the log held durably when it last said so, less what was cut off since."""
+        self.boot = 1
+        """Which run of the machine this is: another one after each power loss."""
+        self.now_s: Callable[[], float] = lambda: 0.0
+        self.points: list[tuple[float, bytes]] = []
+        """What the recovery point has held, and when: a version of the last second may be the one on the platter."""
         self.dies_at_next_write: Callable[[], None] | None = None
         self.on_write: Callable[[bytes], None] = lambda data: None
         self.on_truncate: Callable[[int], None] = lambda end_offset: None
@@ -69,6 +75,7 @@ class Disk:
         """Another one, empty, in its place."""
         self.durable.clear()
         self.indexes.clear()
+        self.points.clear()
         self.durable_end = 0
         self.is_full = self.fails_to_flush = False
         self.dies_at_next_write = None
@@ -92,6 +99,22 @@ class Disk:
             if entry.name.endswith(INDEXES):
                 self._remember_index(entry.path)
 
+    def remember_point(self, *, is_synced: bool = False) -> None:
+        if is_synced:
+            self.points.clear()
+        with suppress(FileNotFoundError), open(f"{self.log_folder}/{RECOVERY_POINT}", "rb") as file:
+            self.points.append((self.now_s(), file.read()))
+
+    def _lose_point(self) -> None:
+        """It is synced once in a second: one of the versions since then is left."""
+        since = [data for at_s, data in self.points if at_s > self.now_s() - SYNC_INTERVAL_S]
+        before = [data for at_s, data in self.points if at_s <= self.now_s() - SYNC_INTERVAL_S]
+        found = self._draw.choice([*before[-1:], *since]) if self.points else b""
+        if found:
+            with open(f"{self.log_folder}/{RECOVERY_POINT}", "wb") as file:
+                file.write(found)
+            self.points = [(self.now_s(), found)]
+
     def _remember_index(self, path: str) -> None:
         with open(path, "rb") as file:
             data = file.read()
@@ -106,6 +129,9 @@ class Disk:
         told = []
         if not os.path.isdir(self.log_folder):
             return told
+        if is_power_loss:
+            self.boot += 1
+            self._lose_point()
         for entry in sorted(os.scandir(self.log_folder), key=lambda entry: entry.name):
             if entry.name.endswith(".part"):
                 if self._draw.random() < 0.5:
@@ -193,16 +219,21 @@ def _mixed(before: bytes, now: bytes, draw: random.Random) -> bytes:
 class _Flush(PendingFlush):
     __slots__ = ("_disk", "_taken", "durable_end")
 
-    def __init__(self, disk: Disk, end_offset: int, paths: list[str], directory: str | None) -> None:
-        super().__init__(end_offset, paths, directory)
+    def __init__(
+        self, disk: Disk, end_offset: int, paths: list[str], directory: str | None, point: RecoveryPoint
+    ) -> None:
+        super().__init__(end_offset, paths, directory, point)
         self._disk = disk
         self._taken = disk.take(paths)
         self.durable_end = end_offset
         """Less when what it has taken is cut off while it runs."""
 
     def run(self) -> None:
+        if self._disk.fails_to_flush:
+            raise OSError(errno.EIO, "the simulated disk fails")
         super().run()
         self._disk.make_durable(self._taken)
+        self._disk.remember_point()
         self._disk.durable_end = max(self._disk.durable_end, self.durable_end)
 
 
@@ -212,7 +243,15 @@ class SimulatedLog(MetadataLog):
     def __init__(self, disk: Disk, *, segment_bytes: int, segment_ms: int, now_ms: int) -> None:
         self.disk = disk
         self._flush_under_way: _Flush | None = None
-        super().__init__(disk.folder, segment_bytes=segment_bytes, segment_ms=segment_ms, now_ms=now_ms)
+        super().__init__(
+            disk.folder,
+            segment_bytes=segment_bytes,
+            segment_ms=segment_ms,
+            now_ms=now_ms,
+            boot=f"boot-{disk.boot}",
+            now_s=disk.now_s,
+        )
+        disk.remember_point(is_synced=True)
 
     def append(self, batch: AppendedBatch) -> None:
         if self.disk.is_full:
@@ -225,12 +264,14 @@ class SimulatedLog(MetadataLog):
 
     def truncate_to(self, end_offset: int) -> None:
         super().truncate_to(end_offset)
+        self.disk.remember_point(is_synced=True)
         self.disk.durable_end = min(self.disk.durable_end, end_offset)
         self._cut_flush(end_offset)
         self.disk.on_truncate(end_offset)
 
     def restart_at(self, snapshot_id: OffsetAndEpoch) -> None:
         super().restart_at(snapshot_id)
+        self.disk.remember_point(is_synced=True)
         self.disk.durable_end = snapshot_id.offset
         self._cut_flush(snapshot_id.offset)
         self.disk.on_restart(snapshot_id)
@@ -239,7 +280,7 @@ class SimulatedLog(MetadataLog):
         paths, self._unflushed = self._unflushed, []
         directory = self.directory if self._is_directory_dirty else None
         self._is_directory_dirty = False
-        self._flush_under_way = _Flush(self.disk, self.end_offset, paths, directory)
+        self._flush_under_way = _Flush(self.disk, self.end_offset, paths, directory, self._point)
         return self._flush_under_way
 
     def _cut_flush(self, end_offset: int) -> None:

@@ -246,6 +246,7 @@ class SimulatedNode:
         seed = world.seed * 1000 + node_id
         self.draw = random.Random(f"node {seed}")
         self.disk = Disk(f"{world.folder}/n{node_id}", random.Random(f"disk {seed}"))
+        self.disk.now_s = lambda: world.loop.now_s
         self.disk.on_write = lambda data: world.checks.wrote(self, data)
         self.disk.on_truncate = lambda end_offset: self.voters.truncate(end_offset)
         self.disk.on_restart = lambda snapshot_id: world.checks.voters.restarted(self, snapshot_id)

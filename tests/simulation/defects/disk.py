@@ -25,25 +25,26 @@ def _() -> None:
 
 @defect("checksum-not-checked", "recovery takes batches whose checksum is wrong")
 def _() -> None:
-    replace_in("storage.metadata_log", "crc_matches", lambda original: lambda data, crc: True)
+    replace_in("storage.metadata_log_check", "crc_matches", lambda original: lambda data, crc: True)
 
 
 @defect("torn-batch-kept", "recovery leaves a torn batch at the end of the file")
 def _() -> None:
     def make(original: Any) -> Any:
-        def recover(self: Any, segment: Any, check_from: int) -> bool:
+        def cut(self: Any, bad: Any) -> None:
             import os
 
-            size = segment.size
-            whole: bool = original(self, segment, check_from)
-            if not whole:
-                os.truncate(segment.path, size)
-                segment.size = size
-            return whole
+            segment = self.segments[bad.segment_index]
+            with open(segment.path, "rb") as file:
+                data = file.read()
+            original(self, bad)
+            with open(segment.path, "wb") as file:
+                file.write(data)
+            segment.size = os.path.getsize(segment.path)
 
-        return recover
+        return cut
 
-    replace_in("storage.metadata_log", "MetadataLog._recover_segment", make)
+    replace_in("storage.metadata_log_opening", "LogOpening._cut_torn_tail", make)
 
 
 @defect("recovered-not-synced", "what a killed process wrote counts as durable without a sync")
@@ -53,7 +54,7 @@ def _() -> None:
 
 @defect("epoch-of-the-snapshot-forgotten", "a log that ends with its snapshot does not know its last epoch")
 def _() -> None:
-    replace_in("storage.metadata_log", "MetadataLog._forget_before", lambda original: lambda self, snapshot_id: None)
+    replace_in("storage.metadata_log_opening", "LogOpening._prepare_epochs", lambda original: lambda self, latest: True)
 
 
 @defect("old-snapshots-come-back", "a snapshot from before the log's start counts again after a power failure")

@@ -1,0 +1,60 @@
+"""Find record batches behind a place that cannot be read.
+
+A reader that meets a damaged batch does not know where the next one starts: the length in the damaged header may be
+wrong. This search looks at every later position whose bytes can be a batch header and accepts those whose checksum
+holds. A checksum that holds by accident is out of the question: the header must fit, too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from barnabas.storage.batch_header import BATCH_OVERHEAD, CONTROL_FLAG, HEADER, HEADER_SIZE, crc_matches, header_problem
+
+__all__ = ["FoundBatch", "find_batches"]
+
+# Base offset below 2^56, length not negative, magic 2. A lookahead, so that overlapping candidates are found.
+_CANDIDATE = re.compile(rb"(?=\x00.{7}[\x00-\x7f].{7}\x02)", re.DOTALL)
+
+
+class FoundBatch(NamedTuple):
+    """A valid batch: where it lies and which offsets it holds."""
+
+    position: int
+    size: int
+    base_offset: int
+    last_offset: int
+    epoch: int
+    is_control: bool
+
+
+def find_batches(data: memoryview, position: int, *, first_offset: int) -> Iterator[FoundBatch]:
+    """Yield the valid batches at or after ``position`` whose base offset is ``first_offset`` or greater.
+
+    Offsets ascend: a batch that goes back behind the one before it is skipped.
+    """
+    while position + HEADER_SIZE <= len(data):
+        found = _valid_batch(data, position)
+        if found is not None and found.base_offset >= first_offset:
+            yield found
+            first_offset, position = found.last_offset + 1, position + found.size
+            continue
+        candidate = _CANDIDATE.search(data, position + 1)
+        if candidate is None:
+            return
+        position = candidate.start()
+
+
+def _valid_batch(data: memoryview, position: int) -> FoundBatch | None:
+    fields = HEADER.unpack_from(data, position)
+    base_offset, length, epoch, magic, crc, attributes, last_offset_delta = fields[:7]
+    size = length + BATCH_OVERHEAD
+    if base_offset < 0 or epoch < -1 or header_problem(length, magic, last_offset_delta, fields[12]) is not None:
+        return None
+    if position + size > len(data) or not crc_matches(data[position : position + size], crc):
+        return None
+    return FoundBatch(
+        position, size, base_offset, base_offset + last_offset_delta, epoch, bool(attributes & CONTROL_FLAG)
+    )

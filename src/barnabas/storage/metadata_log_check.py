@@ -1,0 +1,302 @@
+"""Check the segments of a metadata log when it is opened, and judge what stands behind the first bad place.
+
+What is verified at start:
+
+- from the newest snapshot's end on: every batch, with checksum, offsets without a gap, and epochs that never go back;
+- before it: that each segment ends where the next one begins. The snapshot holds their records, so the checksums of
+  these batches are verified when a batch is read (``MetadataLog.read``).
+
+Indexes are derived data: one that is missing or unsound is made again from the segment.
+
+A bad place is a torn tail only if nothing shows that the log went on behind it. These show it: a valid batch anywhere
+behind, a later segment, the recovery point, and the end offset that the last clean close noted. One exception: after a
+restart of the machine, what lies above the recovery point was never acknowledged, and may be torn in any order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from barnabas.protocol.record_batch import BatchView
+from barnabas.protocol.records.voters_record import VotersRecord
+from barnabas.raft.control_records import read_control_records
+from barnabas.storage.batch_header import (
+    BATCH_OVERHEAD,
+    CONTROL_FLAG,
+    HEADER,
+    HEADER_SIZE,
+    crc_matches,
+    header_problem,
+)
+from barnabas.storage.batch_search import FoundBatch, find_batches
+from barnabas.storage.damaged_files import LogDamage
+from barnabas.storage.errors import StorageError
+from barnabas.storage.leader_epoch_checkpoint import LeaderEpochCheckpoint
+from barnabas.storage.recovery_point import RecoveryPoint
+from barnabas.storage.segment import Segment
+from barnabas.storage.time_index import NO_TIMESTAMP
+
+__all__ = ["BadPlace", "LogCheck", "batches_behind", "inspect_batch", "judge"]
+
+
+class BadPlace(NamedTuple):
+    """Where the readable prefix of the log ends, and why."""
+
+    segment_index: int
+    path: str
+    position: int
+    offset: int
+    """The first offset that is not in the prefix."""
+    reason: str
+
+
+class LogCheck:
+    """One pass over the segments. It changes nothing on disk: indexes and epochs are corrected in memory."""
+
+    def __init__(
+        self,
+        segments: Sequence[Segment],
+        epochs: LeaderEpochCheckpoint,
+        *,
+        check_from: int,
+        index_interval_bytes: int,
+    ) -> None:
+        """``check_from``: the end offset of the newest snapshot, 0 without one."""
+        self._segments = segments
+        self._epochs = epochs
+        self._check_from = check_from
+        self._index_interval_bytes = index_interval_bytes
+        self._epoch_run = _EpochRun(-1, 0, 0, 0, 2)
+        self.end_offset = segments[0].base_offset
+        self.control_batch_offsets: list[int] = []
+        """Where the control batches at or after ``check_from`` begin."""
+        self.names_voters = False
+        """Whether one of them names the voters of the quorum."""
+        self.covered: BadPlace | None = None
+        """A bad place wholly before the snapshot's end: its records are in the snapshot."""
+
+    def run(self) -> BadPlace | None:
+        """Return the first bad place that matters, or None when the log is sound to its end."""
+        first = self._segments[0]
+        if first.base_offset > self._check_from:
+            what = "no snapshot holds the records before it" if not self._check_from else "the snapshot ends before it"
+            return BadPlace(0, first.path, 0, self._check_from, f"the log begins at {first.base_offset} and {what}")
+        for index, segment in enumerate(self._segments):
+            following = self._segments[index + 1].base_offset if index + 1 < len(self._segments) else None
+            if following is not None and following <= self._check_from:
+                self._check_older(index, segment, following)
+                continue
+            if segment.base_offset != self.end_offset:
+                reason = f"the segment begins at offset {segment.base_offset} where {self.end_offset} was expected"
+                return BadPlace(index, segment.path, 0, self.end_offset, reason)
+            bad = self._check_segment(index, segment)
+            if bad is not None:
+                return bad
+        return None
+
+    def _check_older(self, index: int, segment: Segment, following: int) -> None:
+        """The snapshot holds this segment: look only whether it leads to the next one."""
+        self.end_offset = following
+        try:
+            if not _has_sound_indexes(segment):
+                _index_again(segment, self._index_interval_bytes)
+            end = segment.read_next_offset()
+            reason = f"the segment ends at offset {end} and the next one begins at {following}"
+        except (StorageError, FileNotFoundError) as error:
+            end, reason = -1, str(error)
+        if end != following and self.covered is None:
+            self.covered = BadPlace(index, segment.path, segment.size, min(end, following), reason)
+
+    def _check_segment(self, index: int, segment: Segment) -> BadPlace | None:
+        """Check the batches from the snapshot's end on and index them again."""
+        start = self._checked_start(segment)
+        segment.offset_index.truncate_to_position(start)
+        next_offset, position = segment.base_offset, start
+        newest = NO_TIMESTAMP, segment.base_offset
+        bad: BadPlace | None = None
+        with segment.map() as data:
+            while position < segment.size:
+                batch = inspect_batch(data, position)
+                problem = batch.problem or _misplaced(batch, next_offset, is_first=0 < start == position)
+                if problem is not None:
+                    bad = BadPlace(index, segment.path, position, next_offset, problem)
+                    break
+                if batch.epoch < self._epoch_run.epoch:
+                    bad = self._epoch_goes_back(index, segment, position, batch)
+                    break
+                self._epoch_run = self._epoch_run.extended(batch, index, position)
+                if batch.timestamp > newest[0]:
+                    newest = batch.timestamp, batch.last_offset
+                _add_to_index(segment, position, batch, newest, self._index_interval_bytes)
+                if batch.last_offset >= self._check_from:
+                    self._epochs.assign(batch.epoch, batch.base_offset)
+                    if batch.is_control:
+                        self._note_control_batch(BatchView(data, position))
+                next_offset, position = batch.last_offset + 1, position + batch.size
+        segment.time_index.truncate_to_offset(next_offset)
+        if newest[0] >= 0:
+            segment.time_index.maybe_append(*newest)
+        self.end_offset = next_offset if bad is None else bad.offset
+        return bad
+
+    def _note_control_batch(self, batch: BatchView) -> None:
+        self.control_batch_offsets.append(batch.base_offset)
+        if any(isinstance(record, VotersRecord) for _, record in read_control_records(batch)):
+            self.names_voters = True
+
+    def _epoch_goes_back(self, index: int, segment: Segment, position: int, batch: InspectedBatch) -> BadPlace:
+        """No checksum covers the epoch. A single batch of a higher epoch is the wrong one, else this one is."""
+        run = self._epoch_run
+        if run.length == 1:
+            path = self._segments[run.segment_index].path
+            reason = f"the leader epoch {run.epoch} is followed by {batch.epoch}"
+            return BadPlace(run.segment_index, path, run.position, run.offset, reason)
+        reason = f"the leader epoch {batch.epoch} follows {run.epoch}"
+        return BadPlace(index, segment.path, position, batch.base_offset, reason)
+
+    def _checked_start(self, segment: Segment) -> int:
+        """A position at or before the batch that holds ``check_from``, as far as the indexes can be trusted."""
+        check_from = self._check_from
+        if not _has_sound_indexes(segment):
+            _clear_indexes(segment)
+            return 0
+        start = segment.offset_index.lookup(check_from) if check_from > segment.base_offset else 0
+        if not 0 < start < segment.size:
+            return 0
+        with segment.map() as data:
+            batch = inspect_batch(data, start)
+        if batch.problem is None and segment.base_offset < batch.base_offset <= batch.last_offset <= check_from:
+            return start
+        # An index that was not synced may be of a log that was cut since: what lies there is no batch, or another.
+        _clear_indexes(segment)
+        return 0
+
+
+# --- judging a bad place
+
+
+def judge(segments: Sequence[Segment], bad: BadPlace, *, point: RecoveryPoint, closed_at: int) -> LogDamage | None:
+    """None if ``bad`` is a torn tail that may be cut; else what is lost. ``closed_at``: the end at a clean close."""
+    if point.offset is not None and bad.offset >= point.offset and point.is_after_restart:
+        return None
+    known: list[tuple[int, str]] = []
+    if point.offset is not None:
+        known.append((point.offset, f"{point.path} says that the log was flushed up to offset {point.offset}"))
+    known.append((closed_at, f"the log was closed with the end offset {closed_at}"))
+    found = list(batches_behind(segments, bad))
+    if found:
+        end = found[-1].last_offset + 1
+        known.append((end, f"{len(found)} valid batches behind it go up to offset {end - 1}"))
+    elif bad.segment_index + 1 < len(segments):
+        last = segments[-1]
+        known.append((last.base_offset, f"the segment {last.path} follows"))
+    known_end, evidence = max(known, key=lambda item: item[0])
+    if known_end <= bad.offset:
+        return None
+    return LogDamage(bad.path, bad.position, bad.offset, known_end, bad.reason, evidence)
+
+
+def batches_behind(segments: Sequence[Segment], bad: BadPlace) -> Iterator[FoundBatch]:
+    """Yield the valid batches at or behind the bad place that hold offsets from ``bad.offset`` on, in order."""
+    first_offset, position = bad.offset, bad.position
+    for segment in segments[bad.segment_index :]:
+        with segment.map() as data:
+            for found in find_batches(data, position, first_offset=first_offset):
+                yield found
+                first_offset = found.last_offset + 1
+        position = 0
+
+
+# --- single batches
+
+
+class InspectedBatch(NamedTuple):
+    size: int
+    epoch: int
+    base_offset: int
+    last_offset: int
+    timestamp: int
+    is_control: bool
+    problem: str | None
+
+
+def inspect_batch(data: memoryview, position: int) -> InspectedBatch:
+    """The batch at this position, and what is wrong with it."""
+    if position + HEADER_SIZE > len(data):
+        return InspectedBatch(0, 0, 0, 0, 0, False, "the segment ends inside a batch header")
+    fields = HEADER.unpack_from(data, position)
+    base_offset, length, epoch, magic, crc, attributes, last_offset_delta = fields[:7]
+    size = length + BATCH_OVERHEAD
+    problem = header_problem(length, magic, last_offset_delta, fields[12])
+    if problem is None and epoch < 0:
+        problem = f"the leader epoch {epoch} is negative"
+    if problem is None and position + size > len(data):
+        problem = "the segment ends inside a batch"
+    if problem is None and not crc_matches(data[position : position + size], crc):
+        problem = "the checksum is wrong"
+    last_offset = base_offset + last_offset_delta
+    return InspectedBatch(size, epoch, base_offset, last_offset, fields[8], bool(attributes & CONTROL_FLAG), problem)
+
+
+class _EpochRun(NamedTuple):
+    """The batches with the newest epoch: where they begin, and how many they are."""
+
+    epoch: int
+    segment_index: int
+    position: int
+    offset: int
+    length: int
+
+    def extended(self, batch: InspectedBatch, segment_index: int, position: int) -> _EpochRun:
+        if batch.epoch == self.epoch:
+            return self._replace(length=self.length + 1)
+        return _EpochRun(batch.epoch, segment_index, position, batch.base_offset, 1)
+
+
+def _misplaced(batch: InspectedBatch, next_offset: int, *, is_first: bool) -> str | None:
+    """Batches follow each other without a gap; the first that an index leads to may lie anywhere in its segment."""
+    if batch.base_offset == next_offset or (is_first and batch.base_offset > next_offset):
+        return None
+    return f"offset {batch.base_offset} stands where {next_offset} was expected"
+
+
+# --- indexes
+
+
+def _has_sound_indexes(segment: Segment) -> bool:
+    try:
+        segment.offset_index.sanity_check()
+        segment.time_index.sanity_check()
+    except (StorageError, OSError):
+        return False
+    return True
+
+
+def _clear_indexes(segment: Segment) -> None:
+    segment.offset_index.clear()
+    segment.time_index.clear()
+
+
+def _index_again(segment: Segment, interval_bytes: int) -> None:
+    """Make the indexes of a whole segment again. Raises StorageError where its batches cannot be followed."""
+    _clear_indexes(segment)
+    newest = NO_TIMESTAMP, segment.base_offset
+    with segment.map() as data:
+        for position, _, _, _ in segment.walk():
+            batch = inspect_batch(data, position)
+            if batch.timestamp > newest[0]:
+                newest = batch.timestamp, batch.last_offset
+            _add_to_index(segment, position, batch, newest, interval_bytes)
+    if newest[0] >= 0:
+        segment.time_index.maybe_append(*newest)
+
+
+def _add_to_index(
+    segment: Segment, position: int, batch: InspectedBatch, newest: tuple[int, int], interval_bytes: int
+) -> None:
+    if segment.bytes_since_index_entry > interval_bytes:
+        segment.offset_index.append(batch.last_offset, position)
+        segment.time_index.maybe_append(*newest)
+        segment.bytes_since_index_entry = 0
+    segment.bytes_since_index_entry += batch.size
