@@ -126,3 +126,24 @@ def test_connections_are_reset_if_so_wanted(network: tuple[LinkProxy, Answerer, 
     proxy.heal("asker", "answerer", resets=True)
     assert asker.answer() == "closed\n"
     assert not answerer.got.is_set()
+
+
+def test_what_is_dropped_never_arrives_and_its_connection_stays_silent(
+    network: tuple[LinkProxy, Answerer, Asker],
+) -> None:
+    proxy, answerer, asker = network
+    proxy.drop("asker", "answerer")
+    asker.send()
+    assert not answerer.got.wait(0.3)
+    proxy.heal("asker", "answerer", resets=False)
+    asker.send()
+    assert not answerer.got.wait(0.3), "a stream that lost bytes can't go on"
+
+
+def test_connections_that_lost_bytes_are_reset_if_so_wanted(network: tuple[LinkProxy, Answerer, Asker]) -> None:
+    proxy, answerer, asker = network
+    proxy.drop("answerer", "asker")
+    asker.send()
+    assert answerer.got.wait(5), "the request passed; its answer vanishes"
+    proxy.heal("answerer", "asker", resets=True)
+    assert asker.answer() == "closed\n"

@@ -54,6 +54,7 @@ def channel_to(leader: Callable[[], Endpoint | None], *, lanes_max: int = 4, **s
         clock=SystemClock(),
         serialize_principal=lambda context: serialize_principal(context.principal),
         lifecycle_limit_ms=2000,
+        heartbeat_interval_ms=2000,
         reach_offset=at_once,
         lanes_max=lanes_max,
     )

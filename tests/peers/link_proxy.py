@@ -1,9 +1,12 @@
-"""A TCP proxy between the processes of a cluster: what one node sends to another can be held up, in one direction.
+"""A TCP proxy between the processes of a cluster: it holds up or drops what one node sends to another, by direction.
 
 Every node's address leads through it, so that nodes and clients connect to each other as always. Who connected is
 found by the process that owns the other end of the connection, not by anything in the bytes. While a direction
 is cut its bytes are kept: a connection stays open and is silent, as over a network that loses packets. Healing sends
 what was kept, late, or resets the connections that were touched.
+
+While a direction drops, its bytes vanish and so does the end of a connection. A connection that lost bytes stays silent
+in that direction after healing too, as one whose retransmissions are minutes apart; new connections work.
 """
 
 from __future__ import annotations
@@ -51,6 +54,8 @@ class _Link:
     """From one node to another, over any connection of theirs."""
 
     is_open: asyncio.Event
+    keeps: asyncio.Event
+    """Cleared while what is sent vanishes."""
     writers: set[asyncio.StreamWriter] = field(default_factory=set)
 
 
@@ -83,8 +88,16 @@ class LinkProxy:
         self._cut.add((source, destination))
         self._call("cut", source, destination)
 
+    def drop(self, source: str, destination: str) -> None:
+        """What ``source`` sends to ``destination`` vanishes from now on, without a reset."""
+        self._cut.add((source, destination))
+        self._call("drop", source, destination)
+
     def heal(self, source: str, destination: str, *, resets: bool) -> None:
-        """What was held up arrives now, or, if it ``resets``, never, and its connections are closed."""
+        """What was held up arrives now, or, if it ``resets``, never, and its connections are closed.
+
+        What was dropped never arrives: a connection that lost bytes stays silent, unless this ``resets`` it.
+        """
         self._cut.discard((source, destination))
         self._call("heal", source, destination, resets)
 
@@ -144,12 +157,16 @@ class _Proxy:
     async def cut(self, source: str, destination: str) -> None:
         self._links[source, destination].is_open.clear()
 
+    async def drop(self, source: str, destination: str) -> None:
+        self._links[source, destination].keeps.clear()
+
     async def heal(self, source: str, destination: str, resets: bool) -> None:
         link = self._links[source, destination]
-        if resets and not link.is_open.is_set():
+        if resets and not (link.is_open.is_set() and link.keeps.is_set()):
             for writer in list(link.writers):
                 writer.transport.abort()
         link.is_open.set()
+        link.keeps.set()
 
     def _accepted(self, name: str) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], None]:
         def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -178,13 +195,20 @@ class _Proxy:
 
     async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, link: _Link) -> None:
         link.writers.add(writer)
+        lost_bytes = False
         try:
             while data := await reader.read(_CHUNK):
                 await link.is_open.wait()
-                writer.write(data)
-                await writer.drain()
+                lost_bytes = lost_bytes or not link.keeps.is_set()
+                if not lost_bytes:
+                    writer.write(data)
+                    await writer.drain()
             await link.is_open.wait()  # An end is a packet too.
-            writer.write_eof()
+            await link.keeps.wait()
+            if lost_bytes:
+                writer.transport.abort()  # The sender has forgotten this connection, and resets it.
+            else:
+                writer.write_eof()
         finally:
             link.writers.discard(writer)
 
@@ -199,8 +223,9 @@ class _Proxy:
 
 
 def _new_link() -> _Link:
-    link = _Link(asyncio.Event())
+    link = _Link(asyncio.Event(), asyncio.Event())
     link.is_open.set()
+    link.keeps.set()
     return link
 
 

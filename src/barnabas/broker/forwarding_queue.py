@@ -6,13 +6,17 @@ owns it has the sockets, a future for each call, and these duties:
 1. ``add`` a call; then ``next_to_send`` until it gives None: each call that it gives is in flight until ``completed``.
 2. ``completed`` tells what became of the attempt. Its verdict is final, but for RETRY: then the call waits in the queue
    again, in front of those that came later.
-3. At ``wakeup_ms`` call ``expired``, whose calls ran out of time while they waited, and ``next_to_send`` again.
+3. At ``wakeup_ms`` call ``expired``, whose calls ran out of time, and ``next_to_send`` again. The sender of a call that
+   expired in flight receives REQUEST_TIMED_OUT at once; the owner ends the attempt, and the call is not sent again.
 4. ``withdraw`` a call whose sender has gone: what was not sent is not sent any more.
 
-The rules (forwarding.md F-10 to F-19): a request has a limit from the moment it is added, and is never given up while
-it is in flight, because then nobody knows what it did; a connection that ends, or a controller that is none, sends it
-back to the queue; credentials that are not accepted and a controller without Envelope fail it at once. Kafka keeps one
-request in flight for all; here each has a lane of its own, so that a slow one holds up nobody else.
+The rules (forwarding.md F-10 to F-19): a request has a limit from the moment it is added, which is the sender's own if
+that is shorter; a connection that ends, or a controller that is not active, sends it back to the queue; credentials
+that are not accepted and a controller without Envelope fail it at once. Kafka keeps one request in flight for all; here
+each has a connection of its own, so that a slow one delays no other.
+
+A call that expires in flight may have been applied, or may be applied later: REQUEST_TIMED_OUT says that the outcome is
+unknown. It was sent, at most, in attempts that the controller recognises as one call, so it is applied once at most.
 """
 
 from __future__ import annotations
@@ -23,7 +27,7 @@ from typing import Final, NamedTuple
 
 from barnabas.common.errors import ErrorCode, invariant
 
-__all__ = ["Attempt", "Call", "Fate", "ForwardingQueue", "Verdict", "verdict_of"]
+__all__ = ["Attempt", "AttemptLimit", "Call", "Fate", "ForwardingQueue", "Verdict", "verdict_of"]
 
 LIMIT_MS: Final = 60_000
 """For how long a request is tried at most."""
@@ -90,23 +94,57 @@ def verdict_of(attempt: Attempt, error: ErrorCode = ErrorCode.NONE) -> Verdict:
     return _UNKNOWN
 
 
+class AttemptLimit(NamedTuple):
+    """For how long one attempt may take: the first one ``first_ms``, each later one twice as long, up to ``max_ms``.
+
+    The longer attempts are for a controller that is slow and not hung: with one short limit for all it would never
+    answer in time, and every attempt would add to its work.
+    """
+
+    first_ms: int
+    max_ms: int
+
+    def of(self, attempts: int) -> int:
+        """The limit of this attempt; they are counted from 1."""
+        return min(self.first_ms << min(attempts - 1, _DOUBLINGS_MAX), self.max_ms)
+
+
+_DOUBLINGS_MAX: Final = 16
+
+
 class Call:
     """A request on its way; its owner extends it. ``queued_ms`` is how long it has waited, all times together."""
 
-    __slots__ = ("added_ms", "deadline_ms", "is_in_flight", "number", "queued_ms", "sent_ms", "since_ms")
+    __slots__ = (
+        "added_ms",
+        "attempts",
+        "deadline_ms",
+        "has_expired",
+        "is_in_flight",
+        "number",
+        "queued_ms",
+        "sent_ms",
+        "since_ms",
+    )
 
     def __init__(self) -> None:
         self.number = -1
+        self.attempts = 0
         self.added_ms = self.deadline_ms = self.since_ms = self.sent_ms = self.queued_ms = 0
         self.is_in_flight = False
+        self.has_expired = False
 
 
 class ForwardingQueue:
-    def __init__(self, *, lanes_max: int = LANES_MAX, limit_ms: int = LIMIT_MS) -> None:
+    def __init__(
+        self, *, lanes_max: int = LANES_MAX, limit_ms: int = LIMIT_MS, attempts: AttemptLimit | None = None
+    ) -> None:
+        """Without ``attempts`` one attempt may take as long as the connection allows."""
         self._lanes_max = lanes_max
         self._limit_ms = limit_ms
+        self._attempts = attempts
         self._waiting: deque[Call] = deque()
-        self._in_flight = 0
+        self._in_flight: dict[int, Call] = {}
         self._count = 0
         self._not_before_ms = 0
 
@@ -117,7 +155,13 @@ class ForwardingQueue:
 
     @property
     def in_flight(self) -> int:
-        return self._in_flight
+        return len(self._in_flight)
+
+    def attempt_limit_ms(self, call: Call, now_ms: int) -> int | None:
+        """For how long the attempt that begins now may take; None: as long as the connection allows."""
+        if self._attempts is None:
+            return None
+        return max(1, min(self._attempts.of(call.attempts), call.deadline_ms - now_ms))
 
     def add(self, call: Call, now_ms: int, timeout_ms: int | None = None) -> None:
         """``timeout_ms`` is the sender's own, if it has one; the limit holds all the same."""
@@ -132,31 +176,43 @@ class ForwardingQueue:
 
     def next_to_send(self, now_ms: int) -> Call | None:
         """For a controller that is known; None while there is nothing to send, or no lane for it."""
-        if now_ms < self._not_before_ms or self._in_flight >= self._lanes_max:
+        if now_ms < self._not_before_ms or len(self._in_flight) >= self._lanes_max:
             return None
         for call in self._waiting:
             if now_ms < call.deadline_ms:
                 self._waiting.remove(call)
                 call.is_in_flight = True
+                call.attempts += 1
                 call.sent_ms = now_ms
                 call.queued_ms += now_ms - call.since_ms
-                self._in_flight += 1
+                self._in_flight[call.number] = call
                 return call
         return None
 
     def completed(
-        self, call: Call, now_ms: int, attempt: Attempt, error: ErrorCode = ErrorCode.NONE, *, is_wanted: bool = True
+        self,
+        call: Call,
+        now_ms: int,
+        attempt: Attempt,
+        error: ErrorCode = ErrorCode.NONE,
+        *,
+        is_wanted: bool = True,
+        is_repeatable: bool = True,
     ) -> Verdict:
-        """``is_wanted``: whether somebody still waits for it; else it is not sent again."""
+        """``is_wanted``: whether a sender still waits for it; else it is not sent again.
+
+        ``is_repeatable``: whether a call whose answer was lost does no harm when it is sent again.
+        """
         invariant(call.is_in_flight, "only what was sent is completed")
         call.is_in_flight = False
-        self._in_flight -= 1
+        del self._in_flight[call.number]
         verdict = verdict_of(attempt, error)
         if verdict.forgets_controller:
             self._not_before_ms = now_ms + RETRY_BACKOFF_MS
         if verdict.fate is not Fate.RETRY:
             return verdict
-        if now_ms >= call.deadline_ms or not is_wanted:
+        is_lost = attempt is Attempt.LOST and not is_repeatable
+        if now_ms >= call.deadline_ms or call.has_expired or not is_wanted or is_lost:
             return _TIMED_OUT
         call.since_ms = now_ms
         place = 0
@@ -166,11 +222,14 @@ class ForwardingQueue:
         return verdict
 
     def expired(self, now_ms: int) -> list[Call]:
-        """Those whose limit passed while they waited: REQUEST_TIMED_OUT."""
+        """Calls whose limit has passed, waiting or in flight, each once: REQUEST_TIMED_OUT."""
         late = [call for call in self._waiting if now_ms >= call.deadline_ms]
         for call in late:
             self._waiting.remove(call)
             call.queued_ms += now_ms - call.since_ms
+        late += [call for call in self._in_flight.values() if now_ms >= call.deadline_ms and not call.has_expired]
+        for call in late:
+            call.has_expired = True
         return late
 
     def withdraw(self, call: Call) -> None:
@@ -179,10 +238,12 @@ class ForwardingQueue:
             self._waiting.remove(call)
 
     def wakeup_ms(self, now_ms: int, *, is_controller_known: bool) -> int | None:
-        """When to look again if nothing happens before; None while nothing waits."""
-        if not self._waiting:
+        """When to look again if nothing happens before; None while no call waits or can expire."""
+        deadlines = [call.deadline_ms for call in self._waiting]
+        deadlines += [call.deadline_ms for call in self._in_flight.values() if not call.has_expired]
+        if not deadlines:
             return None
-        due = min(call.deadline_ms for call in self._waiting)
-        if self._in_flight < self._lanes_max:
+        due = min(deadlines)
+        if self._waiting and len(self._in_flight) < self._lanes_max:
             due = min(due, max(self._not_before_ms, now_ms + (0 if is_controller_known else NO_CONTROLLER_BACKOFF_MS)))
         return max(due, now_ms)

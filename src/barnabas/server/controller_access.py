@@ -27,7 +27,7 @@ def network_channel(core: NodeCore, serialize_principal: Callable[[RequestContex
     from barnabas.server.network_channel import NetworkChannel
 
     config = core.config
-    return NetworkChannel(
+    channel = NetworkChannel(
         controller_client_config(
             config,
             client_id=str(config.node_id),
@@ -37,8 +37,11 @@ def network_channel(core: NodeCore, serialize_principal: Callable[[RequestContex
         clock=core.clock,
         serialize_principal=serialize_principal,
         lifecycle_limit_ms=config.broker_session_timeout_ms,
+        heartbeat_interval_ms=config.broker_heartbeat_interval_ms,
         reach_offset=core.applied.reach,
     )
+    core.on_leader_change.append(channel.leader_changed)
+    return channel
 
 
 class CombinedChannel:

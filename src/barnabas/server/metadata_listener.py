@@ -36,13 +36,16 @@ class MetadataListener:
         serde: RecordSerde,
         next_offset: Callable[[], int],
         kraft_version: Callable[[], int],
+        on_leader_change: Sequence[Callable[[], None]] = (),
     ) -> None:
+        """``on_leader_change`` are called when the quorum has another leader, or none, after the controller knows."""
         self._node_id = node_id
         self._loader = loader
         self._controller = controller
         self._serde = serde
         self._next_offset = next_offset
         self._kraft_version = kraft_version
+        self._on_leader_change = on_leader_change
 
     def handle_commit(self, batches: Sequence[CommittedBatch]) -> None:
         self._loader.handle_commit(batches)
@@ -63,9 +66,12 @@ class MetadataListener:
             self._controller.load_snapshot(self._loader.image)
 
     def handle_leader_change(self, leader: LeaderAndEpoch) -> None:
-        controller = self._controller
-        if controller is None:
-            return
+        if self._controller is not None:
+            self._tell_controller(self._controller, leader)
+        for notify in self._on_leader_change:
+            notify()
+
+    def _tell_controller(self, controller: QuorumController, leader: LeaderAndEpoch) -> None:
         if leader.is_leader(self._node_id):
             if controller.epoch == leader.epoch:
                 return

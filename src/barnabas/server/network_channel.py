@@ -6,17 +6,22 @@ metadata quorum as this node knows it; a connection to anybody else is closed be
 
 A broker's heartbeats have a lane of their own, and so has what it says of its replicas: they are late when clients
 create topics for minutes, otherwise.
+
+A controller that hangs keeps its connections and answers nothing. So every wait has an end: the sender's own time-out;
+for heartbeats and reports on replicas the heartbeat interval, twice as long with each attempt; and for everything the
+news that another controller is active. What is given up there is sent again, with the same number.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 from os import urandom
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 from barnabas.broker.forwarded_call import ForwardedCall
-from barnabas.broker.forwarding_queue import LANES_MAX, LIMIT_MS, Attempt, Call, Fate, ForwardingQueue
+from barnabas.broker.forwarding_queue import LANES_MAX, Attempt, AttemptLimit, Fate, ForwardingQueue
 from barnabas.broker.forwarding_stats import ForwardingStats
 from barnabas.clients.client_config import Address
 from barnabas.clients.errors import (
@@ -24,16 +29,16 @@ from barnabas.clients.errors import (
     ClientError,
     InvalidClientConfig,
     RemoteProtocolError,
+    RequestTimedOut,
     UnsupportedVersion,
 )
 from barnabas.clients.network_client import NetworkClient
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.network.connection import CloseConnection
-from barnabas.network.response_errors import ResponseErrors
-from barnabas.protocol.api_keys import API_TABLE, ApiKey
-from barnabas.protocol.envelope_tags import CALL_ID_SIZE, committed_offset_of
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.envelope_tags import CALL_ID_SIZE
 from barnabas.protocol.errors import DecodeError, EncodeError
-from barnabas.protocol.messages.envelope import EnvelopeResponse
+from barnabas.server.controller_calls import EnvelopedCall, OwnCall
 from barnabas.server.node_storage import NodeStartError
 
 if TYPE_CHECKING:
@@ -45,12 +50,12 @@ if TYPE_CHECKING:
     from barnabas.protocol.schema import Message
     from barnabas.raft.voter_set import Endpoint
     from barnabas.security.request_context import RequestContext
+    from barnabas.server.controller_calls import WaitingCall
 
 __all__ = ["NetworkChannel"]
 
 log = logging.getLogger(__name__)
 
-_NOT_CONTROLLER = int(ErrorCode.NOT_CONTROLLER)
 _UNEXPECTED = "The server experienced an unexpected error when processing the request."
 _APPLY_TIMEOUT_S = 0.5
 _LIFECYCLE = frozenset({ApiKey.BROKER_REGISTRATION, ApiKey.BROKER_HEARTBEAT, ApiKey.CONTROLLER_REGISTRATION})
@@ -68,15 +73,16 @@ class NetworkChannel:
         clock: Clock,
         serialize_principal: Callable[[RequestContext], bytes],
         lifecycle_limit_ms: int,
+        heartbeat_interval_ms: int,
         reach_offset: Callable[[int, float], Awaitable[bool]],
         new_call_id: Callable[[], bytes] = lambda: urandom(CALL_ID_SIZE),
         lanes_max: int = LANES_MAX,
     ) -> None:
         """``config``: its request time-out is ``controller.socket.timeout.ms``. ``leader`` is asked for each attempt.
 
-        ``lifecycle_limit_ms`` is how long a registration or a heartbeat is tried. ``reach_offset`` waits until this
-        node has applied the metadata log as far as that, so many seconds at most. Raises NodeStartError when the
-        settings don't make a client.
+        ``lifecycle_limit_ms`` is how long a registration or a heartbeat is tried; its first attempt has
+        ``heartbeat_interval_ms`` for its answer. ``reach_offset`` waits until this node has applied the metadata log as
+        far as that, so many seconds at most. Raises NodeStartError when the settings don't make a client.
         """
         try:
             self._client = NetworkClient(config)
@@ -86,9 +92,18 @@ class NetworkChannel:
         self._reach_offset = reach_offset
         self._new_call_id = new_call_id
         self.stats = ForwardingStats()
-        self._forwarding = _Lanes(self._client, leader, clock, self.stats, lanes_max, LIMIT_MS)
-        self._lifecycle = _Lanes(self._client, leader, clock, ForwardingStats(), 1, lifecycle_limit_ms)
-        self._replication = _Lanes(self._client, leader, clock, ForwardingStats(), 1, lifecycle_limit_ms)
+        self._leader = leader
+        attempts = AttemptLimit(heartbeat_interval_ms, max(heartbeat_interval_ms, lifecycle_limit_ms // 2))
+        make = partial(_Lanes, self._client, leader, clock, numbering=set())
+        self._forwarding = make(ForwardingQueue(lanes_max=lanes_max), stats=self.stats)
+        self._lifecycle = make(
+            ForwardingQueue(lanes_max=1, limit_ms=lifecycle_limit_ms, attempts=attempts),
+            stats=ForwardingStats(),
+            on_path_back=self._path_is_back,
+        )
+        self._replication = make(
+            ForwardingQueue(lanes_max=1, limit_ms=lifecycle_limit_ms, attempts=attempts), stats=ForwardingStats()
+        )
 
     @property
     def remote(self) -> NetworkChannel:
@@ -112,7 +127,7 @@ class NetworkChannel:
             raise ApiException(ErrorCode.UNKNOWN_SERVER_ERROR, _UNEXPECTED) from error
         self.stats.forwarded(context.client_id)
         forwarded = ForwardedCall(request, context, principal, self._new_call_id())
-        call = _Enveloped(forwarded, context.api_key)
+        call = EnvelopedCall(forwarded, context.api_key)
         answer = await self._forwarding.ask(call, forwarded.timeout_ms)
         if call.committed_offset is not None:
             # Who was told of a change finds it on the broker that told it.
@@ -125,66 +140,27 @@ class NetworkChannel:
             lanes = self._lifecycle
         elif request.API_KEY in _REPLICATION:
             lanes = self._replication
-        return await lanes.ask(_Own(request))
+        return await lanes.ask(OwnCall(request))
+
+    def leader_changed(self) -> None:
+        """The metadata quorum has another leader, or none: requests to a former one are not waited for.
+
+        While no leader is known they stay: the former leader may still answer.
+        """
+        leader = self._leader()
+        if leader is not None:
+            for lanes in (self._lifecycle, self._replication, self._forwarding):
+                lanes.follow(leader)
+
+    def _path_is_back(self, address: Address, since_ms: int) -> None:
+        for lanes in (self._replication, self._forwarding):
+            lanes.end_silent(address, since_ms)
 
     async def close(self) -> None:
         await self._forwarding.close()
         await self._lifecycle.close()
         await self._replication.close()
         await self._client.close()
-
-
-class _Waiting(Call):
-    """A call, and who waits for its answer."""
-
-    __slots__ = ("future",)
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.future: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
-
-    def message(self, controller: Mapping[int, tuple[int, int]]) -> Message:
-        raise NotImplementedError
-
-    def read(self, response: Any) -> tuple[ErrorCode, Message | None]:
-        """The error of the attempt, and the answer if there is none. Raises DecodeError."""
-        raise NotImplementedError
-
-
-class _Enveloped(_Waiting):
-    __slots__ = ("_forwarded", "_response_type", "committed_offset")
-
-    def __init__(self, forwarded: ForwardedCall, api_key: ApiKey) -> None:
-        super().__init__()
-        self.committed_offset: int | None = None
-        self._forwarded = forwarded
-        self._response_type = _response_type(api_key)
-
-    def message(self, controller: Mapping[int, tuple[int, int]]) -> Message:
-        return self._forwarded.envelope(controller)
-
-    def read(self, response: EnvelopeResponse) -> tuple[ErrorCode, Message | None]:
-        if response.error_code:
-            return _error_code(response.error_code), None
-        self.committed_offset = committed_offset_of(response)
-        return ErrorCode.NONE, self._forwarded.answer(response.response_data, self._response_type)
-
-
-class _Own(_Waiting):
-    __slots__ = ("_errors", "_request")
-
-    def __init__(self, request: Message) -> None:
-        super().__init__()
-        self._request = request
-        self._errors = ResponseErrors(_response_type(ApiKey(request.API_KEY)))
-
-    def message(self, controller: Mapping[int, tuple[int, int]]) -> Message:
-        return self._request
-
-    def read(self, response: Message) -> tuple[ErrorCode, Message | None]:
-        if _NOT_CONTROLLER in self._errors.of(response):
-            return ErrorCode.NOT_CONTROLLER, None
-        return ErrorCode.NONE, response
 
 
 class _Lane:
@@ -209,6 +185,43 @@ class _Lane:
             await known.close()
 
 
+class _Exchange:
+    """One attempt: a call on its way to one controller."""
+
+    __slots__ = ("_timeout", "address", "call", "has_ended", "lane", "was_sent")
+
+    def __init__(self, call: WaitingCall, lane: _Lane, address: Address) -> None:
+        self.call = call
+        self.lane = lane
+        self.address = address
+        self.was_sent = False
+        self.has_ended = False
+        self._timeout: asyncio.Timeout | None = None
+
+    async def run(self, client: NetworkClient, limit_ms: int | None) -> tuple[Attempt, ErrorCode, Message | None]:
+        """Raises RequestTimedOut after ``limit_ms`` or when ``end`` is called, besides what a request raises."""
+        limit_s = None if limit_ms is None else limit_ms / 1000
+        try:
+            async with asyncio.timeout(0 if self.has_ended else limit_s) as self._timeout:
+                connection = await self.lane.connect(client, self.address)
+                message = self.call.message(connection.versions)
+                self.was_sent = True
+                response = await connection.request(message)
+        except TimeoutError as error:
+            why = "is no longer waited for" if self.has_ended else f"did not answer in {limit_s:g} s"
+            raise RequestTimedOut(f"{self.address} {why}") from error
+        finally:
+            self._timeout = None
+        error_code, answer = self.call.read(response)
+        return Attempt.ANSWERED, error_code, answer
+
+    def end(self) -> None:
+        """Wait no longer: the connection is closed, and the call counts as lost."""
+        self.has_ended = True
+        if self._timeout is not None and not self._timeout.expired():
+            self._timeout.reschedule(asyncio.get_running_loop().time())
+
+
 class _Lanes:
     """A queue and the connections that take from it."""
 
@@ -217,20 +230,29 @@ class _Lanes:
         client: NetworkClient,
         leader: Callable[[], Endpoint | None],
         clock: Clock,
+        queue: ForwardingQueue,
+        *,
         stats: ForwardingStats,
-        lanes_max: int,
-        limit_ms: int,
+        numbering: set[Address],
+        on_path_back: Callable[[Address, int], None] | None = None,
     ) -> None:
-        self.queue = ForwardingQueue(lanes_max=lanes_max, limit_ms=limit_ms)
+        """``numbering`` holds the controllers that are known to recognise a numbered call; answers add to it.
+
+        ``on_path_back(address, since_ms)``: a controller answers that left an attempt of that time without an answer.
+        """
+        self.queue = queue
         self._client = client
         self._leader = leader
         self._clock = clock
         self._stats = stats
+        self._numbering = numbering
+        self._on_path_back = on_path_back
         self._idle: list[_Lane] = []
         self._all: list[_Lane] = []
-        self._under_way: set[asyncio.Task[None]] = set()
-        self._waiting_for: set[_Waiting] = set()
+        self._under_way: dict[asyncio.Task[None], _Exchange] = {}
+        self._waiting_for: set[WaitingCall] = set()
         self._timer: asyncio.TimerHandle | None = None
+        self._silent_since_ms: int | None = None
         self._told = ""
 
     def versions(self) -> Mapping[int, tuple[int, int]] | None:
@@ -242,7 +264,7 @@ class _Lanes:
                 return connection.versions
         return None
 
-    async def ask(self, call: _Waiting, timeout_ms: int | None = None) -> Message:
+    async def ask(self, call: WaitingCall, timeout_ms: int | None = None) -> Message:
         """Raises ApiException with what the sender is to be told, or CloseConnection."""
         self.queue.add(call, self._clock.monotonic_ms(), timeout_ms)
         self._waiting_for.add(call)
@@ -253,6 +275,27 @@ class _Lanes:
             self._waiting_for.discard(call)
             self.queue.withdraw(call)
 
+    def follow(self, leader: Endpoint) -> None:
+        """Another controller may be active: what the former one has not answered goes to the new one."""
+        self._silent_since_ms = None
+        for exchange in self._under_way.values():
+            if exchange.address != Address(*leader):
+                exchange.end()
+        self._pump()
+
+    def end_silent(self, address: Address, since_ms: int) -> None:
+        """The way to ``address`` was interrupted: send again what may have been lost on it.
+
+        Only what the controller recognises when it comes again: it may only be slow to answer.
+        """
+        for exchange in self._under_way.values():
+            if (
+                exchange.address == address
+                and exchange.call.sent_ms <= since_ms
+                and exchange.call.is_recognised(is_numbered=address in self._numbering)
+            ):
+                exchange.end()
+
     async def close(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
@@ -261,7 +304,7 @@ class _Lanes:
         if self._under_way:
             await asyncio.wait(self._under_way)
         for call in tuple(self._waiting_for):
-            _settle(call, ApiException(ErrorCode.NOT_CONTROLLER, "The broker is shutting down."))
+            call.settle(ApiException(ErrorCode.NOT_CONTROLLER, "The broker is shutting down."))
         for lane in self._all:
             await lane.hang_up()
 
@@ -271,74 +314,105 @@ class _Lanes:
             self._timer.cancel()
             self._timer = None
         now_ms = self._clock.monotonic_ms()
-        for late in self.queue.expired(now_ms):
-            self._fail(late, ErrorCode.REQUEST_TIMED_OUT)
+        self._give_up_late(now_ms)
         leader = self._leader()
         while leader is not None and (call := self.queue.next_to_send(now_ms)) is not None:
             lane = self._idle.pop() if self._idle else self._new_lane()
-            task = asyncio.get_running_loop().create_task(self._exchange(call, lane, Address(*leader)))
-            self._under_way.add(task)
-            task.add_done_callback(self._under_way.discard)
+            self._begin(_Exchange(cast("WaitingCall", call), lane, Address(*leader)), now_ms)
         due = self.queue.wakeup_ms(now_ms, is_controller_known=leader is not None)
         if due is not None:
             self._timer = asyncio.get_running_loop().call_later(max(due - now_ms, 1) / 1000, self._pump)
+
+    def _give_up_late(self, now_ms: int) -> None:
+        """The senders are answered now. A controller that has such a call carries it out, or not: that is unknown."""
+        late = self.queue.expired(now_ms)
+        for call in late:
+            self._fail(cast("WaitingCall", call), ErrorCode.REQUEST_TIMED_OUT)
+        if late:
+            for exchange in self._under_way.values():
+                if exchange.call.has_expired:
+                    exchange.end()
 
     def _new_lane(self) -> _Lane:
         lane = _Lane()
         self._all.append(lane)
         return lane
 
-    async def _exchange(self, call: Any, lane: _Lane, address: Address) -> None:
+    def _begin(self, exchange: _Exchange, now_ms: int) -> None:
+        limit_ms = self.queue.attempt_limit_ms(exchange.call, now_ms)
+        task = asyncio.get_running_loop().create_task(self._exchange(exchange, limit_ms))
+        self._under_way[task] = exchange
+        task.add_done_callback(self._under_way.pop)
+
+    async def _exchange(self, exchange: _Exchange, limit_ms: int | None) -> None:
         attempt, error, answer = Attempt.LOST, ErrorCode.NONE, None
         try:
-            attempt, error, answer = await self._attempt(call, lane, address)
+            attempt, error, answer = await exchange.run(self._client, limit_ms)
         except ClientError as problem:
             attempt = _attempt_of(problem)
-            self._tell(attempt, address, problem)
+            if not exchange.has_ended:
+                self._tell(attempt, exchange.address, problem)
         except DecodeError as problem:
             attempt = Attempt.GARBLED
-            self._tell(attempt, address, problem)
+            self._tell(attempt, exchange.address, problem)
         except EncodeError as problem:
             attempt = Attempt.NOT_OFFERED
-            self._tell(attempt, address, problem)
+            self._tell(attempt, exchange.address, problem)
         except Exception:
             log.exception("a request can't be passed on to the controller")
             attempt = Attempt.GARBLED
-        now_ms = self._clock.monotonic_ms()
-        verdict = self.queue.completed(call, now_ms, attempt, error, is_wanted=not call.future.done())
-        if verdict.forgets_controller:
-            await lane.hang_up()
-        elif attempt is Attempt.ANSWERED:
-            self._told = ""
-        self._idle.append(lane)
-        if verdict.fate is Fate.DELIVER:
-            self._stats.remote_times.record(now_ms - call.sent_ms)
-            self._stats.queue_times.record(call.queued_ms)
-            _settle(call, answer)
-        elif verdict.fate is Fate.HANG_UP:
-            _settle(call, CloseConnection("the controller does not serve this version of the request any more"))
-        elif verdict.fate is Fate.FAIL:
-            if error is not ErrorCode.NONE:
-                log.error("the controller at %s refuses what this broker forwards: %s", address, error.name)
-            self._fail(call, verdict.error)
+        await self._conclude(exchange, attempt, error, answer)
         self._pump()
 
-    async def _attempt(
-        self, call: _Waiting, lane: _Lane, address: Address
-    ) -> tuple[Attempt, ErrorCode, Message | None]:
-        connection = await lane.connect(self._client, address)
-        response = await connection.request(call.message(connection.versions))
-        error, answer = call.read(response)
-        return Attempt.ANSWERED, error, answer
+    async def _conclude(self, exchange: _Exchange, attempt: Attempt, error: ErrorCode, answer: Message | None) -> None:
+        call, now_ms = exchange.call, self._clock.monotonic_ms()
+        is_numbered = exchange.address in self._numbering
+        verdict = self.queue.completed(
+            call,
+            now_ms,
+            attempt,
+            error,
+            is_wanted=not call.future.done(),
+            is_repeatable=not exchange.was_sent or call.is_repeatable(is_numbered=is_numbered),
+        )
+        self._note_path(exchange, attempt)
+        if verdict.forgets_controller:
+            await exchange.lane.hang_up()
+        elif attempt is Attempt.ANSWERED:
+            self._told = ""
+        self._idle.append(exchange.lane)
+        if verdict.fate is Fate.DELIVER:
+            if call.committed_offset is not None:
+                self._numbering.add(exchange.address)
+            self._stats.remote_times.record(now_ms - call.sent_ms)
+            self._stats.queue_times.record(call.queued_ms)
+            call.settle(answer)
+        elif verdict.fate is Fate.HANG_UP:
+            call.settle(CloseConnection("the controller does not serve this version of the request any more"))
+        elif verdict.fate is Fate.FAIL:
+            if error not in (ErrorCode.NONE, ErrorCode.NOT_CONTROLLER):
+                log.error("the controller at %s refuses what this broker forwards: %s", exchange.address, error.name)
+            self._fail(call, verdict.error)
 
-    def _fail(self, call: Any, code: ErrorCode) -> None:
+    def _note_path(self, exchange: _Exchange, attempt: Attempt) -> None:
+        """An answer after attempts without one: whatever else is under way since then may have been lost as well."""
+        if attempt is Attempt.LOST and not exchange.has_ended and self._silent_since_ms is None:
+            self._silent_since_ms = self._clock.monotonic_ms()
+        elif attempt is Attempt.ANSWERED and self._silent_since_ms is not None:
+            since_ms, self._silent_since_ms = self._silent_since_ms, None
+            if self._on_path_back is not None:
+                self._on_path_back(exchange.address, since_ms)
+
+    def _fail(self, call: WaitingCall, code: ErrorCode) -> None:
+        if call.future.done():
+            return
         if code is ErrorCode.REQUEST_TIMED_OUT:
             self._stats.timed_out += 1
             self._stats.queue_times.record(call.queued_ms)
             message = "The active controller did not answer in time."
         else:
             message = _UNEXPECTED
-        _settle(call, ApiException(code, message))
+        call.settle(ApiException(code, message))
 
     def _tell(self, attempt: Attempt, address: Address, problem: Exception) -> None:
         """Once for each time that something goes wrong with the controller."""
@@ -349,15 +423,6 @@ class _Lanes:
             log.log(level, "the controller at %s can't be asked: %s", address, problem)
 
 
-def _settle(call: _Waiting, outcome: Message | Exception | None) -> None:
-    if call.future.done():
-        return
-    if isinstance(outcome, Exception):
-        call.future.set_exception(outcome)
-    elif outcome is not None:
-        call.future.set_result(outcome)
-
-
 def _attempt_of(problem: ClientError) -> Attempt:
     if isinstance(problem, AuthenticationFailed):
         return Attempt.NOT_BELIEVED
@@ -366,18 +431,3 @@ def _attempt_of(problem: ClientError) -> Attempt:
     if isinstance(problem, RemoteProtocolError):
         return Attempt.GARBLED
     return Attempt.LOST
-
-
-def _error_code(number: int) -> ErrorCode:
-    try:
-        return ErrorCode(number)
-    except ValueError:
-        return ErrorCode.UNKNOWN_SERVER_ERROR
-
-
-def _response_type(api_key: ApiKey) -> type[Message]:
-    from importlib import import_module
-
-    module = import_module(f"barnabas.protocol.messages.{api_key.name.lower()}")
-    found: type[Message] = getattr(module, f"{API_TABLE[api_key].name}Response")
-    return found

@@ -33,7 +33,7 @@ from barnabas.server.raft_driver import RaftDriver
 from barnabas.server.system_clock import SystemClock
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from barnabas.controller.quorum_controller import QuorumController
     from barnabas.metadata.publisher import MetadataPublisher
@@ -75,6 +75,8 @@ class NodeCore:
         )
         self.loader = MetadataLoader()
         self.applied = AppliedOffset()
+        self.on_leader_change: list[Callable[[], None]] = []
+        """Called whenever the metadata quorum has another leader, or none."""
         self._connection_quotas: list[ConnectionQuotas] = []
         self.driver = RaftDriver(
             config=raft_config(config, self.identity),
@@ -145,6 +147,7 @@ class NodeCore:
                 serde=self.serde,
                 next_offset=lambda: self.driver.next_offset,
                 kraft_version=lambda: self.kraft_version,
+                on_leader_change=self.on_leader_change,
             )
         )
         self.driver.start()

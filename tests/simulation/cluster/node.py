@@ -414,6 +414,7 @@ class SimulatedNode:
         self.lifecycle: BrokerLifecycle | None = None
         if self.is_controller:
             self._build_controller()
+        self.on_leader_change: list[Callable[[], None]] = []
         self.channel = self._channel()
         if self.is_broker:
             self.lifecycle = self._lifecycle()
@@ -427,6 +428,7 @@ class SimulatedNode:
             serde=self.serde,
             next_offset=lambda: self.driver.next_offset,
             kraft_version=lambda: self.driver.control_records.last_kraft_version,
+            on_leader_change=self.on_leader_change,
         )
         listener.node = self
         self.driver.register(listener)
@@ -507,15 +509,18 @@ class SimulatedNode:
         )
 
     def _network_channel(self) -> NetworkChannel:
-        return NetworkChannel(
+        channel = NetworkChannel(
             self,  # type: ignore[arg-type]
             leader=lambda: self.driver.node.leader_endpoint,
             clock=self.clock,
             serialize_principal=lambda context: serialize_principal(context.principal),
             lifecycle_limit_ms=self.world.shape.session_ms,
+            heartbeat_interval_ms=self.world.shape.heartbeat_ms,
             reach_offset=lambda offset, timeout_s: self.applied.reach(offset, timeout_s),
             new_call_id=lambda: self.draw.randbytes(CALL_ID_SIZE),
         )
+        self.on_leader_change.append(channel.leader_changed)
+        return channel
 
     def _follow_metadata(self) -> None:
         shape = self.world.shape

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.broker.forwarding_queue import Attempt, Call, Fate, ForwardingQueue, verdict_of
+from barnabas.broker.forwarding_queue import Attempt, AttemptLimit, Call, Fate, ForwardingQueue, verdict_of
 from barnabas.common.errors import ErrorCode
 
 LIMIT_MS = 60_000
 
 
-def queue_with(count: int, **settings: int) -> tuple[ForwardingQueue, list[Call]]:
+def queue_with(count: int, **settings: Any) -> tuple[ForwardingQueue, list[Call]]:
     queue, calls = ForwardingQueue(**settings), [Call() for _ in range(count)]
     for call in calls:
         queue.add(call, 0)
@@ -92,13 +94,48 @@ def test_a_sender_who_wants_to_wait_less_waits_less_and_never_more() -> None:
     assert queue.expired(LIMIT_MS) == [patient]
 
 
-def test_a_call_in_flight_is_not_given_up_but_not_sent_again_when_it_is_late() -> None:
+def test_a_call_in_flight_expires_once_and_is_not_sent_again() -> None:
     queue, calls = queue_with(1)
     sent(queue, 0)
+    assert queue.wakeup_ms(0, is_controller_known=True) == LIMIT_MS, "its sender waits no longer than that"
+    assert queue.expired(LIMIT_MS - 1) == []
+    assert queue.expired(LIMIT_MS) == calls
     assert queue.expired(LIMIT_MS) == []
+    assert queue.wakeup_ms(LIMIT_MS, is_controller_known=True) is None
     verdict = queue.completed(calls[0], LIMIT_MS, Attempt.LOST)
     assert (verdict.fate, verdict.error) == (Fate.FAIL, ErrorCode.REQUEST_TIMED_OUT)
     assert (queue.length, queue.in_flight) == (0, 0)
+
+
+def test_the_senders_own_time_holds_in_flight_too() -> None:
+    queue, call = ForwardingQueue(), Call()
+    queue.add(call, 0, timeout_ms=500)
+    assert sent(queue, 100) == [call]
+    assert queue.wakeup_ms(100, is_controller_known=True) == 500
+    assert queue.expired(500) == [call]
+    verdict = queue.completed(call, 600, Attempt.ANSWERED, ErrorCode.NOT_CONTROLLER)
+    assert (verdict.fate, verdict.error) == (Fate.FAIL, ErrorCode.REQUEST_TIMED_OUT), "no later attempt surprises it"
+
+
+def test_each_attempt_has_twice_the_time_of_the_one_before() -> None:
+    queue, _ = queue_with(1, limit_ms=9_000, attempts=AttemptLimit(500, 3_000))
+    limits = []
+    for _ in range(4):
+        [call] = sent(queue, now_ms := 1000 * len(limits))
+        limits.append(queue.attempt_limit_ms(call, now_ms))
+        assert queue.completed(call, now_ms + 10, Attempt.LOST).fate is Fate.RETRY
+    assert limits == [500, 1000, 2000, 3000]
+    [call] = sent(queue, 8_000)
+    assert queue.attempt_limit_ms(call, 8_000) == 1_000, "never beyond the call's own limit"
+
+
+def test_a_call_that_may_not_come_twice_is_not_sent_again_when_its_answer_is_lost() -> None:
+    queue, calls = queue_with(2)
+    sent(queue, 0)
+    verdict = queue.completed(calls[0], 10, Attempt.LOST, is_repeatable=False)
+    assert (verdict.fate, verdict.error) == (Fate.FAIL, ErrorCode.REQUEST_TIMED_OUT)
+    refused = queue.completed(calls[1], 10, Attempt.ANSWERED, ErrorCode.NOT_CONTROLLER, is_repeatable=False)
+    assert refused.fate is Fate.RETRY, "a controller that is not active has not taken it"
 
 
 def test_an_answer_that_comes_late_is_delivered() -> None:
@@ -131,12 +168,14 @@ def test_every_call_ends_once_and_in_flight_never_exceeds_the_lanes(events: list
     waiting: list[Call] = []
     flying: list[Call] = []
     ended: list[Call] = []
+    told: list[Call] = []
     count = 0
 
     def complete(attempt: Attempt, error: ErrorCode = ErrorCode.NONE) -> None:
         if flying:
             call = flying.pop(0)
             verdict = queue.completed(call, now_ms, attempt, error)
+            assert verdict.fate is not Fate.RETRY or call not in told, "its sender has an answer already"
             (waiting if verdict.fate is Fate.RETRY else ended).append(call)
 
     for event, elapsed_ms in events:
@@ -157,15 +196,18 @@ def test_every_call_ends_once_and_in_flight_never_exceeds_the_lanes(events: list
         elif event == "expire":
             for late in queue.expired(now_ms):
                 assert now_ms >= late.deadline_ms
-                waiting.remove(late)
-                ended.append(late)
+                assert late not in told
+                told.append(late)
+                if late in waiting:
+                    waiting.remove(late)
+                    ended.append(late)
         elif event in ("answer", "lose", "41", "31"):
             attempt = Attempt.LOST if event == "lose" else Attempt.ANSWERED
             complete(attempt, ErrorCode(int(event)) if event.isdigit() else ErrorCode.NONE)
         assert (queue.length, queue.in_flight) == (len(waiting), len(flying))
         assert queue.in_flight <= lanes
         due = queue.wakeup_ms(now_ms, is_controller_known=True)
-        assert (due is None) == (not waiting)
+        assert (due is None) == (not waiting and all(call in told for call in flying))
     for call in flying:
         queue.completed(call, now_ms, Attempt.ANSWERED)
     assert len(ended) + len(flying) + len(waiting) == count

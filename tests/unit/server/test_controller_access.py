@@ -101,6 +101,8 @@ def test_no_attempt_takes_longer_than_the_whole_request_may(setting: str, expect
         "controller.socket.timeout.ms": setting,
     }
     config = node_config_of({name: Given(text, "a file") for name, text in texts.items()}, source="a file")
-    core = SimpleNamespace(config=config, driver=None, clock=None, applied=SimpleNamespace(reach=None))
+    core = SimpleNamespace(
+        config=config, driver=None, clock=None, applied=SimpleNamespace(reach=None), on_leader_change=[]
+    )
     channel = network_channel(cast(Any, core), lambda context: b"")
     assert channel._client.config.values["request.timeout.ms"] == expected
