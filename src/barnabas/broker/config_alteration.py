@@ -101,6 +101,13 @@ async def _is_done_here(broker: Broker, change: ConfigChange, access: Access, *,
     kind = change.resource.type
     if kind in _FORWARDED:
         check_operations(change.operations)  # A controller of Kafka's relies on its brokers for this.
+        if kind == ConfigResourceType.CLIENT_METRICS and not validate_only:
+            log.warning(
+                "%s alters the client-metrics subscription %s: it is stored, but brokers of ours collect no metrics "
+                "of clients",
+                access.context.principal,
+                change.resource.name,
+            )
         return False
     if kind not in (ConfigResourceType.BROKER, ConfigResourceType.BROKER_LOGGER):
         raise ApiException(ErrorCode.INVALID_REQUEST, f"Unknown resource type {kind}")

@@ -67,6 +67,6 @@ GROUP_CONFIG_DOCS: dict[str, str] = {
 
 CLIENT_METRICS_CONFIG_DOCS: dict[str, str] = {
     "interval.ms": "How often clients that match push their metrics.",
-    "match": "Which clients: pairs of a client attribute and a regular expression; all of them must match.",
+    "match": "Which clients: pairs of a client attribute and a regular expression; all of them must match. Nothing collects client metrics yet.",
     "metrics": "Which metrics: prefixes of their names; nothing means none, * all.",
 }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -124,16 +123,16 @@ def _validate_client_metrics(resource: ConfigResource, configs: Mapping[str, str
 
 
 def _validate_match_pattern(pattern: str) -> None:
-    key, separator, expression = pattern.partition("=")
-    key = key.strip()
-    if not separator or not key or not expression.strip():
+    """``key=expression``, split as Java's ``String.split`` does it: an expression has no equals sign."""
+    key, *expressions = (part.strip() for part in pattern.rstrip("=").split("="))
+    if len(expressions) != 1 or not expressions[0] or key not in _METRICS_MATCH_KEYS:
         raise ApiException(ErrorCode.INVALID_CONFIG, f"Illegal client matching pattern: {pattern}")
-    if key not in _METRICS_MATCH_KEYS:
-        raise ApiException(ErrorCode.INVALID_CONFIG, f"Illegal client matching pattern: {pattern}")
+    from barnabas.security.java_regex import UnsupportedExpression, compile_java  # Few clusters have a subscription.
+
     try:
-        re.compile(expression.strip())
-    except re.error as error:
-        raise ApiException(ErrorCode.INVALID_CONFIG, f"Illegal client matching pattern: {pattern}") from error
+        compile_java(expressions[0])
+    except UnsupportedExpression as error:
+        raise ApiException(ErrorCode.INVALID_CONFIG, f"Illegal client matching pattern: {pattern}: {error}") from error
 
 
 def _validate_group(resource: ConfigResource, configs: Mapping[str, str], resolver: TopicConfigResolver) -> None:

@@ -201,6 +201,32 @@ def test_every_bad_setting_of_a_resource_is_named(harness: ControllerHarness) ->
         assert all(name in message for name in names), message
 
 
+# As Kafka 4.3.1 answered.
+@pytest.mark.parametrize(
+    ("pattern", "code"),
+    [
+        (r"client_id=\p{Alpha}+", 0),
+        (r"client_id=(?<n>a)\k<n>", 0),
+        (r"client_id=\Qa.b\E", 0),
+        (r"client_id=\h", 0),
+        ("client_software_name=.*, client_id = b ", 0),
+        ("client_id=a=", 0),
+        ("client_id=(?P<n>a)", 40),
+        ("client_id=(?#c)", 40),
+        ("client_id=a{", 40),
+        ("client_id=a=b", 40),
+        ("client_id==a", 40),
+        ("client_id=", 40),
+        ("client_id", 40),
+        ("other=a", 40),
+        ("client_id=(a", 40),
+    ],
+)
+def test_a_client_metrics_pattern_is_an_expression_of_java(harness: ControllerHarness, pattern: str, code: int) -> None:
+    (answer,) = change(harness, (CLIENT_METRICS, "m", ("match", SET, pattern))).responses
+    assert answer.error_code == code, answer.error_message
+
+
 def test_a_bad_setting_that_kafka_took_does_not_hinder_others(harness: ControllerHarness) -> None:
     record = config_record(ConfigResource.broker(1), "num.io.threads", "many")
     harness.controller.submit(lambda: ControllerResult([record], None), lambda error: None)
