@@ -41,16 +41,21 @@ def elections_at(state: ControllerState, batch: CommittedBatch) -> list[Any]:
     election = PartitionElection(state, cluster, ConfigurationControlManager(state, config))
     cause = next(r for r in batch.records if type(r) in CAUSES)
     existing = state.image.cluster.brokers.get(cause.broker_id)
+    topics = state.image.topics
+    held = list(topics.partitions_on(cause.broker_id))
+    in_sync = [found for found in held if cause.broker_id in found[2].isr]
     if isinstance(cause, RegisterBrokerRecord):
         if existing is None or existing.incarnation_id == cause.incarnation_id:
             return []
         if batch.base_offset in AFTER_A_KILL:
-            return [message for message, _ in election.broker_was_killed(cause.broker_id)]
-        return [message for message, _ in election.broker_leaves(cause.broker_id)]
+            counted_on = [found for found in held if cause.broker_id in (*found[2].isr, *found[2].elr)]
+            return [message for message, _ in election.broker_was_killed(cause.broker_id, counted_on)]
+        return [message for message, _ in election.broker_leaves(cause.broker_id, in_sync)]
     if cause.fenced == 1 or cause.in_controlled_shutdown == 1:
-        return [message for message, _ in election.broker_leaves(cause.broker_id)]
+        return [message for message, _ in election.broker_leaves(cause.broker_id, in_sync)]
     if cause.fenced == -1:
-        return [message for message, _ in election.broker_arrives(cause.broker_id)]
+        arrives = election.broker_arrives(cause.broker_id, topics.leaderless_partitions())
+        return [message for message, _ in arrives]
     return []
 
 

@@ -13,6 +13,8 @@ forgotten when brokers have long given up on them. What a snapshot stands for is
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
@@ -30,6 +32,9 @@ if TYPE_CHECKING:
 __all__ = ["AppliedCall", "AppliedCalls"]
 
 T = TypeVar("T")
+
+Call = tuple[bytes, int]
+"""The call's id, and the version of its API."""
 
 KEEP_MS: Final = 180_000
 """Three times as long as a broker tries."""
@@ -52,7 +57,8 @@ class AppliedCalls:
         self._clock = clock
         self._calls: OrderedDict[bytes, tuple[int, AppliedCall]] = OrderedDict()
         self._bytes = 0
-        self._deciding: tuple[bytes, int] | None = None
+        self.deciding: Call | None = None
+        """The call that decisions come from at this moment."""
 
     def find(self, call_id: bytes) -> AppliedCall | None:
         """What is known of a call that was committed."""
@@ -63,14 +69,23 @@ class AppliedCalls:
 
     def begin(self, call_id: bytes, api_version: int) -> None:
         """What is decided until ``end`` comes from this call."""
-        self._deciding = (call_id, api_version)
+        self.deciding = (call_id, api_version)
 
     def end(self) -> None:
-        self._deciding = None
+        self.deciding = None
+
+    @contextmanager
+    def deciding_for(self, call: Call | None) -> Iterator[None]:
+        """Decisions in this context come from that call, or from no call."""
+        before, self.deciding = self.deciding, call
+        try:
+            yield
+        finally:
+            self.deciding = before
 
     def marked(self, result: ControllerResult[T], *, records_max: int) -> ControllerResult[T]:
         """The same result, with the call in its last record. A result that fills a batch alone has no room for it."""
-        deciding = self._deciding
+        deciding = self.deciding
         if deciding is None or not result.records or (result.is_atomic and len(result.records) >= records_max):
             return result
         call_id, api_version = deciding

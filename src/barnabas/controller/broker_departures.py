@@ -1,8 +1,8 @@
 """Brokers that leave more partitions behind than can be decided at once: a part of them in each turn.
 
-Each turn is a decision of its own, and any of them may be the last that is ever committed: what it leaves is a state
-that can be. What others decide in between is seen by the next one. After the last partition that was there at the
-beginning, one more look finds those that came since; who leaves is out of all of them then.
+After the last partition that the broker held at the beginning, those are decided that came to it since: a new
+partition, or one whose in-sync replicas it joined again. The broker is out of all of them then, and what concludes its
+departure (it is fenced, or another process registers) is decided with the last of them.
 
 Nothing of this is replicated. A new active controller finds an unfenced broker and waits for it as for any other, or
 one that shuts down and still leads, whose next heartbeat begins anew.
@@ -10,94 +10,138 @@ one that shuts down and still leads, whose next heartbeat begins anew.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import partial
-from itertools import islice
-from typing import NamedTuple
+from collections.abc import Callable, Generator, Sequence
+from typing import NamedTuple, TypeVar
 
-from barnabas.common.uuid import Uuid
+from barnabas.controller import partition_walk
 from barnabas.controller.controller_result import ControllerResult
 from barnabas.controller.controller_state import ControllerState
-from barnabas.controller.partition_election import PartitionElection, PartitionOf
+from barnabas.controller.decision_turns import DecisionTurns, Turns
+from barnabas.controller.partition_walk import PartitionOf, PartitionWalk, key_of
 from barnabas.metadata.image.cluster import BrokerRegistration
-from barnabas.metadata.image.partition_registration import NO_LEADER
+from barnabas.metadata.image.partition_index import PartitionKey
+from barnabas.metadata.image.partition_registration import NO_LEADER, PartitionRegistration
 from barnabas.metadata.image.record_writer import ApiMessageAndVersion
+from barnabas.protocol.records.partition_change_record import PartitionChangeRecord
+from barnabas.protocol.records.partition_record import PartitionRecord
 
-__all__ = ["PARTITIONS_A_TURN", "BrokerDepartures"]
+__all__ = ["BrokerDepartures", "Turn"]
 
-PARTITIONS_A_TURN = 2_000
-"""Some 25 ms of deciding."""
+T = TypeVar("T")
 
-_Key = tuple[Uuid, int]
-Conclude = Callable[[list[ApiMessageAndVersion]], ControllerResult[None]]
+Conclude = Callable[[list[ApiMessageAndVersion]], ControllerResult[T]]
+Decide = Callable[[list[PartitionOf]], list[ApiMessageAndVersion]]
 
 
-class _Departure(NamedTuple):
-    broker_epoch: int
-    conclude: Conclude
-    rest: Iterator[PartitionOf]
-    seen: set[_Key]
+class Turn(NamedTuple):
+    records: list[ApiMessageAndVersion]
+    is_last: bool
+
+
+class _Departure:
+    """``came`` has the partitions that name the broker again since the departure began."""
+
+    __slots__ = ("came", "counts_eligible")
+
+    def __init__(self, counts_eligible: bool) -> None:
+        self.came: dict[PartitionKey, None] = {}
+        self.counts_eligible = counts_eligible
 
 
 class BrokerDepartures:
-    def __init__(self, state: ControllerState, election: PartitionElection) -> None:
+    def __init__(self, state: ControllerState, turns: DecisionTurns) -> None:
         self._state = state
-        self._election = election
-        self._under_way: dict[int, _Departure] = {}
-
-    def __bool__(self) -> bool:
-        return bool(self._under_way)
+        self._turns = turns
+        self._departing: dict[int, list[_Departure]] = {}
 
     def is_under_way(self, broker_id: int) -> bool:
-        return broker_id in self._under_way
+        return self._turns.is_under_way(_key(broker_id))
 
     def deactivate(self) -> None:
-        self._under_way.clear()
+        self._departing.clear()
 
-    def begin(self, broker: BrokerRegistration, conclude: Conclude) -> ControllerResult[None]:
-        """The first turn. ``conclude`` is given the records of the last one, and says what is to be written then.
+    def begin(self, broker: BrokerRegistration, decide: Decide, conclude: Conclude[None]) -> ControllerResult[None]:
+        """The first turn. ``decide`` gives the records for a part of the partitions that have the broker in sync.
 
-        It is called at once if there is only one, and never when another process takes the broker's place meanwhile.
+        ``conclude`` receives the records of the last turn, and says what is to be written then. It is called at once if
+        there is only one turn, and never when another process takes the broker's place meanwhile.
         """
-        topics = self._state.image.topics
-        rest = self._still_in_sync(broker.id, topics.partitions_on(broker.id))
-        self._under_way[broker.id] = _Departure(broker.epoch, conclude, rest, set())
-        return self._turn(broker.id)
+        return self._turns.begin(_key(broker.id), self._leaves(broker, decide, conclude))
 
-    def due(self) -> Iterator[Callable[[], ControllerResult[None]]]:
-        """The decisions that are to be made now: a turn of each."""
-        for broker_id in list(self._under_way):
-            yield partial(self._turn, broker_id)
+    def begin_later(self, broker: BrokerRegistration, decide: Decide, conclude: Conclude[None]) -> None:
+        """The same, but the first turn waits for those of other decisions."""
+        self._turns.begin_later(_key(broker.id), self._leaves(broker, decide, conclude))
 
-    def _turn(self, broker_id: int) -> ControllerResult[None]:
-        departure = self._under_way.pop(broker_id)
-        broker = self._state.image.cluster.brokers.get(broker_id)
-        if broker is None or broker.epoch != departure.broker_epoch:
-            return ControllerResult((), None)
-        found = list(islice(departure.rest, PARTITIONS_A_TURN))
-        if len(found) == PARTITIONS_A_TURN:
-            departure.seen.update(map(_key, found))
-            self._under_way[broker_id] = departure
-            return ControllerResult(self._election.broker_leaves(broker_id, found), None, is_atomic=False)
-        found.extend(self._came_since(broker_id, departure.seen, set(map(_key, found))))
-        return departure.conclude(self._election.broker_leaves(broker_id, found))
+    def _leaves(self, broker: BrokerRegistration, decide: Decide, conclude: Conclude[None]) -> Turns[None]:
+        turns = self.turns(broker.id, decide, counts_eligible=False)
+        for turn in turns:
+            if turn.is_last:
+                return conclude(turn.records)
+            yield ControllerResult(turn.records, None, is_atomic=False)
+            if not self._is_registered(broker):
+                turns.close()
+                break
+        return ControllerResult((), None)
 
-    def _still_in_sync(self, broker_id: int, partitions: Iterator[PartitionOf]) -> Iterator[PartitionOf]:
-        """Those of the beginning, as they are when their turn comes."""
-        for topic, index, _ in partitions:
-            now = self._state.image.topics.by_id.get(topic.id)
-            partition = None if now is None else now.partitions.get(index)
-            if now is not None and partition is not None and broker_id in partition.isr:
-                yield now, index, partition
+    def turns(self, broker_id: int, decide: Decide, *, counts_eligible: bool) -> Generator[Turn, None, None]:
+        """The records of turn after turn; the last one is followed by what concludes the departure, at once.
 
-    def _came_since(self, broker_id: int, seen: set[_Key], decided: set[_Key]) -> Iterator[PartitionOf]:
-        """Those that are new, or have taken it back. Who was alone in sync may stay so, without a leader."""
-        for found in self._state.image.topics.partitions_on(broker_id):
-            key, partition = _key(found), found[2]
-            if broker_id in partition.isr and key not in decided:
-                if key not in seen or partition.leader != NO_LEADER:
-                    yield found
+        ``counts_eligible``: partitions that name the broker as an eligible leader are decided, too.
+        """
+        departure = _Departure(counts_eligible)
+        departing = self._departing.setdefault(broker_id, [])
+        departing.append(departure)
+        try:
+            found_on = self._state.image.topics.partitions_on(broker_id)
+            walk = PartitionWalk(self._state, (key_of(found) for found in found_on))
+
+            def is_wanted(partition: PartitionRegistration) -> bool:
+                return broker_id in partition.isr or (counts_eligible and broker_id in partition.elr)
+
+            while True:
+                found = self._came_again(departure, broker_id, is_wanted)
+                found.extend(
+                    walk.piece(max(partition_walk.PARTITIONS_A_TURN - len(found), 1), is_wanted)
+                    if not walk.is_done
+                    else ()
+                )
+                is_last = walk.is_done and not departure.came
+                yield Turn(decide(found), is_last)
+                if is_last:
+                    return
+        finally:
+            departing.remove(departure)
+
+    def replayed(self, records: Sequence[ApiMessageAndVersion]) -> None:
+        """Whatever was decided: it may give partitions to a broker that is leaving."""
+        if not any(self._departing.values()):
+            return
+        for message, _ in records:
+            if type(message) is PartitionChangeRecord or type(message) is PartitionRecord:
+                self._look_at(message)
+
+    def _look_at(self, record: PartitionRecord | PartitionChangeRecord) -> None:
+        for broker_id, departures in self._departing.items():
+            for departure in departures:
+                is_in_sync = bool(record.isr) and broker_id in record.isr  # type: ignore[operator]
+                eligible = record.eligible_leader_replicas or ()
+                if is_in_sync or record.leader == broker_id or (departure.counts_eligible and broker_id in eligible):
+                    departure.came[record.topic_id, record.partition_id] = None
+
+    def _came_again(
+        self, departure: _Departure, broker_id: int, is_wanted: Callable[[PartitionRegistration], bool]
+    ) -> list[PartitionOf]:
+        """Where the broker alone is in sync it may stay so, without a leader: such a partition has been decided."""
+        keys = list(departure.came)[: partition_walk.PARTITIONS_A_TURN]
+        for key in keys:
+            del departure.came[key]
+        found = self._state.image.topics.partitions_of(sorted(keys))
+        return [each for each in found if is_wanted(each[2]) and each[2].leader != NO_LEADER]
+
+    def _is_registered(self, broker: BrokerRegistration) -> bool:
+        now = self._state.image.cluster.brokers.get(broker.id)
+        return now is not None and now.epoch == broker.epoch
 
 
-def _key(found: PartitionOf) -> _Key:
-    return found[0].id, found[1]
+def _key(broker_id: int) -> tuple[str, int]:
+    return "departure", broker_id

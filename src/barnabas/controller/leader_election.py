@@ -7,13 +7,17 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from barnabas.common.errors import ApiError, ApiException, ErrorCode
+from barnabas.controller import partition_walk
 from barnabas.controller.cluster_control_manager import ClusterControlManager
 from barnabas.controller.controller_result import ControllerResult
 from barnabas.controller.controller_state import ControllerState
+from barnabas.controller.decision_turns import Turns
 from barnabas.controller.partition_change_builder import Election
 from barnabas.controller.partition_election import PartitionElection
+from barnabas.controller.partition_walk import LOOKS_A_TURN
 from barnabas.metadata.image.partition_registration import NO_LEADER, PartitionRegistration
 from barnabas.metadata.image.record_writer import ApiMessageAndVersion
+from barnabas.metadata.persistent_map import in_order
 
 __all__ = ["ElectionOutcome", "ElectionType", "LeaderElection"]
 
@@ -47,29 +51,29 @@ class LeaderElection:
 
     def elect_leaders(
         self, kind: ElectionType, wanted: Iterable[tuple[str, Iterable[int]]] | None
-    ) -> ControllerResult[list[ElectionOutcome]]:
+    ) -> Turns[list[ElectionOutcome]]:
         """Each partition on its own. Of all partitions (None) only those are named that an election was needed for."""
+        topics = self._state.image.topics
+        is_all = wanted is None
+        if wanted is None:
+            wanted = ((name, sorted(topics.by_name[name].partitions)) for name in in_order(topics.by_name))
         records: list[ApiMessageAndVersion] = []
         outcomes: list[ElectionOutcome] = []
-        if wanted is None:
-            topics = self._state.image.topics
-            for name in sorted(topics.by_name):
-                indexes = sorted(topics.by_name[name].partitions)
-                results = [(index, self._elect(name, index, kind, records)) for index in indexes]
-                outcomes.append(ElectionOutcome(name, [result for result in results if result[1] != _NOT_NEEDED]))
-        else:
-            elected: set[tuple[str, int]] = set()
-            for name, partitions_wanted in wanted:
-                partitions = []
-                for index in partitions_wanted:
-                    if (name, index) in elected:
-                        partitions.append((index, _NOT_NEEDED))
-                        continue
-                    error = self._elect(name, index, kind, records)
-                    if error == ApiError.NONE:
-                        elected.add((name, index))
-                    partitions.append((index, error))
-                outcomes.append(ElectionOutcome(name, partitions))
+        elected: set[tuple[str, int]] = set()
+        looks = 0
+        for name, indexes in wanted:
+            results: list[tuple[int, ApiError]] = []
+            for index in indexes:
+                if len(records) >= partition_walk.PARTITIONS_A_TURN or looks >= LOOKS_A_TURN:
+                    yield ControllerResult(records, None, is_atomic=False)
+                    records, looks = [], 0
+                looks += 1
+                error = _NOT_NEEDED if (name, index) in elected else self._elect(name, index, kind, records)
+                if error == ApiError.NONE and not is_all:
+                    elected.add((name, index))
+                if not is_all or error != _NOT_NEEDED:
+                    results.append((index, error))
+            outcomes.append(ElectionOutcome(name, results))
         return ControllerResult(records, outcomes, is_atomic=False)
 
     def _elect(self, name: str, index: int, kind: ElectionType, records: list[ApiMessageAndVersion]) -> ApiError:

@@ -7,10 +7,13 @@ from typing import NamedTuple
 
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.uuid import Uuid
+from barnabas.controller import partition_walk
 from barnabas.controller.cluster_control_manager import ClusterControlManager
 from barnabas.controller.controller_result import ControllerResult
 from barnabas.controller.controller_state import ControllerState
-from barnabas.controller.partition_election import PartitionElection, PartitionOf
+from barnabas.controller.decision_turns import Turns
+from barnabas.controller.partition_election import PartitionElection
+from barnabas.controller.partition_walk import PartitionOf
 from barnabas.metadata.image.partition_registration import (
     NO_LEADER_CHANGE,
     LeaderRecoveryState,
@@ -55,11 +58,17 @@ class PartitionAlteration:
 
     def alter_partitions(
         self, broker_id: int, broker_epoch: int, changes: Sequence[IsrChange]
-    ) -> ControllerResult[list[PartitionState]]:
+    ) -> Turns[list[PartitionState]]:
         """Each partition succeeds or fails on its own; raises STALE_BROKER_EPOCH for the whole request."""
         self._cluster.check_broker_epoch(broker_id, broker_epoch)
         records: list[ApiMessageAndVersion] = []
-        states = [self._alter(broker_id, change, records) for change in changes]
+        states: list[PartitionState] = []
+        for change in changes:
+            if len(records) >= partition_walk.PARTITIONS_A_TURN:
+                yield ControllerResult(records, None, is_atomic=False)
+                records = []
+                self._cluster.check_broker_epoch(broker_id, broker_epoch)
+            states.append(self._alter(broker_id, change, records))
         return ControllerResult(records, states, is_atomic=False)
 
     def _alter(self, broker_id: int, change: IsrChange, records: list[ApiMessageAndVersion]) -> PartitionState:
@@ -115,7 +124,7 @@ class PartitionAlteration:
 
     def assign_replicas_to_directories(
         self, broker_id: int, broker_epoch: int, directories: Mapping[tuple[Uuid, int], Uuid]
-    ) -> ControllerResult[dict[tuple[Uuid, int], ErrorCode]]:
+    ) -> Turns[dict[tuple[Uuid, int], ErrorCode]]:
         """Where the broker keeps its replica of each (topic id, partition)."""
         broker = self._cluster.check_broker_epoch(broker_id, broker_epoch)
         if not self._state.image.features.metadata_version_or_throw().is_directory_assignment_supported:
@@ -124,6 +133,11 @@ class PartitionAlteration:
         results: dict[tuple[Uuid, int], ErrorCode] = {}
         offline: list[PartitionOf] = []
         for key, directory in directories.items():
+            if len(records) + len(offline) >= partition_walk.PARTITIONS_A_TURN:
+                records.extend(self._election.directories_were_never_there(broker.id, offline))
+                yield ControllerResult(records, None, is_atomic=False)
+                records, offline = [], []
+                broker = self._cluster.check_broker_epoch(broker_id, broker_epoch)
             topic = self._state.image.topics.by_id.get(key[0])
             partition = None if topic is None else topic.partitions.get(key[1])
             if topic is None:

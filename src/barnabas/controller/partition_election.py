@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple
 
 from barnabas.common.uuid import Uuid
@@ -10,9 +10,10 @@ from barnabas.controller.cluster_control_manager import ClusterControlManager
 from barnabas.controller.configuration_control_manager import ConfigurationControlManager
 from barnabas.controller.controller_state import ControllerState
 from barnabas.controller.partition_change_builder import Election, PartitionChangeBuilder
+from barnabas.controller.partition_walk import PartitionOf
 from barnabas.metadata.image.configs import ConfigsImage
 from barnabas.metadata.image.features import FeaturesImage
-from barnabas.metadata.image.partition_registration import NO_LEADER, PartitionRegistration
+from barnabas.metadata.image.partition_registration import PartitionRegistration
 from barnabas.metadata.image.record_writer import ApiMessageAndVersion
 from barnabas.metadata.image.topics import TopicImage
 from barnabas.metadata.metadata_version import MetadataVersion
@@ -20,8 +21,6 @@ from barnabas.metadata.metadata_version import MetadataVersion
 __all__ = ["PartitionElection"]
 
 NO_BROKER = -1
-
-PartitionOf = tuple[TopicImage, int, PartitionRegistration]
 
 
 class _Rules(NamedTuple):
@@ -45,39 +44,35 @@ class PartitionElection:
         self._configs = configs
         self._rules: _Rules | None = None
 
-    def broker_leaves(
-        self, broker_id: int, partitions: Iterable[PartitionOf] | None = None
-    ) -> list[ApiMessageAndVersion]:
-        """It is fenced or shuts down cleanly: take it out of every ISR (of these) and move its leaderships."""
-        found = self._partitions_with_in_isr(broker_id) if partitions is None else partitions
-        return self._update(found, to_remove=broker_id)
+    def broker_leaves(self, broker_id: int, partitions: Iterable[PartitionOf]) -> list[ApiMessageAndVersion]:
+        """It is fenced, shuts down cleanly or is unregistered: out of the ISR of these, and its leaderships move.
 
-    def broker_is_unregistered(self, broker_id: int) -> list[ApiMessageAndVersion]:
-        """As if it left. It stays an eligible leader, unless there are none any more in this cluster."""
-        return self._update(self._partitions_that_count_on(broker_id), to_remove=broker_id)
-
-    def broker_was_killed(self, broker_id: int) -> list[ApiMessageAndVersion]:
-        """Its log may have lost what it had acknowledged: neither ISR nor ELR may count on it."""
-        return self._update(self._partitions_that_count_on(broker_id), unclean=broker_id)
-
-    def directories_are_lost(self, broker_id: int, directories: Collection[Uuid]) -> list[ApiMessageAndVersion]:
-        """Some of its log directories failed: what lies in them can neither lead nor be in sync there."""
-        partitions = [
-            found
-            for found in self._partitions_with_in_isr(broker_id)
-            if found[2].directory_of(broker_id) in directories
-        ]
+        It stays an eligible leader, unless the cluster no longer has eligible leaders.
+        """
         return self._update(partitions, to_remove=broker_id)
 
-    def broker_arrives(self, broker_id: int) -> list[ApiMessageAndVersion]:
+    def broker_was_killed(self, broker_id: int, partitions: Iterable[PartitionOf]) -> list[ApiMessageAndVersion]:
+        """Its log may have lost what it had acknowledged: neither ISR nor ELR may count on it."""
+        return self._update(partitions, unclean=broker_id)
+
+    def directories_are_lost(
+        self, broker_id: int, directories: Collection[Uuid], partitions: Iterable[PartitionOf]
+    ) -> list[ApiMessageAndVersion]:
+        """Some of its log directories failed: what lies in them can neither lead nor be in sync there."""
+        lost = [found for found in partitions if found[2].directory_of(broker_id) in directories]
+        return self._update(lost, to_remove=broker_id)
+
+    def broker_arrives(self, broker_id: int, partitions: Iterable[PartitionOf]) -> list[ApiMessageAndVersion]:
         """It is unfenced: partitions without a leader may have one now, also others than its own.
 
         What was in their way may have gone since they lost their leader: settings change without an election.
         """
-        return self._update(self.leaderless(), to_add=broker_id)
+        return self._update(partitions, to_add=broker_id)
 
-    def leaderless(self) -> Iterator[PartitionOf]:
-        return (found for found in self._state.image.topics.imbalanced_partitions() if found[2].leader == NO_LEADER)
+    def cleanly_elected(self, partitions: Iterable[PartitionOf]) -> list[ApiMessageAndVersion]:
+        """Leaders for those of the partitions that an in-sync or eligible replica can lead now."""
+        builders = (self.builder_for(*found, self._cluster.is_active) for found in partitions)
+        return [record for builder in builders if (record := builder.build()) is not None]
 
     def directories_were_never_there(
         self, broker_id: int, partitions: Iterable[PartitionOf]
@@ -86,12 +81,7 @@ class PartitionElection:
         return self._update(partitions, to_remove=broker_id)
 
     def has_leaderships(self, broker_id: int) -> bool:
-        topics = self._state.image.topics
-        return any(
-            partition.leader == broker_id
-            for topic_id in topics.by_broker.get(broker_id, ())
-            for partition in topics.by_id[topic_id].partitions.values()
-        )
+        return self._state.image.topics.index.led_count(broker_id) > 0
 
     def builder_for(
         self,
@@ -143,16 +133,6 @@ class PartitionElection:
             image.features.is_elr_enabled,
         )
         return self._rules
-
-    def _partitions_with_in_isr(self, broker_id: int) -> list[PartitionOf]:
-        return [found for found in self._state.image.topics.partitions_on(broker_id) if broker_id in found[2].isr]
-
-    def _partitions_that_count_on(self, broker_id: int) -> list[PartitionOf]:
-        return [
-            found
-            for found in self._state.image.topics.partitions_on(broker_id)
-            if broker_id in found[2].isr or broker_id in found[2].elr
-        ]
 
     def _update(
         self,

@@ -13,10 +13,12 @@ from collections.abc import Sequence
 
 from barnabas.common.errors import ApiError, ApiException, ErrorCode
 from barnabas.common.uuid import Uuid
+from barnabas.controller import partition_walk
 from barnabas.controller.cluster_control_manager import ClusterControlManager
 from barnabas.controller.configuration_control_manager import ConfigurationControlManager
 from barnabas.controller.controller_result import ControllerResult
 from barnabas.controller.controller_state import ControllerState
+from barnabas.controller.decision_turns import Turns
 from barnabas.controller.partition_assignment import validate_can_replicate, validate_manual_assignment
 from barnabas.controller.partition_election import PartitionElection
 from barnabas.metadata.image.partition_registration import PartitionRegistration
@@ -42,9 +44,7 @@ class PartitionReassignment:
         self._configs = configs
         self._election = election
 
-    def alter(
-        self, topics: Targets, *, may_change_factor: bool
-    ) -> ControllerResult[list[tuple[str, list[tuple[int, ApiError]]]]]:
+    def alter(self, topics: Targets, *, may_change_factor: bool) -> Turns[list[tuple[str, list[tuple[int, ApiError]]]]]:
         """Each partition succeeds or fails on its own."""
         records: list[ApiMessageAndVersion] = []
         changed: set[tuple[str, int]] = set()
@@ -53,6 +53,9 @@ class PartitionReassignment:
             results = []
             for index, replicas in partitions:
                 error = ApiError.NONE
+                if len(records) >= partition_walk.PARTITIONS_A_TURN:
+                    yield ControllerResult(records, None, is_atomic=False)
+                    records = []
                 try:
                     if (name, index) in changed:
                         raise ApiException(ErrorCode.INVALID_REQUEST, "The partition is named more than once.")
@@ -72,7 +75,10 @@ class PartitionReassignment:
         """The partitions that are being reassigned, of those that are asked for; None asks for all."""
         topics = self._state.committed.topics
         if wanted is None:
-            wanted = [(name, sorted(topics.by_name[name].partitions)) for name in sorted(topics.by_name)]
+            reassigned: dict[str, list[int]] = {}
+            for topic_id, index in topics.index.reassigning:
+                reassigned.setdefault(topics.by_id[topic_id].name, []).append(index)
+            wanted = [(name, sorted(reassigned[name])) for name in sorted(reassigned)]
         result = []
         for name, indexes in wanted:
             topic = topics.get(name)

@@ -5,27 +5,28 @@
 * ``unclean.leader.election.interval.ms``: every so often a partition that has no leader, and whose topic allows unclean
   elections by now, gets one that may have lost records. A change of the setting elects nobody by itself.
 
-One round makes a thousand elections at most, and the next comes at once if there may be more.
+A round is made in turns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
+from barnabas.controller import partition_walk
 from barnabas.controller.cluster_control_manager import ClusterControlManager
 from barnabas.controller.configuration_control_manager import ConfigurationControlManager
 from barnabas.controller.controller_config import ControllerConfig
 from barnabas.controller.controller_result import ControllerResult
 from barnabas.controller.controller_state import ControllerState
+from barnabas.controller.decision_turns import DecisionTurns, Turns
 from barnabas.controller.partition_change_builder import Election
-from barnabas.controller.partition_election import PartitionElection, PartitionOf
-from barnabas.metadata.image.partition_registration import NO_LEADER
+from barnabas.controller.partition_election import PartitionElection
+from barnabas.controller.partition_walk import PartitionOf, PartitionWalk, key_of
+from barnabas.metadata.image.partition_registration import NO_LEADER, PartitionRegistration
 from barnabas.metadata.image.record_writer import ApiMessageAndVersion
 
 __all__ = ["PeriodicElections"]
-
-_MAX_ELECTIONS = 1_000
 
 
 class _Round:
@@ -46,12 +47,14 @@ class PeriodicElections:
         cluster: ClusterControlManager,
         configs: ConfigurationControlManager,
         election: PartitionElection,
+        turns: DecisionTurns,
     ) -> None:
         self._state = state
         self._config = config
         self._cluster = cluster
         self._configs = configs
         self._election = election
+        self._turns = turns
         self._preferred = _Round(config.leader_imbalance_check_interval_s * 1000)
         self._unclean = _Round(config.unclean_leader_election_interval_ms)
 
@@ -68,37 +71,46 @@ class PeriodicElections:
         return min(due) if due else None
 
     def due(self, now_ms: int) -> Iterator[Callable[[], ControllerResult[None]]]:
-        """The decisions that are to be made now."""
-        for each, elections in ((self._preferred, self._preferred_leaders), (self._unclean, self._unclean_leaders)):
-            if each.next_ms is not None and now_ms >= each.next_ms:
-                each.next_ms = now_ms + each.interval_ms
-                yield partial(self._decided, each, elections, now_ms)
+        """The first turns of the rounds that are to be made now. A round that still goes on is not begun again."""
+        for which, is_wanted, election in (
+            (self._preferred, self._may_be_given_back, Election.PREFERRED),
+            (self._unclean, self._is_leaderless, Election.UNCLEAN),
+        ):
+            if which.next_ms is not None and now_ms >= which.next_ms:
+                which.next_ms = now_ms + which.interval_ms
+                if not self._turns.is_under_way(election):
+                    yield partial(self._turns.begin, election, self._round(is_wanted, election))
 
-    def _decided(
-        self, which: _Round, elections: Callable[[], Iterator[ApiMessageAndVersion]], now_ms: int
-    ) -> ControllerResult[None]:
-        records = []
-        for record in elections():
-            records.append(record)
-            if len(records) == _MAX_ELECTIONS:
-                which.next_ms = now_ms
-                break
-        return ControllerResult(records, None, is_atomic=False)
+    def _round(self, is_wanted: Callable[[PartitionRegistration], bool], election: Election) -> Turns[None]:
+        """A turn elects some hundred leaders at most."""
+        topics = self._state.image.topics
+        found = topics.leaderless_partitions() if election is Election.UNCLEAN else topics.imbalanced_partitions()
+        walk = PartitionWalk(self._state, map(key_of, found))
+        while True:
+            piece = walk.piece(partition_walk.PARTITIONS_A_TURN, is_wanted)
+            result = ControllerResult[None](self._elected(piece, election), None, is_atomic=False)
+            if walk.is_done:
+                return result
+            yield result
 
-    def _preferred_leaders(self) -> Iterator[ApiMessageAndVersion]:
-        for found in self._state.image.topics.imbalanced_partitions():
-            preferred, leader = found[2].preferred_replica, found[2].leader
-            if leader == NO_LEADER or self._cluster.is_active(preferred):  # A quick look: often there are thousands.
-                yield from self._elected(found, Election.PREFERRED)
+    def _may_be_given_back(self, partition: PartitionRegistration) -> bool:
+        """A quick look: often the preferred leader of thousands is not in touch."""
+        leader = partition.leader
+        return leader != partition.preferred_replica and (
+            leader == NO_LEADER or self._cluster.is_active(partition.preferred_replica)
+        )
 
-    def _unclean_leaders(self) -> Iterator[ApiMessageAndVersion]:
-        for found in self._election.leaderless():
-            if self._configs.election_settings(found[0].name).is_unclean_enabled:
-                yield from self._elected(found, Election.UNCLEAN)
+    def _is_leaderless(self, partition: PartitionRegistration) -> bool:
+        return partition.leader == NO_LEADER
 
-    def _elected(self, found: PartitionOf, election: Election) -> Iterator[ApiMessageAndVersion]:
-        builder = self._election.builder_for(*found, self._cluster.is_active)
-        builder.election = election
-        record = builder.build()
-        if record is not None:
-            yield record
+    def _elected(self, partitions: Iterable[PartitionOf], election: Election) -> list[ApiMessageAndVersion]:
+        records: list[ApiMessageAndVersion] = []
+        for found in partitions:
+            if election is Election.UNCLEAN and not self._configs.election_settings(found[0].name).is_unclean_enabled:
+                continue
+            builder = self._election.builder_for(*found, self._cluster.is_active)
+            builder.election = election
+            record = builder.build()
+            if record is not None:
+                records.append(record)
+        return records

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from barnabas.common.clock import Clock
 from barnabas.common.errors import ApiException, ErrorCode, invariant
@@ -33,6 +33,7 @@ from barnabas.controller.configuration_control_manager import ConfigurationContr
 from barnabas.controller.controller_config import ControllerConfig
 from barnabas.controller.controller_result import ControllerResult
 from barnabas.controller.controller_state import ControllerState
+from barnabas.controller.decision_turns import Turns
 from barnabas.controller.delegation_token_control_manager import DelegationTokenControlManager
 from barnabas.controller.election_counts import ElectionCounts
 from barnabas.controller.feature_control_manager import FeatureControlManager, quorum_cannot_be_upgraded
@@ -52,6 +53,9 @@ if TYPE_CHECKING:
 __all__ = ["Append", "QuorumController"]
 
 T = TypeVar("T")
+
+RECORDS_A_TICK: Final = 100
+"""Of turns: after so many, other callers of the event loop come first."""
 
 
 def _not_in_a_quorum(request: DescribeQuorumRequest, version: int) -> DescribeQuorumResponse:
@@ -166,7 +170,7 @@ class QuorumController:
         self.cluster.activate(now_ms)
         self.acls.activate()
         self.delegation_tokens.activate(now_ms)
-        self.replication.periodic_elections.activate(now_ms)
+        self.replication.activate(now_ms)
         for records in activation_records(self.state, self.config, self._bootstrap):
             self._append(ControllerResult(records, None), lambda: None)
 
@@ -207,6 +211,40 @@ class QuorumController:
         except Exception as fault:
             self._on_fault(fault)
             deferred.complete(answer_error(ApiException(ErrorCode.UNKNOWN_SERVER_ERROR)))
+        return deferred
+
+    def submit_in_turns(self, turns: Turns[T], answer_error: Callable[[ApiException], T]) -> Deferred[T]:
+        """Decide in turns, the first of them now, and answer when the last is committed.
+
+        What fails in a later turn leaves what the turns before it decided.
+        """
+        deferred: Deferred[T] = Deferred()
+        if not self.is_active:
+            deferred.complete(answer_error(self._not_controller()))
+            return deferred
+        key = id(deferred)
+        call = self.calls.deciding
+
+        def last(result: ControllerResult[T]) -> ControllerResult[None]:
+            self._waiting.pop(key, None)
+            with self.calls.deciding_for(call):
+                self._answer_when_committed(self._decided(lambda: result), deferred, answer_error)
+            return ControllerResult((), None)
+
+        def taken() -> Turns[None]:
+            try:
+                return last((yield from turns))
+            except ApiException as error:
+                return last(ControllerResult((), answer_error(error)))
+            except Exception as fault:
+                self._on_fault(fault)
+                self._waiting.pop(key, None)
+                deferred.complete(answer_error(ApiException(ErrorCode.UNKNOWN_SERVER_ERROR)))
+                return ControllerResult((), None)
+
+        self._waiting[key] = lambda error: deferred.complete(answer_error(error))
+        with self.calls.deciding_for(None):
+            self.submit(partial(self.replication.turns.begin, key, taken()), _ignore)
         return deferred
 
     def _decided(self, decide: Callable[[], ControllerResult[T]]) -> ControllerResult[T]:
@@ -260,6 +298,7 @@ class QuorumController:
         """Raises InvariantViolated, with nothing changed, if the records cannot follow what is there."""
         count = len(result.records)
         self.elections.count(result.records, self.state.image.topics)
+        self.replication.departures.replayed(result.records)
         self.state.replay_ahead(result.records, self._next_write_offset + count - 1, committed)
         self._next_write_offset += count
         self._untaken += count
@@ -269,12 +308,19 @@ class QuorumController:
 
     # Time
 
+    def take_turns(self) -> None:
+        """Those of long decisions, until enough records were decided to let others come."""
+        decided_before = self._next_write_offset
+        for turn in self.replication.turns.due():
+            self.submit(turn, _ignore)
+            if self._next_write_offset - decided_before >= RECORDS_A_TICK:
+                break
+
     def tick(self, now_ms: int) -> None:
         """Fence brokers whose session ran out, remove expired tokens, elect leaders, and keep the log moving."""
         if not self.is_active:
             return
-        for leave in self.replication.departures.due():
-            self.submit(leave, _ignore)
+        self.take_turns()
         for broker_id in self.cluster.heartbeats.stale_brokers(now_ms):
             self.submit(partial(self.replication.fence_stale_broker, broker_id), _ignore)
         if self.delegation_tokens.is_sweep_due(now_ms):
@@ -289,7 +335,7 @@ class QuorumController:
         """When ``tick`` has something to do; None while there is nothing to wait for."""
         if not self.is_active:
             return None
-        if self.replication.departures:
+        if self.replication.turns:
             return self.now_ms()
         idle = self.config.metadata_max_idle_interval_ms
         due = [self._last_write_ms + idle] if idle > 0 else []

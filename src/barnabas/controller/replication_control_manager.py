@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from barnabas.common.errors import ApiError, ApiException, ErrorCode
 from barnabas.common.uuid import Uuid
+from barnabas.controller.broker_arrivals import BrokerArrivals
 from barnabas.controller.broker_departures import BrokerDepartures
 from barnabas.controller.broker_heartbeat_manager import BrokerControlState
 from barnabas.controller.cluster_control_manager import ClusterControlManager
@@ -21,6 +22,7 @@ from barnabas.controller.configuration_control_manager import ConfigurationContr
 from barnabas.controller.controller_config import ControllerConfig
 from barnabas.controller.controller_result import ControllerResult
 from barnabas.controller.controller_state import ControllerState
+from barnabas.controller.decision_turns import DecisionTurns, Turns
 from barnabas.controller.leader_election import LeaderElection
 from barnabas.controller.mutation_quotas import UNLIMITED, MutationAllowance
 from barnabas.controller.partition_alteration import PartitionAlteration
@@ -65,18 +67,25 @@ class ReplicationControlManager:
         self._config = config
         self._cluster = cluster
         self.election = PartitionElection(state, cluster, configs)
-        self.departures = BrokerDepartures(state, self.election)
+        self.turns = DecisionTurns()
+        self.departures = BrokerDepartures(state, self.turns)
+        self.arrivals = BrokerArrivals(state, cluster, self.election, self.turns)
         self._has_left: set[int] = set()
         """Brokers that shut down, and have been taken out of all that they led since their last heartbeat."""
         self.alteration = PartitionAlteration(state, cluster, self.election)
-        self.periodic_elections = PeriodicElections(state, config, cluster, configs, self.election)
+        self.periodic_elections = PeriodicElections(state, config, cluster, configs, self.election, self.turns)
         self.leader_election = LeaderElection(state, cluster, self.election)
         self.reassignment = PartitionReassignment(state, cluster, configs, self.election)
         self._creation = TopicCreation(state, config, cluster, configs, new_uuid=new_uuid, random_int=random_int)
         self._growth = PartitionCreation(state, cluster, random_int=random_int)
 
+    def activate(self, now_ms: int) -> None:
+        self.periodic_elections.activate(now_ms)
+        self.arrivals.activate()
+
     def deactivate(self) -> None:
         self.periodic_elections.deactivate()
+        self.turns.clear()
         self.departures.deactivate()
         self._has_left.clear()
 
@@ -109,34 +118,57 @@ class ReplicationControlManager:
     # Brokers
 
     def register_broker(
-        self, request: BrokerRegistrationRequest, *, new_epoch: int, now_ms: int
-    ) -> ControllerResult[int]:
-        """The broker's epoch. ``new_epoch`` is the offset where the batch of this decision will begin."""
-        existing = self._cluster.validate_registration(request, now_ms)
+        self, request: BrokerRegistrationRequest, *, new_epoch: Callable[[], int], now_ms: Callable[[], int]
+    ) -> Turns[int]:
+        """The broker's epoch. ``new_epoch`` gives the offset where the batch of the last turn will begin.
+
+        What a process of the broker before this one held moves first. Whether this one may register is decided again in
+        each turn: another process may have come first.
+        """
+        existing = self._cluster.validate_registration(request, now_ms())
         records: list[ApiMessageAndVersion] = []
         if existing is None or existing.incarnation_id != request.incarnation_id:
-            # Who was unregistered meanwhile may still be named in ISR and ELR, and nobody knows how it ended.
+            # A broker that was unregistered may still be named in ISR and ELR, and nobody knows how it ended.
             is_clean = existing is not None and existing.epoch == request.previous_broker_epoch
-            if is_clean or not self._state.image.features.is_elr_enabled:
-                records.extend(self.election.broker_leaves(request.broker_id))
-            else:
-                records.extend(self.election.broker_was_killed(request.broker_id))
-        registration = self._cluster.registration_record(request, existing, new_epoch)
+            may_count_on_it = is_clean or not self._state.image.features.is_elr_enabled
+            decide = self.election.broker_leaves if may_count_on_it else self.election.broker_was_killed
+            for turn in self.departures.turns(
+                request.broker_id, partial(decide, request.broker_id), counts_eligible=not may_count_on_it
+            ):
+                if turn.is_last:
+                    records = turn.records
+                    break
+                yield ControllerResult(turn.records, None, is_atomic=False)
+                existing = self._cluster.validate_registration(request, now_ms())
+        registration = self._cluster.registration_record(request, existing, new_epoch())
         records.append(registration)
         message: RegisterBrokerRecord = registration.message
         if message.fenced:
             self._cluster.heartbeats.forget(request.broker_id)
-        return ControllerResult(records, message.broker_epoch, is_atomic=self._fits_a_batch(records))
+        is_atomic = len(records) <= self._config.max_records_per_batch
+        return ControllerResult(records, message.broker_epoch, is_atomic=is_atomic)
 
-    def unregister_broker(self, broker_id: int) -> ControllerResult[None]:
-        broker = self._state.image.cluster.brokers.get(broker_id)
-        if broker is None:
-            raise ApiException(ErrorCode.BROKER_ID_NOT_REGISTERED, f"Broker ID {broker_id} is not currently registered")
-        records = self.election.broker_is_unregistered(broker_id)
+    def unregister_broker(self, broker_id: int) -> Turns[None]:
+        broker = self._broker_to_unregister(broker_id)
+        records: list[ApiMessageAndVersion] = []
+        for turn in self.departures.turns(
+            broker_id, partial(self.election.broker_leaves, broker_id), counts_eligible=True
+        ):
+            if turn.is_last:
+                records = turn.records
+                break
+            yield ControllerResult(turn.records, None, is_atomic=False)
+            broker = self._broker_to_unregister(broker_id)
         removal = UnregisterBrokerRecord(broker_id=broker_id, broker_epoch=broker.epoch)
         records.append(ApiMessageAndVersion(removal, 0))
         self._cluster.heartbeats.forget(broker_id)
         return ControllerResult(records, None, is_atomic=False)
+
+    def _broker_to_unregister(self, broker_id: int) -> BrokerRegistration:
+        broker = self._state.image.cluster.brokers.get(broker_id)
+        if broker is None:
+            raise ApiException(ErrorCode.BROKER_ID_NOT_REGISTERED, f"Broker ID {broker_id} is not currently registered")
+        return broker
 
     def process_broker_heartbeat(
         self, request: BrokerHeartbeatRequest, *, now_ms: int, next_write_offset: int
@@ -183,7 +215,12 @@ class ReplicationControlManager:
         broker = self._state.image.cluster.brokers.get(broker_id)
         if broker is None or broker.fenced:
             return ControllerResult((), None)
-        return self.departures.begin(broker, partial(self._fenced_after, broker_id))
+        return self._fence(broker)
+
+    def _fence(self, broker: BrokerRegistration) -> ControllerResult[None]:
+        """It leaves its partitions, in turns if they are many, and is fenced with the last."""
+        leaves = partial(self.election.broker_leaves, broker.id)
+        return self.departures.begin(broker, leaves, partial(self._fenced_after, broker.id))
 
     def _fenced_after(self, broker_id: int, records: list[ApiMessageAndVersion]) -> ControllerResult[None]:
         broker = self._state.image.cluster.brokers[broker_id]
@@ -198,11 +235,7 @@ class ReplicationControlManager:
             self._has_left.add(broker.id)
             return ControllerResult(records, None, is_atomic=False)
 
-        return self.departures.begin(broker, moved).records
-
-    def _fits_a_batch(self, records: Sequence[ApiMessageAndVersion]) -> bool:
-        """A broker that leaves more partitions behind than a batch holds must be able to come back all the same."""
-        return len(records) <= self._config.max_records_per_batch
+        return self.departures.begin(broker, partial(self.election.broker_leaves, broker.id), moved).records
 
     def _records_of_transition(
         self, broker: BrokerRegistration, current: BrokerControlState, following: BrokerControlState
@@ -218,13 +251,10 @@ class ReplicationControlManager:
                 return list(self._moves_of_shutdown(broker))
             return []
         if following.is_fenced:
-            return [] if current == BrokerControlState.FENCED else self._fence(broker)
+            return [] if current == BrokerControlState.FENCED else list(self._fence(broker).records)
         if following == BrokerControlState.UNFENCED:
-            return [_change(broker, fenced=-1), *self.election.broker_arrives(broker.id)]
+            return [_change(broker, fenced=-1), *self.arrivals.begin(broker)]
         return [_change(broker, in_controlled_shutdown=1), *self._moves_of_shutdown(broker)]
-
-    def _fence(self, broker: BrokerRegistration) -> list[ApiMessageAndVersion]:
-        return [*self.election.broker_leaves(broker.id), _change(broker, fenced=1)]
 
     def _directory_records(
         self, broker: BrokerRegistration, request: BrokerHeartbeatRequest
@@ -235,15 +265,24 @@ class ReplicationControlManager:
         if version.is_directory_assignment_supported and request.offline_log_dirs:
             lost = set(request.offline_log_dirs) & set(broker.directories)
             online = [directory for directory in broker.directories if directory not in lost]
-            if online and lost:
-                records.extend(self.election.directories_are_lost(broker.id, lost))
-                records.append(_change(broker, log_dirs=online))
+            if online and lost and not self.departures.is_under_way(broker.id):
+                records.extend(self._directories_lost(broker, lost, online).records)
         cordoned = request.cordoned_log_dirs
         if version.is_cordoned_log_dirs_supported and cordoned is not None:
             before = broker.cordoned_directories
             if before is None or sorted(before) != sorted(cordoned):
                 records.append(_change(broker, cordoned_log_dirs=list(cordoned)))
         return records
+
+    def _directories_lost(
+        self, broker: BrokerRegistration, lost: Collection[Uuid], online: list[Uuid]
+    ) -> ControllerResult[None]:
+        """The replicas in them go, in turns if the broker has many, and with the last the directories themselves."""
+
+        def concluded(records: list[ApiMessageAndVersion]) -> ControllerResult[None]:
+            return ControllerResult([*records, _change(broker, log_dirs=online)], None, is_atomic=False)
+
+        return self.departures.begin(broker, partial(self.election.directories_are_lost, broker.id, lost), concluded)
 
 
 def _change(

@@ -40,8 +40,7 @@ CONTROLLER_METRICS = (
 
 def controller_values(topics: TopicsImage, controller: QuorumController | None) -> Iterator[tuple[str, float]]:
     """A value for each of ``CONTROLLER_METRICS``. May run on another thread than what it reads."""
-    offline = sum(found[2].leader == NO_LEADER for found in topics.imbalanced_partitions())
-    yield f"{_CONTROLLER}_offline_partitions_count", offline
+    yield f"{_CONTROLLER}_offline_partitions_count", topics.index.led_count(NO_LEADER)
     yield f"{_CONTROLLER}_preferred_replica_imbalance_count", len(topics.imbalanced)
     yield f"{_STATS}_unclean_leader_elections", 0 if controller is None else controller.elections.unclean
     yield (

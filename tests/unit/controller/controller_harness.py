@@ -115,6 +115,9 @@ class ControllerHarness:
                 pass
             deferred = deferred.decide()
         self.settle()
+        while not deferred.is_complete and self.controller.replication.turns:
+            self.controller.take_turns()
+            self.settle()
         return deferred.value
 
     def call(self, handle: Callable[..., Deferred[T] | PreparedDecision[T]], request: Any, api_version: int = 7) -> T:

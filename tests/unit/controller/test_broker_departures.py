@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.controller import broker_departures
+from barnabas.controller import partition_walk
 from barnabas.controller.apis import alter_partition
 from barnabas.metadata.bootstrap import bootstrap_records
 from barnabas.metadata.image.partition_registration import PartitionRegistration
@@ -25,7 +25,7 @@ PARTITIONS = 10
 
 @pytest.fixture(autouse=True)
 def _few_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(broker_departures, "PARTITIONS_A_TURN", 4)
+    monkeypatch.setattr(partition_walk, "PARTITIONS_A_TURN", 4)
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ def test_a_broker_whose_session_ends_leaves_in_turns_and_is_fenced_with_the_last
 def test_in_turns_it_is_decided_as_at_once(harness: ControllerHarness, monkeypatch: pytest.MonkeyPatch) -> None:
     fall_silent(harness, 1)
     in_parts = [record for turn in in_turns(harness) for record in turn]
-    monkeypatch.setattr(broker_departures, "PARTITIONS_A_TURN", 2_000)
+    monkeypatch.setattr(partition_walk, "PARTITIONS_A_TURN", 2_000)
     at_once = ControllerHarness(broker_session_timeout_ms=SESSION_MS).activate()
     for broker_id in (1, 2, 3):
         at_once.start_broker(broker_id)

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import pytest
@@ -210,7 +209,7 @@ class TestHeartbeat:
             wanted = {(found.id, 0): directory_of(1, index)}
             epoch = harness.controller.committed_image.cluster.brokers[1].epoch
             assign = harness.controller.replication.alteration.assign_replicas_to_directories
-            harness.answer(harness.controller.submit(partial(assign, 1, epoch, wanted), lambda error: {}))
+            harness.answer(harness.controller.submit_in_turns(assign(1, epoch, wanted), lambda error: {}))
         harness.heartbeat(1, offline_log_dirs=[directory_of(1, 1)])
         assert (partition(harness, "stays").leader, partition(harness, "moves").leader) == (1, 2)
         assert partition(harness, "moves").isr == (2,)

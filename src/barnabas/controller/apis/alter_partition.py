@@ -9,7 +9,7 @@ from barnabas.common.acl import AclOperation
 from barnabas.common.errors import ApiException
 from barnabas.common.resource import ResourceType
 from barnabas.controller.apis.answer import require_cluster_action
-from barnabas.controller.controller_result import ControllerResult
+from barnabas.controller.decision_turns import Turns
 from barnabas.controller.partition_alteration import ANY_EPOCH, IsrChange, PartitionState
 from barnabas.network.api_handler import AclRule
 from barnabas.protocol.messages.alter_partition import (
@@ -36,16 +36,18 @@ _FIRST_VERSION_WITH_EPOCHS = 3
 def handle(
     controller: QuorumController, context: RequestContext, request: AlterPartitionRequest, authorizer: Authorizer
 ) -> Deferred[AlterPartitionResponse]:
-    def decide() -> ControllerResult[AlterPartitionResponse]:
+    def decide() -> Turns[AlterPartitionResponse]:
         require_cluster_action(authorizer, context)
         changes = list(_changes(request, context.api_version))
-        result = controller.replication.alteration.alter_partitions(request.broker_id, request.broker_epoch, changes)
+        result = yield from controller.replication.alteration.alter_partitions(
+            request.broker_id, request.broker_epoch, changes
+        )
         return result.with_response(_response(changes, result.response))
 
     def answer_error(error: ApiException) -> AlterPartitionResponse:
         return AlterPartitionResponse(error_code=int(error.code))
 
-    return controller.submit(decide, answer_error)
+    return controller.submit_in_turns(decide(), answer_error)
 
 
 def _changes(request: AlterPartitionRequest, api_version: int) -> Iterator[IsrChange]:

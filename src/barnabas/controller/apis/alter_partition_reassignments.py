@@ -9,6 +9,7 @@ from barnabas.common.errors import ApiError, ApiException
 from barnabas.common.resource import ResourceType
 from barnabas.controller.apis.answer import require_on_cluster
 from barnabas.controller.controller_result import ControllerResult
+from barnabas.controller.decision_turns import Turns
 from barnabas.network.api_handler import AclRule
 from barnabas.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -34,7 +35,7 @@ def handle(
     request: AlterPartitionReassignmentsRequest,
     authorizer: Authorizer,
 ) -> Deferred[AlterPartitionReassignmentsResponse]:
-    def decide() -> ControllerResult[AlterPartitionReassignmentsResponse]:
+    def decide() -> Turns[AlterPartitionReassignmentsResponse]:
         require_on_cluster(authorizer, context, AclOperation.ALTER)
         if not request.topics:
             return ControllerResult((), AlterPartitionReassignmentsResponse())
@@ -43,7 +44,7 @@ def handle(
             for topic in request.topics
         ]
         may_change_factor = request.allow_replication_factor_change
-        result = controller.replication.reassignment.alter(targets, may_change_factor=may_change_factor)
+        result = yield from controller.replication.reassignment.alter(targets, may_change_factor=may_change_factor)
         response = AlterPartitionReassignmentsResponse(
             allow_replication_factor_change=may_change_factor,
             error_message=None,
@@ -54,7 +55,7 @@ def handle(
         )
         return result.with_response(response)
 
-    return controller.submit(decide, lambda error: error_response(request, error))
+    return controller.submit_in_turns(decide(), lambda error: error_response(request, error))
 
 
 def error_response(

@@ -8,7 +8,7 @@ from barnabas.common.acl import AclOperation
 from barnabas.common.errors import ApiException
 from barnabas.common.resource import ResourceType
 from barnabas.controller.apis.answer import require_cluster_action
-from barnabas.controller.controller_result import ControllerResult
+from barnabas.controller.decision_turns import Turns
 from barnabas.network.api_handler import AclRule
 from barnabas.protocol.messages.assign_replicas_to_dirs import (
     AssignReplicasToDirsRequest,
@@ -32,7 +32,7 @@ ACL = (AclRule(ResourceType.CLUSTER, AclOperation.CLUSTER_ACTION),)
 def handle(
     controller: QuorumController, context: RequestContext, request: AssignReplicasToDirsRequest, authorizer: Authorizer
 ) -> Deferred[AssignReplicasToDirsResponse]:
-    def decide() -> ControllerResult[AssignReplicasToDirsResponse]:
+    def decide() -> Turns[AssignReplicasToDirsResponse]:
         require_cluster_action(authorizer, context)
         wanted = {
             (topic.topic_id, partition.partition_index): directory.id
@@ -40,7 +40,7 @@ def handle(
             for topic in directory.topics
             for partition in topic.partitions
         }
-        result = controller.replication.alteration.assign_replicas_to_directories(
+        result = yield from controller.replication.alteration.assign_replicas_to_directories(
             request.broker_id, request.broker_epoch, wanted
         )
         errors = result.response
@@ -70,4 +70,4 @@ def handle(
     def answer_error(error: ApiException) -> AssignReplicasToDirsResponse:
         return AssignReplicasToDirsResponse(error_code=int(error.code))
 
-    return controller.submit(decide, answer_error)
+    return controller.submit_in_turns(decide(), answer_error)

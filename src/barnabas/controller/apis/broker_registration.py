@@ -8,7 +8,7 @@ from barnabas.common.acl import AclOperation
 from barnabas.common.errors import ApiException
 from barnabas.common.resource import ResourceType
 from barnabas.controller.apis.answer import require_cluster_action
-from barnabas.controller.controller_result import ControllerResult
+from barnabas.controller.decision_turns import Turns
 from barnabas.network.api_handler import AclRule
 from barnabas.protocol.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
 
@@ -26,14 +26,14 @@ ACL = (AclRule(ResourceType.CLUSTER, AclOperation.CLUSTER_ACTION),)
 def handle(
     controller: QuorumController, context: RequestContext, request: BrokerRegistrationRequest, authorizer: Authorizer
 ) -> Deferred[BrokerRegistrationResponse]:
-    def decide() -> ControllerResult[BrokerRegistrationResponse]:
+    def decide() -> Turns[BrokerRegistrationResponse]:
         require_cluster_action(authorizer, context)
-        result = controller.replication.register_broker(
-            request, new_epoch=controller.next_write_offset, now_ms=controller.now_ms()
+        result = yield from controller.replication.register_broker(
+            request, new_epoch=lambda: controller.next_write_offset, now_ms=controller.now_ms
         )
         return result.with_response(BrokerRegistrationResponse(broker_epoch=result.response))
 
     def answer_error(error: ApiException) -> BrokerRegistrationResponse:
         return BrokerRegistrationResponse(error_code=int(error.code))
 
-    return controller.submit(decide, answer_error)
+    return controller.submit_in_turns(decide(), answer_error)

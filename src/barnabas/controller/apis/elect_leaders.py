@@ -8,7 +8,7 @@ from barnabas.common.acl import AclOperation
 from barnabas.common.errors import ApiError, ApiException
 from barnabas.common.resource import ResourceType
 from barnabas.controller.apis.answer import require_on_cluster
-from barnabas.controller.controller_result import ControllerResult
+from barnabas.controller.decision_turns import Turns
 from barnabas.controller.leader_election import ElectionType
 from barnabas.network.api_handler import AclRule
 from barnabas.protocol.messages.elect_leaders import (
@@ -32,11 +32,12 @@ ACL = (AclRule(ResourceType.CLUSTER, AclOperation.ALTER),)
 def handle(
     controller: QuorumController, context: RequestContext, request: ElectLeadersRequest, authorizer: Authorizer
 ) -> Deferred[ElectLeadersResponse]:
-    def decide() -> ControllerResult[ElectLeadersResponse]:
+    def decide() -> Turns[ElectLeadersResponse]:
         require_on_cluster(authorizer, context, AclOperation.ALTER)
         wanted = request.topic_partitions
         pairs = None if wanted is None else [(each.topic, each.partitions) for each in wanted]
-        result = controller.replication.leader_election.elect_leaders(ElectionType.of(request.election_type), pairs)
+        kind = ElectionType.of(request.election_type)
+        result = yield from controller.replication.leader_election.elect_leaders(kind, pairs)
         results = [
             ReplicaElectionResult(
                 topic=topic, partition_result=[_partition_result(index, error) for index, error in partitions]
@@ -45,7 +46,7 @@ def handle(
         ]
         return result.with_response(ElectLeadersResponse(replica_election_results=results))
 
-    return controller.submit(decide, lambda error: _refusal(request, error, context.api_version))
+    return controller.submit_in_turns(decide(), lambda error: _refusal(request, error, context.api_version))
 
 
 def _refusal(request: ElectLeadersRequest, error: ApiException, version: int) -> ElectLeadersResponse:

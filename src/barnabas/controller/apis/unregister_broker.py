@@ -8,7 +8,7 @@ from barnabas.common.acl import AclOperation
 from barnabas.common.errors import ApiException
 from barnabas.common.resource import ResourceType
 from barnabas.controller.apis.answer import require_on_cluster
-from barnabas.controller.controller_result import ControllerResult
+from barnabas.controller.decision_turns import Turns
 from barnabas.network.api_handler import AclRule
 from barnabas.protocol.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 
@@ -26,12 +26,12 @@ ACL = (AclRule(ResourceType.CLUSTER, AclOperation.ALTER),)
 def handle(
     controller: QuorumController, context: RequestContext, request: UnregisterBrokerRequest, authorizer: Authorizer
 ) -> Deferred[UnregisterBrokerResponse]:
-    def decide() -> ControllerResult[UnregisterBrokerResponse]:
+    def decide() -> Turns[UnregisterBrokerResponse]:
         require_on_cluster(authorizer, context, AclOperation.ALTER)
-        result = controller.replication.unregister_broker(request.broker_id)
+        result = yield from controller.replication.unregister_broker(request.broker_id)
         return result.with_response(UnregisterBrokerResponse(error_message=""))
 
     def answer_error(error: ApiException) -> UnregisterBrokerResponse:
         return UnregisterBrokerResponse(error_code=int(error.code), error_message=error.message)
 
-    return controller.submit(decide, answer_error)
+    return controller.submit_in_turns(decide(), answer_error)

@@ -14,9 +14,10 @@ from barnabas.common.errors import InvariantViolated
 from barnabas.common.topic_name import has_collision_characters, unified_topic_name
 from barnabas.common.topic_partition import TopicPartition
 from barnabas.common.uuid import Uuid
-from barnabas.metadata.image.partition_registration import PartitionRegistration
+from barnabas.metadata.image.partition_index import PartitionIndex, PartitionKey, Transition
+from barnabas.metadata.image.partition_registration import NO_LEADER, PartitionRegistration
 from barnabas.metadata.image.record_writer import RecordWriter
-from barnabas.metadata.persistent_map import PersistentMap
+from barnabas.metadata.persistent_map import PersistentMap, in_order
 from barnabas.protocol.records.clear_elr_record import ClearElrRecord
 from barnabas.protocol.records.partition_change_record import PartitionChangeRecord
 from barnabas.protocol.records.partition_record import PartitionRecord
@@ -56,7 +57,7 @@ class TopicImage:
 class TopicsImage:
     """``imbalanced`` has the partitions that their first replica doesn't lead, those without a leader among them."""
 
-    __slots__ = ("by_broker", "by_id", "by_name", "colliding", "imbalanced")
+    __slots__ = ("by_broker", "by_id", "by_name", "colliding", "imbalanced", "index")
 
     EMPTY: ClassVar[TopicsImage]
 
@@ -66,13 +67,15 @@ class TopicsImage:
         by_id: PersistentMap[Uuid, TopicImage],
         by_broker: Mapping[int, PersistentMap[Uuid, None]],
         colliding: PersistentMap[str, tuple[str, ...]],
-        imbalanced: PersistentMap[tuple[Uuid, int], None],
+        imbalanced: PersistentMap[PartitionKey, None],
+        index: PartitionIndex,
     ) -> None:
         self.by_name = by_name
         self.by_id = by_id
         self.by_broker = by_broker
         self.colliding = colliding
         self.imbalanced = imbalanced
+        self.index = index
 
     def names_colliding_with(self, name: str) -> tuple[str, ...]:
         """Topics whose metric names would be the same: those that differ only in ``.`` and ``_``, or not at all."""
@@ -86,21 +89,33 @@ class TopicsImage:
         return None if topic is None else topic.partitions.get(partition_id)
 
     def partitions_on(self, broker_id: int) -> Iterator[tuple[TopicImage, int, PartitionRegistration]]:
-        """Each partition with a replica on the broker, by topic id and then number.
+        """Each partition with a replica on the broker, in the order of ``in_order`` and then by number.
 
         Or that names it among its eligible leaders: it may do so after the replica went elsewhere.
         """
-        for topic_id in sorted(self.by_broker.get(broker_id, ())):
+        for topic_id in in_order(self.by_broker.get(broker_id, _NO_TOPICS)):
             topic = self.by_id[topic_id]
             for partition_id, partition in sorted(topic.partitions.items(), key=_first):
                 if broker_id in partition.replicas or broker_id in partition.elr:
                     yield topic, partition_id, partition
 
     def imbalanced_partitions(self) -> Iterator[tuple[TopicImage, int, PartitionRegistration]]:
-        """By topic id and then number."""
-        for topic_id, partition_id in sorted(self.imbalanced):
-            topic = self.by_id[topic_id]
-            yield topic, partition_id, topic.partitions[partition_id]
+        """In the order of ``in_order``."""
+        return self.partitions_of(in_order(self.imbalanced))
+
+    def leaderless_partitions(self) -> Iterator[tuple[TopicImage, int, PartitionRegistration]]:
+        """In the order of ``in_order``."""
+        if not self.index.led_count(NO_LEADER):
+            return iter(())
+        return (found for found in self.imbalanced_partitions() if found[2].leader == NO_LEADER)
+
+    def partitions_of(self, keys: Iterable[PartitionKey]) -> Iterator[tuple[TopicImage, int, PartitionRegistration]]:
+        """Those of the keys that exist in this image."""
+        for topic_id, partition_id in keys:
+            topic = self.by_id.get(topic_id)
+            partition = None if topic is None else topic.partitions.get(partition_id)
+            if topic is not None and partition is not None:
+                yield topic, partition_id, partition
 
     def partition_count(self) -> int:
         return sum(len(topic.partitions) for topic in self.by_id.values())
@@ -123,7 +138,11 @@ class TopicsImage:
                 writer.write(partition.to_record(topic.id, partition_id, writer.metadata_version), version)
 
 
-TopicsImage.EMPTY = TopicsImage(PersistentMap(), PersistentMap(), {}, PersistentMap(), PersistentMap())
+_NO_TOPICS: PersistentMap[Uuid, None] = PersistentMap()
+
+TopicsImage.EMPTY = TopicsImage(
+    PersistentMap(), PersistentMap(), {}, PersistentMap(), PersistentMap(), PartitionIndex.EMPTY
+)
 
 
 class TopicDelta:
@@ -147,6 +166,18 @@ class TopicDelta:
         if changed is None and self.previous is not None and not self.is_replaced:
             return self.previous.partitions.get(partition_id)
         return changed
+
+    @property
+    def moves_replicas(self) -> bool:
+        """Whether other brokers may hold the topic's partitions now, or be eligible to lead them."""
+        if self.previous is None or self.is_replaced:
+            return True
+        before = self.previous.partitions
+        for partition_id, after in self.changes.items():
+            partition = before.get(partition_id)
+            if partition is None or partition.replicas != after.replicas or partition.elr != after.elr:
+                return True
+        return False
 
     def partitions(self) -> Mapping[int, PartitionRegistration]:
         if self.previous is None or self.is_replaced:
@@ -263,7 +294,21 @@ class TopicsDelta:
             self._index_by_broker(),
             self._index_colliding(),
             self._index_imbalanced(),
+            self.image.index.after(self._transitions()),
         )
+
+    def _transitions(self) -> Iterator[Transition]:
+        """Each partition that changed: its key, what it was and what it is."""
+        for topic_id, topic in self.deleted.items():
+            for partition_id, partition in topic.partitions.items():
+                yield (topic_id, partition_id), partition, None
+        for topic_id, delta in self.changed.items():
+            before = {} if delta.previous is None else delta.previous.partitions
+            for partition_id, partition in delta.changes.items():
+                yield (topic_id, partition_id), before.get(partition_id), partition
+            if delta.is_replaced:
+                for partition_id in before.keys() - delta.changes.keys():
+                    yield (topic_id, partition_id), before[partition_id], None
 
     def _index_colliding(self) -> PersistentMap[str, tuple[str, ...]]:
         groups: dict[str, list[str]] = {}
@@ -281,21 +326,16 @@ class TopicsDelta:
         put = {key: tuple(names) for key, names in groups.items() if names}
         return index.updated(put, [key for key, names in groups.items() if not names])
 
-    def _index_imbalanced(self) -> PersistentMap[tuple[Uuid, int], None]:
+    def _index_imbalanced(self) -> PersistentMap[PartitionKey, None]:
         index = self.image.imbalanced
-        added: dict[tuple[Uuid, int], None] = {}
-        removed: list[tuple[Uuid, int]] = []
-        for topic_id, topic in self.deleted.items():
-            if len(index):
-                removed.extend((topic_id, each) for each in topic.partitions if (topic_id, each) in index)
-        for topic_id, delta in self.changed.items():
-            for partition_id, partition in delta.changes.items():
-                key = (topic_id, partition_id)
-                if partition.leader != partition.replicas[0]:
-                    if key not in index:
-                        added[key] = None
-                elif key in index:
-                    removed.append(key)
+        added: dict[PartitionKey, None] = {}
+        removed: list[PartitionKey] = []
+        for key, before, after in self._transitions():
+            if after is not None and after.leader != after.replicas[0]:
+                if before is None or key not in index:
+                    added[key] = None
+            elif before is not None and key in index:
+                removed.append(key)
         return index.updated(added, removed) if added or removed else index
 
     def _index_by_broker(self) -> Mapping[int, PersistentMap[Uuid, None]]:
@@ -305,6 +345,8 @@ class TopicsDelta:
             for broker in topic.brokers():
                 removed.setdefault(broker, []).append(topic.id)
         for delta in self.changed.values():
+            if not delta.moves_replicas:
+                continue
             before = set() if delta.previous is None else delta.previous.brokers()
             after = _brokers_of(delta.partitions().values()) if delta.changes else before
             for broker in after - before:

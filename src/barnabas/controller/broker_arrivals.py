@@ -1,0 +1,111 @@
+"""A broker that comes back finds more partitions without a leader than can be decided at once: a part in each turn.
+
+First those that the broker itself holds, then those of other brokers that are in touch: what was in their way may have
+gone since they lost their leader, because settings change without an election. Partitions that no broker in touch holds
+are not looked at, unless all of them are few: then they are decided as Kafka decides them, at once and in order.
+
+When the broker leaves between two turns the arrival ends. Partitions that lose their leader meanwhile need no further
+look: the broker is unfenced with the first turn and may lead them at once. Nothing of this is replicated. A new active
+controller looks for partitions that have no leader and an in-sync replica in touch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+
+from barnabas.controller import partition_walk
+from barnabas.controller.cluster_control_manager import ClusterControlManager
+from barnabas.controller.controller_result import ControllerResult
+from barnabas.controller.controller_state import ControllerState
+from barnabas.controller.decision_turns import DecisionTurns, Turns
+from barnabas.controller.partition_election import PartitionElection
+from barnabas.controller.partition_walk import PartitionWalk, key_of
+from barnabas.metadata.image.cluster import BrokerRegistration
+from barnabas.metadata.image.partition_index import PartitionKey
+from barnabas.metadata.image.partition_registration import NO_LEADER, PartitionRegistration
+from barnabas.metadata.image.record_writer import ApiMessageAndVersion
+from barnabas.metadata.persistent_map import in_order
+
+__all__ = ["BrokerArrivals"]
+
+_AFTER_FAILOVER = "arrivals that a controller before this one may have left unfinished"
+
+
+class BrokerArrivals:
+    def __init__(
+        self,
+        state: ControllerState,
+        cluster: ClusterControlManager,
+        election: PartitionElection,
+        turns: DecisionTurns,
+    ) -> None:
+        self._state = state
+        self._cluster = cluster
+        self._election = election
+        self._turns = turns
+
+    def is_under_way(self, broker_id: int) -> bool:
+        return self._turns.is_under_way(_key(broker_id))
+
+    def activate(self) -> None:
+        """Go on where the controller before this one may have stopped."""
+        if self._state.image.topics.index.led_count(NO_LEADER):
+            self._turns.begin_later(_AFTER_FAILOVER, self._left_unfinished())
+
+    def begin(self, broker: BrokerRegistration) -> list[ApiMessageAndVersion]:
+        """The records of the first turn. They are to be written behind the one that unfences the broker."""
+        return list(self._turns.begin(_key(broker.id), self._arrives(broker)).records)
+
+    def _arrives(self, broker: BrokerRegistration) -> Turns[None]:
+        walk = PartitionWalk(self._state, self._candidates(broker.id))
+        found = walk.piece(partition_walk.PARTITIONS_A_TURN, _is_leaderless)
+        while not walk.is_done:
+            yield ControllerResult(self._election.broker_arrives(broker.id, found), None, is_atomic=False)
+            if not self._is_in_touch(broker):
+                return ControllerResult((), None)
+            found = walk.piece(partition_walk.PARTITIONS_A_TURN, _is_leaderless)
+        return ControllerResult(self._election.broker_arrives(broker.id, found), None, is_atomic=False)
+
+    def _candidates(self, broker_id: int) -> Iterable[PartitionKey]:
+        topics = self._state.image.topics
+        if topics.index.led_count(NO_LEADER) <= partition_walk.PARTITIONS_A_TURN:
+            return [key_of(found) for found in topics.leaderless_partitions()]
+        others = [other for other in sorted(self._state.image.cluster.brokers) if other != broker_id]
+        return chain.from_iterable(
+            in_order(topics.index.leaderless_on(holder))
+            for holder in (broker_id, *others)
+            if holder == broker_id or self._cluster.is_active(holder)
+        )
+
+    def _left_unfinished(self) -> Turns[None]:
+        """Only those that an in-sync replica can lead: their settings elect nobody before something else happens."""
+        walk = PartitionWalk(self._state, self._held_by_active())
+        while True:
+            found = walk.piece(partition_walk.PARTITIONS_A_TURN, self._is_left_unfinished)
+            result = ControllerResult[None](self._election.cleanly_elected(found), None, is_atomic=False)
+            if walk.is_done:
+                return result
+            yield result
+
+    def _held_by_active(self) -> Iterator[PartitionKey]:
+        index = self._state.image.topics.index
+        for broker_id in sorted(self._state.image.cluster.brokers):
+            if self._cluster.is_active(broker_id):
+                yield from in_order(index.leaderless_on(broker_id))
+
+    def _is_left_unfinished(self, partition: PartitionRegistration) -> bool:
+        in_touch = map(self._cluster.is_active, partition.isr or partition.elr)
+        return partition.leader == NO_LEADER and any(in_touch)
+
+    def _is_in_touch(self, broker: BrokerRegistration) -> bool:
+        now = self._state.image.cluster.brokers.get(broker.id)
+        return now is not None and now.epoch == broker.epoch and now.is_active
+
+
+def _is_leaderless(partition: PartitionRegistration) -> bool:
+    return partition.leader == NO_LEADER
+
+
+def _key(broker_id: int) -> tuple[str, int]:
+    return "arrival", broker_id

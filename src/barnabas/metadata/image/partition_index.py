@@ -1,0 +1,120 @@
+"""Who leads how many partitions, which partitions without a leader each broker holds, and which are being reassigned.
+
+A broker that shuts down asks with every heartbeat whether it leads anything; a broker that comes back can lead the
+leaderless partitions that it holds; an operator asks what is being reassigned. None of these may cost a walk over all
+partitions of the cluster. Replay keeps the index up to date, at the price of a look at each partition that changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import ClassVar
+
+from barnabas.common.uuid import Uuid
+from barnabas.metadata.image.partition_registration import NO_LEADER, PartitionRegistration
+from barnabas.metadata.persistent_map import PersistentMap
+
+__all__ = ["PartitionIndex", "PartitionKey", "Transition"]
+
+PartitionKey = tuple[Uuid, int]
+Transition = tuple[PartitionKey, PartitionRegistration | None, PartitionRegistration | None]
+"""What a partition was and is; None where it did not exist, or no longer does."""
+
+_EMPTY: PersistentMap[PartitionKey, None] = PersistentMap()
+
+
+class PartitionIndex:
+    __slots__ = ("_leaderless", "_led_counts", "reassigning")
+
+    EMPTY: ClassVar[PartitionIndex]
+
+    def __init__(
+        self,
+        led_counts: Mapping[int, int],
+        leaderless: Mapping[int, PersistentMap[PartitionKey, None]],
+        reassigning: PersistentMap[PartitionKey, None],
+    ) -> None:
+        self._led_counts = led_counts
+        self._leaderless = leaderless
+        self.reassigning = reassigning
+
+    def led_count(self, broker_id: int) -> int:
+        """How many partitions the broker leads; those without a leader for ``NO_LEADER``."""
+        return self._led_counts.get(broker_id, 0)
+
+    def leaderless_on(self, broker_id: int) -> PersistentMap[PartitionKey, None]:
+        """The partitions without a leader that have a replica on the broker."""
+        return self._leaderless.get(broker_id, _EMPTY)
+
+    def after(self, transitions: Iterable[Transition]) -> PartitionIndex:
+        changes = _Changes()
+        for key, before, after in transitions:
+            changes.take(key, before, after)
+        if changes.is_empty:
+            return self
+        reassigning = self.reassigning
+        if changes.reassigning or changes.reassigned:
+            reassigning = reassigning.updated(changes.reassigning, changes.reassigned)
+        return PartitionIndex(
+            self._counts_with(changes.counts), self._leaderless_with(changes.added, changes.removed), reassigning
+        )
+
+    def _counts_with(self, changes: Mapping[int, int]) -> Mapping[int, int]:
+        counts = dict(self._led_counts)
+        for broker_id, change in changes.items():
+            counts[broker_id] = counts.get(broker_id, 0) + change
+            if not counts[broker_id]:
+                del counts[broker_id]
+        return counts
+
+    def _leaderless_with(
+        self, added: Mapping[int, dict[PartitionKey, None]], removed: Mapping[int, list[PartitionKey]]
+    ) -> Mapping[int, PersistentMap[PartitionKey, None]]:
+        if not added and not removed:
+            return self._leaderless
+        leaderless = dict(self._leaderless)
+        for broker_id in {**added, **removed}:
+            held = self.leaderless_on(broker_id).updated(added.get(broker_id, {}), removed.get(broker_id, ()))
+            if len(held):
+                leaderless[broker_id] = held
+            else:
+                leaderless.pop(broker_id, None)
+        return leaderless
+
+
+PartitionIndex.EMPTY = PartitionIndex({}, {}, _EMPTY)
+
+
+class _Changes:
+    """What a number of transitions mean for the index."""
+
+    __slots__ = ("added", "counts", "reassigned", "reassigning", "removed")
+
+    def __init__(self) -> None:
+        self.counts: dict[int, int] = {}
+        self.added: dict[int, dict[PartitionKey, None]] = {}
+        self.removed: dict[int, list[PartitionKey]] = {}
+        self.reassigning: dict[PartitionKey, None] = {}
+        self.reassigned: list[PartitionKey] = []
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.counts or self.added or self.removed or self.reassigning or self.reassigned)
+
+    def take(
+        self, key: PartitionKey, before: PartitionRegistration | None, after: PartitionRegistration | None
+    ) -> None:
+        if before is not None:
+            self.counts[before.leader] = self.counts.get(before.leader, 0) - 1
+            if before.leader == NO_LEADER:
+                for replica in before.replicas:
+                    self.removed.setdefault(replica, []).append(key)
+            if before.is_reassigning:
+                self.reassigned.append(key)
+        if after is not None:
+            self.counts[after.leader] = self.counts.get(after.leader, 0) + 1
+            if after.leader == NO_LEADER:
+                for replica in after.replicas:
+                    self.added.setdefault(replica, {})[key] = None
+            if after.is_reassigning:
+                self.reassigning[key] = None

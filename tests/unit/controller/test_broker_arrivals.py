@@ -1,0 +1,230 @@
+"""Brokers that come back to many partitions without a leader: decided in turns, and in the end the same as at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from barnabas.common.uuid import Uuid
+from barnabas.controller import partition_walk, quorum_controller
+from barnabas.controller.apis import elect_leaders, unregister_broker
+from barnabas.metadata.image.partition_registration import PartitionRegistration
+from barnabas.protocol.messages.create_topics import CreatableReplicaAssignment
+from barnabas.protocol.messages.elect_leaders import ElectLeadersRequest
+from barnabas.protocol.messages.unregister_broker import UnregisterBrokerRequest
+from tests.unit.controller.controller_harness import ControllerHarness, topic
+
+SESSION_MS = 9_000
+PARTITIONS = 10
+LEADERLESS = -1
+
+
+@pytest.fixture(autouse=True)
+def _few_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(partition_walk, "PARTITIONS_A_TURN", 4)
+    monkeypatch.setattr(quorum_controller, "RECORDS_A_TICK", 1)
+
+
+def alone(name: str, broker_id: int, count: int = PARTITIONS) -> Any:
+    assignments = [CreatableReplicaAssignment(partition_index=i, broker_ids=[broker_id]) for i in range(count)]
+    return topic(name, -1, -1, assignments=assignments)
+
+
+@pytest.fixture
+def harness() -> ControllerHarness:
+    """Brokers 1 and 2 alone hold ten partitions each, and have lost touch; broker 3 has not."""
+    made = ControllerHarness(broker_session_timeout_ms=SESSION_MS).activate()
+    for broker_id in (1, 2, 3):
+        made.start_broker(broker_id)
+    made.create(alone("first", 1), alone("second", 2))
+    fall_silent(made, 1, 2)
+    in_turns(made)
+    assert leaders(made, "first") == leaders(made, "second") == [LEADERLESS] * PARTITIONS
+    return made
+
+
+def fall_silent(harness: ControllerHarness, *brokers: int) -> None:
+    """The sessions of these end, those of the others don't."""
+    harness.clock.ms += SESSION_MS - 1
+    for broker_id in {1, 2, 3}.difference(brokers):
+        harness.heartbeat(broker_id)
+    harness.clock.ms += 1
+
+
+def a_turn(harness: ControllerHarness) -> list[Any]:
+    before = len(harness.log)
+    harness.controller.tick(harness.clock.ms)
+    harness.settle()
+    return [record for batch in harness.log[before:] for record in batch.records]
+
+
+def in_turns(harness: ControllerHarness) -> list[list[Any]]:
+    turns = []
+    while (due_ms := harness.controller.next_tick_ms()) is not None and due_ms <= harness.clock.ms:
+        turns.append(a_turn(harness))
+    return turns
+
+
+def partitions(harness: ControllerHarness, name: str) -> list[PartitionRegistration]:
+    found = harness.controller.committed_image.topics.get(name)
+    assert found is not None
+    return [found.partitions[index] for index in sorted(found.partitions)]
+
+
+def leaders(harness: ControllerHarness, name: str) -> list[int]:
+    return [partition.leader for partition in partitions(harness, name)]
+
+
+def test_a_broker_that_comes_back_leads_again_in_turns(harness: ControllerHarness) -> None:
+    before = len(harness.log)
+    assert not harness.heartbeat(1).is_fenced
+    first = [record for batch in harness.log[before:] for record in batch.records]
+    assert first[0].fenced == -1, "it is unfenced before it leads"
+    assert len(first) == 5
+    assert leaders(harness, "first").count(1) == 4
+    assert [len(turn) for turn in in_turns(harness)][:2] == [4, 2]
+    assert leaders(harness, "first") == [1] * PARTITIONS
+    assert leaders(harness, "second") == [LEADERLESS] * PARTITIONS
+
+
+def test_in_turns_it_is_decided_as_at_once(harness: ControllerHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+    harness.heartbeat(1)
+    in_turns(harness)
+    changes = [record for batch in harness.log for record in batch.records if hasattr(record, "partition_id")]
+    in_parts = [(each.partition_id, each.leader, each.isr) for each in changes[-PARTITIONS:]]
+    monkeypatch.setattr(partition_walk, "PARTITIONS_A_TURN", 250)
+    harness.heartbeat(2)
+    changes = [record for batch in harness.log for record in batch.records if hasattr(record, "partition_id")]
+    at_once = [(each.partition_id, each.leader, each.isr) for each in changes[-PARTITIONS:]]
+    assert sorted(in_parts, key=repr) == sorted(
+        ((index, 1, None if isr is None else [1]) for index, _, isr in at_once), key=repr
+    )
+
+
+def test_others_are_decided_between_two_turns(harness: ControllerHarness) -> None:
+    harness.heartbeat(1)
+    assert not harness.heartbeat(2).is_fenced
+    assert leaders(harness, "second").count(2) == 4
+    assert leaders(harness, "first").count(1) == 4
+    in_turns(harness)
+    assert leaders(harness, "first") == [1] * PARTITIONS
+    assert leaders(harness, "second") == [2] * PARTITIONS
+
+
+def test_a_topic_that_is_deleted_between_two_turns_is_passed_over(harness: ControllerHarness) -> None:
+    harness.heartbeat(1)
+    found = harness.controller.committed_image.topics.get("first")
+    assert found is not None
+    harness.answer(
+        harness.controller.submit(lambda: harness.controller.replication.delete_topics([found.id]), lambda error: {})
+    )
+    in_turns(harness)
+    assert harness.controller.committed_image.topics.get("first") is None
+    assert harness.faults == []
+
+
+def test_a_broker_that_leaves_between_two_turns_leads_nothing_in_the_end(harness: ControllerHarness) -> None:
+    harness.heartbeat(1)
+    fall_silent(harness, 1)
+    in_turns(harness)
+    assert leaders(harness, "first") == [LEADERLESS] * PARTITIONS
+    assert harness.controller.committed_image.cluster.brokers[1].fenced
+
+
+def test_a_broker_that_leaves_and_comes_back_between_two_turns_leads_everything(harness: ControllerHarness) -> None:
+    harness.heartbeat(1)
+    harness.heartbeat(1, want_fence=True)
+    in_turns(harness)
+    assert leaders(harness, "first") == [LEADERLESS] * PARTITIONS
+    harness.heartbeat(1)
+    in_turns(harness)
+    assert leaders(harness, "first") == [1] * PARTITIONS
+
+
+def test_a_new_controller_finishes_an_arrival(harness: ControllerHarness) -> None:
+    harness.heartbeat(1)
+    successor = ControllerHarness(log=harness.log, broker_session_timeout_ms=SESSION_MS)
+    successor.epoch = 2
+    successor.activate()
+    in_turns(successor)
+    assert leaders(successor, "first") == [1] * PARTITIONS
+    assert leaders(successor, "second") == [LEADERLESS] * PARTITIONS
+
+
+def test_a_deposed_controller_forgets_an_arrival(harness: ControllerHarness) -> None:
+    harness.heartbeat(1)
+    harness.controller.deactivate()
+    assert harness.controller.next_tick_ms() is None
+    harness.controller.tick(harness.clock.ms)
+    assert harness.controller.take_appends() == []
+
+
+def test_heartbeats_are_answered_between_the_turns_of_another_broker(harness: ControllerHarness) -> None:
+    harness.heartbeat(1)
+    for _ in range(2):
+        harness.clock.ms += 1
+        assert harness.heartbeat(3).error_code == 0
+        a_turn(harness)
+    in_turns(harness)
+    assert leaders(harness, "first") == [1] * PARTITIONS
+
+
+def test_a_new_process_of_a_broker_registers_when_its_partitions_have_moved(harness: ControllerHarness) -> None:
+    harness.heartbeat(1)
+    in_turns(harness)
+    successor = ControllerHarness(log=harness.log, broker_session_timeout_ms=SESSION_MS)
+    successor.epoch = 2
+    successor.activate()
+    before = len(successor.log)
+    successor.start_broker(1, incarnation_id=Uuid.from_int(77), previous_broker_epoch=-1)
+    written = [record for batch in successor.log[before:] for record in batch.records]
+    kinds = [type(record).__name__ for record in written]
+    assert kinds.index("RegisterBrokerRecord") == PARTITIONS, "nothing of its former life is left"
+
+
+def test_a_broker_is_unregistered_when_its_partitions_have_moved(harness: ControllerHarness) -> None:
+    before = len(harness.log)
+    answer = harness.call(unregister_broker.handle, UnregisterBrokerRequest(broker_id=1), 0)
+    assert answer.error_code == 0
+    written = [record for batch in harness.log[before:] for record in batch.records]
+    assert type(written[-1]).__name__ == "UnregisterBrokerRecord"
+    assert 1 not in harness.controller.committed_image.cluster.brokers
+
+
+def test_many_leaders_are_elected_in_turns_and_answered_at_the_end(harness: ControllerHarness) -> None:
+    harness.heartbeat(1)
+    in_turns(harness)
+    request = ElectLeadersRequest(election_type=0, topic_partitions=None)
+    answer = harness.call(elect_leaders.handle, request, 2)
+    results = {each.topic: each.partition_result for each in answer.replica_election_results}
+    assert results["first"] == []
+    assert len(results["second"]) == PARTITIONS
+
+
+def test_who_waits_for_a_decision_in_turns_learns_that_the_controller_was_deposed(harness: ControllerHarness) -> None:
+    harness.heartbeat(1)
+    in_turns(harness)
+    successor = ControllerHarness(log=harness.log, broker_session_timeout_ms=SESSION_MS)
+    successor.epoch = 2
+    successor.activate()
+    answers: list[Any] = []
+    registration = successor.registration(1, incarnation_id=Uuid.from_int(77))
+
+    def decide() -> Any:
+        return (
+            yield from successor.controller.replication.register_broker(
+                registration, new_epoch=lambda: 0, now_ms=successor.clock.monotonic_ms
+            )
+        )
+
+    successor.controller.submit_in_turns(decide(), lambda error: error.code.value).on_complete(answers.append)
+    assert answers == []
+    successor.controller.deactivate()
+    assert answers == [41]
+
+
+def test_a_heartbeat_of_an_old_epoch_is_refused_between_turns(harness: ControllerHarness) -> None:
+    harness.heartbeat(1)
+    stale = harness.heartbeat(1, broker_epoch=1)
+    assert stale.error_code != 0
