@@ -72,6 +72,7 @@ def _load() -> None:
     """The lists, one module for each part of the product."""
     for module in ("raft", "quorum", "disk", "metadata", "access", "controller", "groups", "replication", "in_sync"):
         import_module(f"tests.simulation.defects.{module}")
+    import_module("tests.simulation.defects.turns")
 
 
 _load()

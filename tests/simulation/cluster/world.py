@@ -23,6 +23,7 @@ from tests.simulation.cluster.node import SimulatedNode, install_simulated_world
 from tests.simulation.cluster.plan import Plan, Step
 from tests.simulation.cluster.producers import Producer, start_producers, unsettled_producers
 from tests.simulation.cluster.quorum_changes import unsettled_quorum
+from tests.simulation.cluster.turn_sizes import install_turn_sizes
 from tests.simulation.cluster.virtual_loop import OWNER, VirtualLoop
 
 __all__ = ["Outcome", "World", "run_plan"]
@@ -100,6 +101,7 @@ class World:
 
     def run(self) -> Outcome:
         undo = install_simulated_world(self._disk_of, self._data_disk_of)
+        restore_turn_sizes = install_turn_sizes(self.seed)
         try:
             self._run()
         except Violation as violation:
@@ -109,6 +111,7 @@ class World:
         finally:
             for node in self.nodes.values():
                 node.crash(is_power_loss=False)
+            restore_turn_sizes()
             undo()
         return Outcome(
             self.seed,
