@@ -111,13 +111,11 @@ class ReplicaDirectories:
 
     def resume(self) -> None:
         """After the first image: go on with what was on its way when this node stopped."""
-        now_ms = self._clock.now_ms()
         for topic_partition, future in list(self._logs.table.future.items()):
             partition = self._replicas.partitions.get(topic_partition)
             current, target = self._logs.get(topic_partition), self._logs.directory_of(future)
             if partition is None or future.topic_id != partition.topic_id or target is None:
-                log.warning("the future log of %s belongs to no replica of this broker: deleting it", topic_partition)
-                self._logs.delete_future(topic_partition, now_ms=now_ms)
+                self._logs.strays.set_aside(future, "it was moving here, and belongs to no replica of this broker")
             elif current is not None:
                 move = self._begin(topic_partition, partition.topic_id, target)
                 move.assigned(self._replicas.directory_id_of(partition) or DIRECTORY_UNASSIGNED)

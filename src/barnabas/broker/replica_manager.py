@@ -47,6 +47,7 @@ __all__ = ["ReplicaManager"]
 log = logging.getLogger(__name__)
 
 _VALIDATION_THREADS = 2
+_NOT_IN_THE_METADATA = "no topic has the id {}, and no record in the metadata log says that it was deleted"
 _DISK_ERROR = "Disk error when trying to access log file on the disk."
 
 
@@ -82,6 +83,9 @@ class ReplicaManager:
         self._defaults = defaults
         self._image: MetadataImage | None = None
         self._configs: dict[str, TopicConfig] = {}
+        self._removed_topics: set[Uuid] = set()
+        """Topics that records deleted; before ``settle_strays`` all of them, afterwards those of one publication."""
+        self._has_settled = False
         self.without_log: list[Partition] = []
         """Partitions created since the last ``open_some``, whose directories are made when there is time."""
         self._validation_pool: Executor | None = None
@@ -102,7 +106,10 @@ class ReplicaManager:
         if delta.cluster is not None and self.leader_replicas is not None:
             self.leader_replicas.follow_cluster(new_image.cluster)
         if delta.topics is not None:
+            self._removed_topics |= delta.topics.removed
             self._follow_replicas(delta.topics.local_changes(self.broker_id))
+            if self._has_settled:
+                self._removed_topics.clear()
         if delta.configs is not None:
             for resource in delta.configs.changes:
                 if resource.type == 2:
@@ -115,7 +122,7 @@ class ReplicaManager:
         if fetchers is not None:
             fetchers.stop((*gone, *(changes.topic_partition(key) for key in changes.leaders)))
         for topic_partition in gone:
-            self._delete(topic_partition)
+            self._remove(topic_partition)
         for key, registration in changes.leaders.items():
             partition = self._get_or_create(changes.topic_partition(key), key[0])
             partition.update(registration)
@@ -168,7 +175,7 @@ class ReplicaManager:
     def _get_or_create(self, topic_partition: TopicPartition, topic_id: Uuid) -> Partition:
         partition = self.partitions.get(topic_partition)
         if partition is not None and partition.topic_id != topic_id:
-            self._delete(topic_partition)
+            self._remove(topic_partition)
             partition = None
         if partition is None:
             partition = self.partitions[topic_partition] = Partition(topic_partition, topic_id, self._open_log)
@@ -182,7 +189,7 @@ class ReplicaManager:
     def _open_log(self, partition: Partition) -> PartitionLog:
         topic_partition = partition.topic_partition
         existing = self.logs.get(topic_partition)
-        if existing is not None and existing.topic_id != partition.topic_id:
+        if existing is not None and existing.topic_id in self._removed_topics:
             self.logs.delete(topic_partition, now_ms=self._clock.now_ms())
         directory_id = self.directory_id_of(partition)
         try:
@@ -192,6 +199,8 @@ class ReplicaManager:
                 now_ms=self._clock.now_ms(),
                 config=self.topic_config(topic_partition.topic),
                 directory_id=directory_id,
+                leader_epoch=partition.leader_epoch,
+                is_followed=partition.leader_id not in (-1, self.broker_id),
             )
         except StorageError as error:
             log.warning("%s", error)
@@ -211,7 +220,8 @@ class ReplicaManager:
         del self.without_log[:count]
         return bool(self.without_log)
 
-    def _delete(self, topic_partition: TopicPartition) -> None:
+    def _remove(self, topic_partition: TopicPartition) -> None:
+        """The replica is not this broker's any more: its log is deleted if a record says so, and kept otherwise."""
         partition = self.partitions.pop(topic_partition, None)
         self._configs.pop(topic_partition.topic, None)
         if partition is not None:
@@ -219,7 +229,17 @@ class ReplicaManager:
             partition.notify(0)
             if self.directories is not None:
                 self.directories.forget(topic_partition, partition.topic_id)
-        self.logs.delete(topic_partition, now_ms=self._clock.now_ms())
+        self._delete_or_set_aside(topic_partition, self.logs.get(topic_partition))
+
+    def _delete_or_set_aside(self, topic_partition: TopicPartition, existing: PartitionLog | None) -> None:
+        """A topic that a snapshot does not name may have been deleted, or the metadata may have been lost."""
+        topics = None if self._image is None else self._image.topics
+        topic_id = None if existing is None else existing.topic_id
+        is_known = topic_id is not None and topics is not None and topic_id in topics.by_id
+        if existing is None or topic_id in self._removed_topics or is_known:
+            self.logs.delete(topic_partition, now_ms=self._clock.now_ms())
+        else:
+            self.logs.set_aside(existing, _NOT_IN_THE_METADATA.format(topic_id), now_ms=self._clock.now_ms())
 
     def read_failed(self, topic_partition: TopicPartition, error: Exception) -> ErrorCode:
         """A file of the partition's log could not be read; the error that the reader must see."""
@@ -251,14 +271,31 @@ class ReplicaManager:
             return None
         return registration.directory_of(self.broker_id)
 
-    def delete_strays(self) -> None:
-        """After the first image: logs on disk whose topic is gone, or was made anew under the same name."""
+    def settle_strays(self) -> None:
+        """After the first image: logs on disk whose topic was deleted go, those of no replica of ours are set aside.
+
+        As in Kafka, a replica that was moved to other brokers while this one was down is a stray, too.
+        """
+        now_ms = self._clock.now_ms()
         for existing in self.logs.logs():
             topic_partition = existing.topic_partition
             partition = self.partitions.get(topic_partition)
-            if partition is None or existing.topic_id != partition.topic_id:
-                log.warning("the log of %s belongs to no topic of this cluster any more: deleting it", topic_partition)
-                self.logs.delete(topic_partition, now_ms=self._clock.now_ms())
+            if existing.topic_id is not None and existing.topic_id in self._removed_topics:
+                log.warning("the topic of %s was deleted while this broker was down", topic_partition)
+                self.logs.delete(topic_partition, now_ms=now_ms)
+            elif partition is None:
+                self.logs.set_aside(existing, self._why_stray(existing), now_ms=now_ms)
+            elif existing.topic_id != partition.topic_id:
+                with suppress(ApiException):
+                    _ = partition.log
+        self._removed_topics.clear()
+        self._has_settled = True
+
+    def _why_stray(self, existing: PartitionLog) -> str:
+        topics = None if self._image is None else self._image.topics
+        if existing.topic_id is not None and topics is not None and existing.topic_id in topics.by_id:
+            return f"the metadata log assigns no replica of it to broker {self.broker_id}"
+        return _NOT_IN_THE_METADATA.format(existing.topic_id)
 
     # --- finding
 
@@ -269,7 +306,11 @@ class ReplicaManager:
             if self.is_known(topic_partition):
                 raise ApiException(ErrorCode.NOT_LEADER_OR_FOLLOWER)
             raise ApiException(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        if partition.log_or_none is None and partition.leader_id != self.broker_id and self.is_offline(partition):
+        if (
+            partition.log_or_none is None
+            and self.is_offline(partition)
+            and (partition.leader_id != self.broker_id or topic_partition in self.logs.strays.withheld)
+        ):
             raise ApiException(ErrorCode.KAFKA_STORAGE_ERROR, _DISK_ERROR)
         partition.check_leader(self.broker_id, current_leader_epoch)
         return partition
@@ -288,7 +329,9 @@ class ReplicaManager:
         return topic is not None and topic_partition.partition in topic.partitions
 
     def is_offline(self, partition: Partition) -> bool:
-        """Whether its log is, or may be, in a directory that is out of use."""
+        """Whether its log is, or may be, in a directory that is out of use, or its records were set aside."""
+        if partition.log_or_none is None and partition.topic_partition in self.logs.strays.withheld:
+            return partition.leader_id in (-1, self.broker_id)
         return partition.log_or_none is None and self.logs.directories.is_offline(
             partition.topic_partition, partition.topic_id, self.directory_id_of(partition)
         )

@@ -1,6 +1,7 @@
 """``barnabas storage format|info|random-uuid``: Kafka's storage tool, with its flags, texts and exit statuses.
 
-``decrypt-configs`` is ours: what ``barnabas.config.encryption.keys`` encrypted becomes readable for Kafka.
+``decrypt-configs`` is ours: what ``barnabas.config.encryption.keys`` encrypted becomes readable for Kafka. So is
+``strays``: see ``storage_strays``.
 
 Kafka's tool reads its arguments with a port of argparse, so argparse is what speaks like it (but for the exit status
 of a usage error, which is 1 there).
@@ -14,6 +15,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
+from barnabas.cli.storage_strays import add_strays_command, run_strays
 from barnabas.common.uuid import Uuid
 from barnabas.metadata.metadata_version import LATEST_PRODUCTION, MINIMUM
 from barnabas.server.node_config import NodeConfig, load_node_config
@@ -91,6 +93,7 @@ def _parser() -> argparse.ArgumentParser:
         "decrypt-configs", help="Write encrypted configs in clear, before a data directory moves to Kafka."
     )
     _add_config(decrypt)
+    _add_config(add_strays_command(commands))
     return parser
 
 
@@ -138,11 +141,16 @@ def _run_decrypt_configs(parsed: argparse.Namespace) -> int:
     return 0
 
 
+def _run_strays(parsed: argparse.Namespace) -> int:
+    return run_strays(_load(parsed.config), remove=parsed.remove, is_confirmed=parsed.yes, write_line=_write_line)
+
+
 _COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "info": _run_info,
     "format": _run_format,
     "random-uuid": _run_random_uuid,
     "decrypt-configs": _run_decrypt_configs,
+    "strays": _run_strays,
 }
 
 

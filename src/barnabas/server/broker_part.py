@@ -221,7 +221,7 @@ class BrokerPart:
 
     def start(self) -> None:
         """The metadata is there: look after what this broker holds."""
-        self.replicas.delete_strays()
+        self.replicas.settle_strays()
         self.log_dirs.start()
         self.groups.start()
         self.fetchers.start()

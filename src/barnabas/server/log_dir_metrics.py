@@ -26,6 +26,11 @@ LOG_DIR_METRICS = (
         "barnabas_log_directory_moves", "gauge", "Replicas that are on their way to another directory of this broker."
     ),
     MetricInfo("barnabas_log_directory_moved_bytes", "counter", "Bytes copied for them since the node started."),
+    MetricInfo(
+        "barnabas_log_stray_count",
+        "gauge",
+        "Directories of partitions that belong to no replica of this broker; barnabas storage strays lists them.",
+    ),
 )
 
 
@@ -38,3 +43,4 @@ def log_dir_values(replicas: ReplicaManager) -> Iterator[tuple[str, float]]:
     directories = replicas.directories
     yield "barnabas_log_directory_moves", 0 if directories is None else len(directories.moves)
     yield "barnabas_log_directory_moved_bytes", 0 if directories is None else directories.moved_bytes
+    yield "barnabas_log_stray_count", len(replicas.logs.strays)

@@ -31,6 +31,7 @@ _NEW_LOGS_AT_ONCE = 1
 _INITIAL_RETENTION_DELAY_S = 30
 _DELETION_INTERVAL_S = 5
 _ROLLED_FLUSH_INTERVAL_S = 1
+_TOPIC_IDS_INTERVAL_S = 1
 
 
 class LogMaintenance:
@@ -60,6 +61,7 @@ class LogMaintenance:
             config.replica_high_watermark_checkpoint_interval_ms / 1000, self._checkpoint_high_watermarks
         )
         self._every_on_thread(_ROLLED_FLUSH_INTERVAL_S, self._logs.flush_rolled)
+        self._every_on_thread(_TOPIC_IDS_INTERVAL_S, self._logs.topic_id_notes.write)
         if flush_s < 24 * 3600:
             self._every(flush_s, lambda: self._logs.flush_due(self._clock.now_ms()))
         if config.log_cleaner_enable:

@@ -25,6 +25,7 @@ from barnabas.server.node_config import NodeConfig
 from barnabas.storage.bootstrap_file import write_bootstrap_file
 from barnabas.storage.checkpoint_file import sync_directory
 from barnabas.storage.errors import StorageError
+from barnabas.storage.file_modes import DIRECTORY_MODE
 from barnabas.storage.meta_properties import MetaProperties, MetaPropertiesEnsemble, new_directory_id
 from barnabas.storage.metadata_log import METADATA_LOG_DIRECTORY
 from barnabas.storage.snapshot_file import RawSnapshotWriter, SnapshotWriter
@@ -169,7 +170,7 @@ class _Formatter:
 
     def format(self, directory: str) -> None:
         try:
-            os.makedirs(directory, exist_ok=True)
+            os.makedirs(directory, DIRECTORY_MODE, exist_ok=True)
             write_bootstrap_file(directory, self._records, serde=self._serde, now_ms=_now_ms())
             if self.type_of(directory).is_dynamic:
                 self._write_voters(directory)
@@ -190,7 +191,7 @@ class _Formatter:
     def _write_voters(self, directory: str) -> None:
         """The 0-0 checkpoint: the voters, before there is a log."""
         log_directory = f"{directory}/{METADATA_LOG_DIRECTORY}"
-        os.makedirs(log_directory, exist_ok=True)
+        os.makedirs(log_directory, DIRECTORY_MODE, exist_ok=True)
         writer = SnapshotWriter(
             RawSnapshotWriter(log_directory, OffsetAndEpoch(0, 0), token=str(_now_ms())),
             last_contained_log_timestamp=_now_ms(),

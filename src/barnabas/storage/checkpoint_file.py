@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from barnabas.storage.errors import CorruptFileError
+from barnabas.storage.file_modes import FILE_MODE
 
 __all__ = ["read_checkpoint", "sync_file", "write_atomically", "write_checkpoint"]
 
@@ -19,7 +20,7 @@ VERSION = 0
 def write_atomically(path: str, data: bytes, *, sync: bool = True) -> None:
     """Replace the file. Without ``sync`` it survives a kill of the process, but perhaps not a power loss."""
     temporary = f"{path}.tmp"
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
     try:
         os.write(fd, data)
         if sync:
@@ -57,6 +58,8 @@ def read_checkpoint(path: str, fields: int) -> list[list[str]]:
             lines = file.read().splitlines()
     except FileNotFoundError:
         return []
+    except UnicodeDecodeError as error:
+        raise CorruptFileError(path, f"it is not text: {error}") from error
     if not lines:
         return []
     if lines[0] != str(VERSION):

@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 
 from barnabas.storage.errors import CorruptIndexError
+from barnabas.storage.file_modes import FILE_MODE
 
 __all__ = ["IndexFile"]
 
@@ -56,7 +57,7 @@ class IndexFile:
         self._is_dirty = False
         written = self._written
         tail = memoryview(entries)[written:]
-        fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
         try:
             os.pwrite(fd, tail, written)
             os.ftruncate(fd, len(entries))

@@ -6,6 +6,7 @@ What lived in a directory that failed is not made anew elsewhere: it may come ba
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable, Mapping, Sequence
 
 from barnabas.common.topic_partition import TopicPartition
@@ -48,6 +49,10 @@ class LogDirectories:
     def at(self, path: str) -> LogDirectory | None:
         """One of the directories by its absolute path, as it was configured."""
         return next((directory for directory in self.all if directory.path == path), None)
+
+    def of_path(self, path: str) -> LogDirectory | None:
+        """The directory in use that a partition's path lies in."""
+        return next((directory for directory in self.online if os.path.dirname(path) == directory.path), None)
 
     # Locks
 

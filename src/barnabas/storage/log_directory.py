@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import json
+import logging
 import os
 import re
 from collections.abc import Mapping
@@ -19,6 +20,7 @@ from barnabas.common.topic_partition import TopicPartition
 from barnabas.common.uuid import Uuid
 from barnabas.storage.checkpoint_file import sync_directory, write_atomically
 from barnabas.storage.errors import CorruptFileError, StorageError
+from barnabas.storage.file_modes import DIRECTORY_MODE, FILE_MODE
 from barnabas.storage.offset_checkpoint import (
     CLEANER_OFFSET_CHECKPOINT,
     LOG_START_OFFSET_CHECKPOINT,
@@ -45,6 +47,8 @@ DELETE_SUFFIX = "-delete"
 NAME_LENGTH_MAX = 255
 # The metadata log is a partition by its layout, but the quorum's, not the log manager's.
 METADATA_TOPIC = "__cluster_metadata"
+
+_log = logging.getLogger(__name__)
 
 _NAME = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<partition>\d+)")
 _FUTURE_NAME = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<partition>\d+)\.[0-9a-f]{32}-future")
@@ -108,10 +112,10 @@ class LogDirectory:
         Raises LogDirectoryInUse if another process (or node) has it, StorageError if it can't be used.
         """
         try:
-            os.makedirs(self.path, exist_ok=True)
+            os.makedirs(self.path, DIRECTORY_MODE, exist_ok=True)
             if self.path in _locked_here:
                 raise BlockingIOError(errno.EAGAIN, "it is in use in this process")
-            fd = os.open(f"{self.path}/{LOCK_FILE}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            fd = os.open(f"{self.path}/{LOCK_FILE}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
             try:
                 fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
@@ -138,19 +142,23 @@ class LogDirectory:
     def take_clean_shutdown(self) -> int | None:
         """Read and remove the mark of a clean shutdown: the broker epoch in it (-1 if none), or None without a mark.
 
-        Removed before anything is loaded, so that a crash from now on is one.
+        Removed before anything is loaded, so that a crash from now on is one. Before Kafka 3.7 the mark was an empty
+        file; one that is neither empty nor JSON is damaged, and proves nothing.
         """
         path = f"{self.path}/{CLEAN_SHUTDOWN_FILE}"
         try:
-            with open(path, encoding="utf-8") as file:
-                text = file.read()
+            with open(path, "rb") as file:
+                content = file.read()
             os.unlink(path)
         except FileNotFoundError:
             return None
-        try:
-            return int(json.loads(text)["brokerEpoch"])
-        except (ValueError, KeyError, TypeError):
+        if not content:
             return -1
+        try:
+            return int(json.loads(content)["brokerEpoch"])
+        except (ValueError, KeyError, TypeError):
+            _log.error("%s is damaged: the logs in %s are checked as after a crash", path, self.path)
+            return None
 
     def mark_clean_shutdown(self, broker_epoch: int) -> None:
         text = json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":"))
@@ -217,11 +225,12 @@ class LogDirectory:
         write_offsets(f"{self.path}/{CLEANER_OFFSET_CHECKPOINT}", offsets)
 
     def _read(self, name: str) -> dict[TopicPartition, int]:
-        """A damaged checkpoint counts as none, as in Kafka: it only makes recovery read more."""
+        """A damaged checkpoint counts as none, as in Kafka, and is kept beside: recovery reads more without it."""
         path = f"{self.path}/{name}"
         try:
             return read_offsets(path)
-        except CorruptFileError:
+        except CorruptFileError as error:
+            _log.error("a checkpoint is damaged and counts as none; it is kept as %s.damaged: %s", path, error)
             with suppress(OSError):
                 os.rename(path, f"{path}.damaged")
             return {}

@@ -24,6 +24,7 @@ from barnabas.common.topic_config import TopicConfig
 from barnabas.common.topic_partition import TopicPartition
 from barnabas.common.uuid import Uuid
 from barnabas.storage.cleaning_pauses import CleaningPauses
+from barnabas.storage.deleted_directories import DeletedDirectories
 from barnabas.storage.errors import StorageError
 from barnabas.storage.file_pool import FilePool
 from barnabas.storage.log_checkpoints import write_checkpoints, write_high_watermarks
@@ -33,8 +34,10 @@ from barnabas.storage.log_directory import DELETE_SUFFIX, LogDirectory, delete_d
 from barnabas.storage.log_recovery import Truncation, load_log
 from barnabas.storage.log_table import LogTable
 from barnabas.storage.partition_log import PartitionLog
-from barnabas.storage.partition_metadata import write_partition_metadata
+from barnabas.storage.replicated_batches import EPOCH_MAX
 from barnabas.storage.retention import apply_retention
+from barnabas.storage.stray_logs import StrayLogs
+from barnabas.storage.topic_id_notes import TopicIdNotes
 
 __all__ = ["LoadReport", "LogManager"]
 
@@ -72,12 +75,13 @@ class LogManager:
         self.producer_id_expiration_ms = producer_id_expiration_ms
         self.previous_broker_epoch = -1
         self.table = LogTable()
+        self.topic_id_notes = TopicIdNotes(self.table, self.directories)
+        self.strays = StrayLogs(self.table, self.directories, self.topic_id_notes, self.pool, new_unique_id)
         self.cleaning_pauses = CleaningPauses()
         self._new_unique_id = new_unique_id
         self._checkpoint_lock = Lock()
         self._cleaner_checkpoint_lock = Lock()
-        # (due, path) of directories that were renamed to be deleted.
-        self._deleted: list[tuple[int, str]] = []
+        self._deleted = DeletedDirectories()
         # Set by the cleaner, told by it from then on: up to where each compacted log is clean.
         self.cleaner_offsets: dict[TopicPartition, int] = {}
 
@@ -104,34 +108,50 @@ class LogManager:
         now_ms: int,
         config: TopicConfig | None = None,
         directory_id: Uuid | None = None,
+        leader_epoch: int = EPOCH_MAX,
+        is_followed: bool = False,
     ) -> PartitionLog:
-        """The partition's log; if there is none it is made in the directory of that id, or else where the fewest are.
+        """The partition's log: the current one, a stray that fits, or a new one in the directory of that id.
 
-        A log of an earlier topic with that name (another topic id) is deleted first. Raises LogDirectoryOffline when
-        the log may be in a directory that is out of use.
+        A log of another topic with that name is set aside first. A log of a later epoch than ``leader_epoch`` does not
+        fit. ``is_followed``: another broker leads, so the records may be copied from there. Raises LogDirectoryOffline
+        when the log may be in a directory that is out of use, LogWithheld when its records were set aside.
         """
         log = self.get(topic_partition)
+        if log is not None and not self.strays.claim(log, topic_id):
+            reason = f"it belongs to another topic of that name, with the id {log.topic_id}; the topic has {topic_id}"
+            self.set_aside(log, reason, now_ms=now_ms)
+            log = None
         if log is not None:
-            if topic_id is None or log.topic_id is None or log.topic_id == topic_id:
-                if config is not None:
-                    self._set_config(log, config)
-                if log.topic_id is None and topic_id is not None:
-                    # Its file was lost, or never written: a crash came between the directory and it.
-                    write_partition_metadata(log.directory, topic_id)
-                    log.topic_id = topic_id
-                return log
-            _log.warning("%s belongs to the earlier topic %s: deleting it", topic_partition, log.topic_id)
-            self.delete(topic_partition, now_ms=now_ms)
+            if config is not None:
+                self._set_config(log, config)
+            return log
         if self._has_arrived(topic_partition, topic_id, directory_id):
             return self.replace_current(topic_partition, now_ms=now_ms)
+        adopted = self.strays.adopt(
+            topic_partition, topic_id, config=config or self.default_config, leader_epoch=leader_epoch, now_ms=now_ms
+        )
+        if adopted is not None:
+            self._set_config(adopted, adopted.config)
+            return adopted
+        if not is_followed:
+            self.strays.check_not_withheld(topic_partition)
         for directory in self.directories.candidates(topic_partition, topic_id, directory_id, self.table.count):
             path = directory.partition_path(topic_partition)
             created = self._try_create(directory, path, topic_partition, topic_id, config, now_ms)
             if created is not None:
                 self.table.add(created, directory)
                 self.directories.preferred.pop(topic_partition, None)
+                self.strays.withheld.pop(topic_partition, None)
                 return created
         raise LogDirectoryOffline(f"no log directory can take {topic_partition}")
+
+    def set_aside(self, log: PartitionLog, reason: str, *, now_ms: int) -> None:
+        """Keep a log's files under another name and take it out of service: no record says that it was deleted."""
+        self.directories.forget(log.topic_partition)
+        self.delete_future(log.topic_partition, now_ms=now_ms)
+        self.cleaner_offsets.pop(log.topic_partition, None)
+        self.strays.set_aside(log, reason)
 
     def _has_arrived(self, topic_partition: TopicPartition, topic_id: Uuid | None, directory_id: Uuid | None) -> bool:
         """Whether a crash came between the last two steps of a move: there is only the future log, in its place."""
@@ -309,7 +329,9 @@ class LogManager:
         log_start_offsets = directory.read_log_start_offsets()
         high_watermarks = directory.read_high_watermarks()
         self.cleaner_offsets.update(directory.read_cleaner_offsets())
-        self._deleted += [(now_ms, path) for path in directory.deleted_partitions()]
+        self.topic_id_notes.read(directory)
+        self._deleted.add(directory.deleted_partitions(), due_ms=now_ms)
+        self.strays.find(directory)
         current, future = directory.partitions(), directory.future_partitions()
         for path, topic_partition in (*current.items(), *future.items()):
             is_future = path in future
@@ -332,6 +354,8 @@ class LogManager:
             log.maybe_advance_high_watermark(high_watermarks.get(topic_partition, 0))
             self._set_config(log, log.config)
             self.table.add(log, directory, is_future=is_future)
+            if log.topic_id is None:
+                self.strays.claim(log, self.topic_id_notes.ids.get(topic_partition))
             if truncation is not None:
                 truncations.append(truncation)
 
@@ -378,6 +402,7 @@ class LogManager:
             for directory in self.directories.online:
                 logs = self.table.in_directory(directory)
                 self.directories.attempt(directory, lambda at, logs=logs: write_checkpoints(at, logs))  # type: ignore[misc]
+        self.topic_id_notes.write()
         self.checkpoint_cleaner_offsets()
 
     def checkpoint_high_watermarks(self) -> None:
@@ -402,18 +427,10 @@ class LogManager:
                 self.directories.attempt(directory, lambda at, known=known: at.write_cleaner_offsets(known))  # type: ignore[misc]
 
     def remove_deleted(self, now_ms: int, *, directories_max: int = 200) -> int:
-        """Unlink files and directories whose delay has passed; return how many segments and directories.
-
-        Directories go a few at a time: somebody may delete ten thousand topics at once.
-        """
+        """Unlink files and directories whose delay has passed; return how many segments and directories."""
+        self.strays.prune()
         count = self._each(self.table.all(), lambda log: log.remove_retired_files(now_ms))
-        due = [item for item in self._deleted if item[0] <= now_ms][:directories_max]
-        if due:
-            from shutil import rmtree  # Not worth its import before something is deleted.
-        for item in due:
-            rmtree(item[1], ignore_errors=True)
-            self._deleted.remove(item)
-        return count + len(due)
+        return count + self._deleted.remove_due(now_ms, directories_max=directories_max)
 
     # Parts
 
@@ -453,7 +470,7 @@ class LogManager:
         except OSError as error:
             self.directories.failures.report(directory.path, error)
         else:
-            self._deleted.append((now_ms + log.config.file_delete_delay_ms, path))
+            self._deleted.add([path], due_ms=now_ms + log.config.file_delete_delay_ms)
         return directory
 
     def _deleted_path(self, directory: LogDirectory, log: PartitionLog) -> str:

@@ -25,6 +25,8 @@ class LogTable:
         self._of_topic: dict[str, list[PartitionLog]] = {}
         self._directory_of: dict[PartitionLog, LogDirectory] = {}
         self._counts: Counter[LogDirectory] = Counter()
+        self.version = 0
+        """Grows with each log that comes or goes."""
 
     def all(self) -> list[PartitionLog]:
         return [*list(self.current.values()), *list(self.future.values())]
@@ -46,6 +48,7 @@ class LogTable:
         self._of_topic.setdefault(log.topic_partition.topic, []).append(log)
         self._directory_of[log] = directory
         self._counts[directory] += 1
+        self.version += 1
 
     def remove(self, log: PartitionLog) -> LogDirectory:
         """Forget the log, which must be there; returns where it lived."""
@@ -59,6 +62,7 @@ class LogTable:
             del self._of_topic[topic_partition.topic]
         directory = self._directory_of.pop(log)
         self._counts[directory] -= 1
+        self.version += 1
         return directory
 
     def clear(self) -> None:

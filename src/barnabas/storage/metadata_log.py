@@ -26,6 +26,7 @@ from barnabas.storage import producer_snapshot
 from barnabas.storage.checkpoint_file import sync_directory
 from barnabas.storage.damaged_files import DamagedLogError, LogDamage
 from barnabas.storage.errors import CorruptFileError, CorruptSegmentError, StorageError
+from barnabas.storage.file_modes import DIRECTORY_MODE
 from barnabas.storage.file_pool import FilePool
 from barnabas.storage.metadata_log_check import inspect_batch
 from barnabas.storage.metadata_log_opening import LogOpening
@@ -92,7 +93,7 @@ class MetadataLog:
         self._segment_ms = segment_ms
         self._pool = FilePool(16)
         is_new = not os.path.isdir(self.directory)
-        os.makedirs(self.directory, exist_ok=True)
+        os.makedirs(self.directory, DIRECTORY_MODE, exist_ok=True)
         if is_new:
             sync_directory(log_dir)
         self._point = RecoveryPoint(self.directory, boot=boot, now_s=now_s)

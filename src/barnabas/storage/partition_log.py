@@ -29,6 +29,7 @@ from barnabas.storage.batch_header import (
 )
 from barnabas.storage.checkpoint_file import sync_file
 from barnabas.storage.errors import CorruptSegmentError
+from barnabas.storage.file_modes import DIRECTORY_MODE
 from barnabas.storage.file_pool import FilePool
 from barnabas.storage.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT, LeaderEpochCheckpoint
 from barnabas.storage.log_reader import FetchedRecords, read_segments
@@ -132,7 +133,7 @@ class PartitionLog:
         now_ms: int,
     ) -> PartitionLog:
         """Make the directory of a new partition; its files come with the first record."""
-        os.mkdir(directory)
+        os.mkdir(directory, DIRECTORY_MODE)
         if topic_id is not None:
             write_partition_metadata(directory, topic_id)
         return cls(

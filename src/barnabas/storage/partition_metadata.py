@@ -9,11 +9,13 @@ import os
 
 from barnabas.common.uuid import Uuid
 from barnabas.storage.errors import CorruptFileError
+from barnabas.storage.file_modes import FILE_MODE
 
 __all__ = ["PARTITION_METADATA", "read_partition_metadata", "write_partition_metadata"]
 
 PARTITION_METADATA = "partition.metadata"
 VERSION = 0
+_BYTES_MAX = 4096
 
 
 def write_partition_metadata(directory: str, topic_id: Uuid) -> None:
@@ -21,7 +23,7 @@ def write_partition_metadata(directory: str, topic_id: Uuid) -> None:
 
     What a power loss may leave is an empty file, and that reads as no file.
     """
-    fd = os.open(f"{directory}/{PARTITION_METADATA}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+    fd = os.open(f"{directory}/{PARTITION_METADATA}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
     try:
         os.write(fd, b"version: %d\ntopic_id: %s" % (VERSION, str(topic_id).encode()))
     finally:
@@ -31,16 +33,21 @@ def write_partition_metadata(directory: str, topic_id: Uuid) -> None:
 def read_partition_metadata(directory: str) -> Uuid | None:
     path = f"{directory}/{PARTITION_METADATA}"
     try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            text = file.read()
+        with open(path, encoding="utf-8") as file:
+            text = file.read(_BYTES_MAX)
     except FileNotFoundError:
         return None
+    except UnicodeDecodeError as error:
+        raise CorruptFileError(path, f"it is not text: {error}") from error
     if not text:
         return None
     fields = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
     if fields.get("version") != str(VERSION):
         raise CorruptFileError(path, f"version {fields.get('version')!r} is not {VERSION}")
     try:
-        return Uuid.from_string(fields["topic_id"])
+        topic_id = Uuid.from_string(fields["topic_id"])
     except (KeyError, ValueError) as error:
         raise CorruptFileError(path, f"no topic id in {text!r}") from error
+    if topic_id == Uuid.ZERO:
+        raise CorruptFileError(path, f"{topic_id} is not the id of a topic")
+    return topic_id

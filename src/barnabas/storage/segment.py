@@ -20,6 +20,7 @@ from struct import Struct
 
 from barnabas.storage.batch_header import BATCH_OVERHEAD, HEADER_SIZE, Buffer
 from barnabas.storage.errors import CorruptSegmentError, StorageError
+from barnabas.storage.file_modes import FILE_MODE
 from barnabas.storage.file_pool import FilePool, PooledFile
 from barnabas.storage.index_file import IndexFile
 from barnabas.storage.offset_index import OffsetIndex
@@ -190,7 +191,7 @@ class Segment:
 
     def create_file(self) -> None:
         """Make the (empty) ``.log``, when its name alone says something: the log's next offset."""
-        os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644))
+        os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, FILE_MODE))
         self.is_flushed = False
 
     def flush(self) -> None:
@@ -391,7 +392,7 @@ class Segment:
     def _replace_with_prefix(self, position: int) -> None:
         """Keep the first ``position`` bytes, in a new file: the old one may be mapped by a reader."""
         temporary = segment_path(self.directory, self.base_offset, ".log", CLEANED_SUFFIX)
-        target = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        target = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
         try:
             done = 0
             while done < position:

@@ -30,6 +30,7 @@ from barnabas.raft.replica_key import OffsetAndEpoch
 from barnabas.raft.voter_set import VoterSet
 from barnabas.storage.checkpoint_file import sync_directory
 from barnabas.storage.errors import CorruptFileError
+from barnabas.storage.file_modes import FILE_MODE
 
 __all__ = [
     "BOOTSTRAP_SNAPSHOT_ID",
@@ -92,7 +93,7 @@ class RawSnapshotWriter:
         self.size = 0
         self._directory = directory
         self._temporary = f"{self.path.removesuffix(CHECKPOINT_SUFFIX)}-{token}{PART_SUFFIX}"
-        self._fd = os.open(self._temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        self._fd = os.open(self._temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
 
     def append(self, data: bytes | memoryview) -> None:
         remaining = memoryview(data)

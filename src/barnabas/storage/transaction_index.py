@@ -14,6 +14,7 @@ from struct import Struct
 from typing import NamedTuple
 
 from barnabas.storage.errors import CorruptIndexError
+from barnabas.storage.file_modes import FILE_MODE
 
 __all__ = ["AbortedTransaction", "TransactionIndex"]
 
@@ -45,7 +46,7 @@ class TransactionIndex:
         transactions = self.transactions
         if transactions and transactions[-1].last_offset >= transaction.last_offset:
             raise ValueError(f"{transaction} ends before the last one of {self.path}, {transactions[-1]}")
-        fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
         try:
             os.pwrite(fd, _ENTRY.pack(0, *transaction), len(transactions) * _ENTRY.size)
         finally:

@@ -137,7 +137,7 @@ class BrokerData:
 
     def start(self) -> None:
         """The metadata is there."""
-        self.replicas.delete_strays()
+        self.replicas.settle_strays()
         self.groups.start()
         self.fetchers.start()
         self.is_open = True

@@ -372,7 +372,7 @@ def test_a_future_log_of_a_topic_that_is_gone_is_deleted(tmp_path: Path) -> None
 
     async def go_on() -> None:
         world = World(tmp_path)
-        world.replicas.delete_strays()
+        world.replicas.settle_strays()
         world.directories.resume()
         assert world.logs.table.future == {}
         await world.close()

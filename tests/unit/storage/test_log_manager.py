@@ -313,12 +313,3 @@ def test_the_longest_topic_names_are_shortened_when_deleted() -> None:
     name = delete_directory_name(TopicPartition("t" * 249, 3), "0" * 32)
     assert len(name) == 255
     assert name.endswith(f"-3.{'0' * 32}-delete")
-
-
-def test_a_log_without_its_topics_id_is_given_it(start: Start, tmp_path: Path) -> None:
-    append(open_log(start(), A0), batch(b"x"))
-    (tmp_path / "data" / "a-0" / "partition.metadata").unlink()
-    manager = start()
-    assert manager.get(A0).topic_id is None
-    assert open_log(manager, A0).log_end_offset == 1
-    assert start().get(A0).topic_id == TOPIC_ID

@@ -205,9 +205,12 @@ class LocalReplicaChanges:
 
 
 class TopicsDelta:
-    __slots__ = ("_created_by_name", "changed", "deleted", "image")
+    """``removed`` are the topics that a record deleted; ``deleted`` also has those that a snapshot does not name."""
+
+    __slots__ = ("_created_by_name", "changed", "deleted", "image", "removed")
 
     def __init__(self, image: TopicsImage) -> None:
+        self.removed: set[Uuid] = set()
         self.image = image
         self.changed: dict[Uuid, TopicDelta] = {}
         self.deleted: dict[Uuid, TopicImage] = {}
@@ -260,6 +263,7 @@ class TopicsDelta:
         name = delta.name if delta is not None else image.name if image is not None else None
         if name is None:
             raise InvariantViolated(f"unknown topic id {record.topic_id}")
+        self.removed.add(record.topic_id)
         if self._created_by_name.get(name) == record.topic_id:
             del self._created_by_name[name]
         if image is not None:

@@ -28,6 +28,7 @@ from barnabas.protocol.record_batch_builder import build_batch
 from barnabas.security.authorizer.authorizer import AllowAllAuthorizer
 from barnabas.security.request_context import RequestContext
 from barnabas.storage.file_pool import FilePool
+from barnabas.storage.log_manager import LogManager
 from barnabas.storage.partition_log import PartitionLog
 from tests.unit.broker.replication.leader import EPOCHS, cluster, registration
 
@@ -83,7 +84,7 @@ class ReplicatedBroker:
         self.clock = Clock()
         self.controller = Controller()
         self.replicas = ReplicaManager(
-            broker_id=1, logs=cast("Any", None), clock=self.clock, defaults=TopicConfig(settings)
+            broker_id=1, logs=LogManager(["unused"]), clock=self.clock, defaults=TopicConfig(settings)
         )
         self.leader_replicas = self.replicas.leader_replicas = LeaderReplicas(
             broker_id=1,

@@ -71,7 +71,9 @@ class Client:
         self.directory = directory
         self.pool = FilePool(100)
         self.rights = Rights()
-        self.replicas = ReplicaManager(broker_id=1, logs=cast("Any", None), clock=Clock(), defaults=TopicConfig({}))
+        self.replicas = ReplicaManager(
+            broker_id=1, logs=LogManager(["unused"]), clock=Clock(), defaults=TopicConfig({})
+        )
         for index in range(COUNT):
             partition = Partition(TopicPartition(TOPIC, index), TOPIC_ID, self.create_log)
             partition.update(registration())

@@ -1,0 +1,12 @@
+"""Permissions of what a node creates under its log directories, before the process's umask.
+
+The owner writes, the group reads, others see nothing: logs and checkpoints hold the data of all clients, and the
+metadata log holds credentials.
+"""
+
+from __future__ import annotations
+
+__all__ = ["DIRECTORY_MODE", "FILE_MODE"]
+
+DIRECTORY_MODE = 0o750
+FILE_MODE = 0o640

@@ -1,0 +1,205 @@
+"""The stray logs of a node: directories that the metadata log assigns to no replica of this broker.
+
+A stray is kept under another name and served to no client. It becomes the partition's log again when the metadata log
+names its partition with its topic id, and its leader epochs are not later than the partition's.
+
+``withheld`` are partitions whose log was set aside because its topic id cannot be known. An empty log in its place
+would look as if all records had been deleted, so none is created while this broker leads the partition.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable
+from contextlib import suppress
+
+from barnabas.common.topic_config import TopicConfig
+from barnabas.common.topic_partition import TopicPartition
+from barnabas.common.uuid import Uuid
+from barnabas.storage.errors import StorageError
+from barnabas.storage.file_pool import FilePool
+from barnabas.storage.log_directories import LogDirectories
+from barnabas.storage.log_directory import LogDirectory
+from barnabas.storage.log_recovery import load_log
+from barnabas.storage.log_table import LogTable
+from barnabas.storage.partition_log import PartitionLog
+from barnabas.storage.partition_metadata import PARTITION_METADATA, write_partition_metadata
+from barnabas.storage.stray_directory import STRAY_NOTE, StrayDirectory, list_strays, stray_directory_name
+from barnabas.storage.topic_id_notes import TOPIC_IDS_FILE, TopicIdNotes
+
+__all__ = ["LogWithheld", "StrayLogs"]
+
+_log = logging.getLogger(__name__)
+
+
+class LogWithheld(StorageError):
+    """The partition's records were set aside, and no empty log may take their place."""
+
+
+class StrayLogs:
+    def __init__(
+        self,
+        table: LogTable,
+        directories: LogDirectories,
+        notes: TopicIdNotes,
+        pool: FilePool,
+        new_unique_id: Callable[[], str],
+    ) -> None:
+        self._table = table
+        self._directories = directories
+        self._notes = notes
+        self._pool = pool
+        self._new_unique_id = new_unique_id
+        self.known: dict[str, StrayDirectory] = {}
+        """By path."""
+        self.withheld: dict[TopicPartition, str] = {}
+        """Why, by partition."""
+
+    def __len__(self) -> int:
+        return len(self.known)
+
+    def find(self, directory: LogDirectory) -> None:
+        """Take in those that an earlier start left."""
+        for stray in list_strays(directory.path):
+            self.known[stray.path] = stray
+            if stray.topic_id is None and not stray.is_part:
+                self.withheld[stray.topic_partition] = f"its records may be in {stray.path}: {stray.reason}"
+            _log.warning(
+                "%s holds records of %s that belong to no replica of this broker; they are kept: %s",
+                stray.path, stray.topic_partition, stray.reason,
+            )  # fmt: skip
+
+    def claim(self, log: PartitionLog, topic_id: Uuid | None) -> bool:
+        """Whether the log is that topic's. One whose ``partition.metadata`` is lost is, if the copy of the id says so.
+
+        An empty one is, too: a crash may come between the directory and the file in it.
+        """
+        if topic_id is None or log.topic_id == topic_id:
+            return True
+        if log.log_end_offset > 0 and self._notes.ids.get(log.topic_partition) != topic_id:
+            return False
+        if log.log_end_offset == 0 and log.topic_id is not None:
+            return False
+        if log.log_end_offset > 0:
+            _log.error(
+                "%s/%s was missing or damaged: it is written again with the topic id %s, as in %s",
+                log.directory, PARTITION_METADATA, topic_id, TOPIC_IDS_FILE,
+            )  # fmt: skip
+        log.topic_id = topic_id
+        try:
+            write_partition_metadata(log.directory, topic_id)
+        except OSError as error:
+            self._report(log.directory, error)
+        return True
+
+    def set_aside(self, log: PartitionLog, reason: str) -> None:
+        """Take a log out of service and rename its directory. A disk that refuses is reported."""
+        directory = self._table.remove(log)
+        path = self.new_path(directory, log.topic_partition)
+        before = log.directory
+        if log.topic_id is None:
+            reason = f"{before}/{PARTITION_METADATA} does not say which topic it belongs to"
+            self.withheld[log.topic_partition] = f"its records are in {path}: {reason}"
+        stray = StrayDirectory(path, log.topic_partition, log.topic_id, reason)
+        try:
+            log.mark_deleted(path)
+            directory.sync()
+            stray.write_note()
+        except OSError as error:
+            self._report(before, error)
+            return
+        self.known[path] = stray
+        _log.error(
+            "%s is kept as %s and not served: %s (offsets %d to %d); barnabas storage strays lists such directories",
+            before, path, reason, log.log_start_offset, log.log_end_offset,
+        )  # fmt: skip
+
+    def adopt(
+        self,
+        topic_partition: TopicPartition,
+        topic_id: Uuid | None,
+        *,
+        config: TopicConfig,
+        leader_epoch: int,
+        now_ms: int,
+    ) -> PartitionLog | None:
+        """A whole stray of that name and id, no later than that epoch: it is checked as after a crash, and served."""
+        for stray in list(self.known.values()):
+            if (
+                stray.is_part
+                or topic_id is None
+                or (stray.topic_partition, stray.topic_id)
+                != (
+                    topic_partition,
+                    topic_id,
+                )
+            ):
+                continue
+            directory = self._directories.of_path(stray.path)
+            if directory is None:
+                continue
+            try:
+                adopted = self._try_adopt(
+                    stray, directory.partition_path(topic_partition), config, leader_epoch, now_ms
+                )
+            except OSError as error:
+                self._report(stray.path, error)
+                continue
+            if adopted is not None:
+                self._table.add(adopted, directory)
+                return adopted
+        return None
+
+    def _try_adopt(
+        self, stray: StrayDirectory, path: str, config: TopicConfig, leader_epoch: int, now_ms: int
+    ) -> PartitionLog | None:
+        os.rename(stray.path, path)
+        log, _ = load_log(
+            path,
+            stray.topic_partition,
+            config=config,
+            pool=self._pool,
+            log_start_offset=0,
+            recovery_point=0,
+            is_clean=False,
+            now_ms=now_ms,
+        )
+        if log.latest_epoch > leader_epoch:
+            for segment in log.segments:
+                segment.file.close()
+            os.rename(path, stray.path)
+            _log.error(
+                "%s is not taken back: its last leader epoch %d is later than epoch %d of the partition",
+                stray.path, log.latest_epoch, leader_epoch,
+            )  # fmt: skip
+            return None
+        with suppress(FileNotFoundError):
+            os.unlink(f"{path}/{STRAY_NOTE}")
+        del self.known[stray.path]
+        self.withheld.pop(stray.topic_partition, None)
+        _log.warning("%s is %s again: the cluster has its topic", stray.path, path)
+        return log
+
+    def check_not_withheld(self, topic_partition: TopicPartition) -> None:
+        """Raises LogWithheld."""
+        reason = self.withheld.get(topic_partition)
+        if reason is not None:
+            raise LogWithheld(
+                f"no log is created for {topic_partition}: {reason}. If the records belong to the topic, write its id "
+                f"into {PARTITION_METADATA} there and start the node again; if they don't, remove that directory "
+                "with barnabas storage strays --remove and start the node again"
+            )
+
+    def new_path(self, directory: LogDirectory, topic_partition: TopicPartition) -> str:
+        return f"{directory.path}/{stray_directory_name(topic_partition, self._new_unique_id())}"
+
+    def prune(self) -> None:
+        """Forget those that were removed meanwhile."""
+        for path in [path for path in self.known if not os.path.isdir(path)]:
+            del self.known[path]
+
+    def _report(self, path: str, error: OSError) -> None:
+        directory = self._directories.of_path(path)
+        if directory is not None:
+            self._directories.failures.report(directory.path, error)
