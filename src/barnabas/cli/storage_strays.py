@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
 from barnabas.server.node_config import NodeConfig
 from barnabas.storage.stray_directory import StrayDirectory, list_strays, stray_usage
@@ -22,7 +23,10 @@ class StrayCommandError(ValueError):
     """The command can't do what was asked; the message is for the operator."""
 
 
-def add_strays_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
+_Parser = TypeVar("_Parser", bound=argparse.ArgumentParser)
+
+
+def add_strays_command(commands: argparse._SubParsersAction[_Parser]) -> _Parser:
     strays = commands.add_parser(
         "strays",
         help="List or remove partition directories that belong to no replica of this node.",
