@@ -13,9 +13,11 @@ from barnabas.connect.group.group_client import GroupClient
 from barnabas.connect.herder import effects
 from barnabas.connect.herder.effects import Effect
 from barnabas.connect.identifiers import ConnectorType, TargetState
+from barnabas.connect.plugins.api import SourceConnector
 from barnabas.connect.plugins.registry import PluginRegistry
 from barnabas.connect.plugins.runtime import TaskEvent, TaskFailed, TaskRuntime, TaskStart
 from barnabas.connect.plugins.task_partitions import TASK_PARTITIONS
+from barnabas.connect.plugins.task_work import TaskWork, declared_work, default_work
 from barnabas.connect.rest.entities import ConfigInfos
 from barnabas.connect.rest.internal_client import InternalClient
 from barnabas.connect.rest.logger_levels import LoggerLevels
@@ -27,6 +29,10 @@ from barnabas.connect.worker_topics import WorkerTopics
 __all__ = ["WorkerEffects"]
 
 E = TypeVar("E", bound=Effect[Any])
+
+
+class _UnusableWork(Exception):
+    """A connector does not say clearly what its tasks read."""
 
 
 class WorkerEffects:
@@ -145,12 +151,28 @@ class WorkerEffects:
                 config = await self._connectors.with_all_partitions(start.connector_config, start.task_config)
                 start = replace(start, task_config=config)
             if type_ is ConnectorType.SOURCE:
+                start = replace(start, work=await asyncio.to_thread(self._work_of, effect))
                 await self._topics.offsets.prepare(effect.task.connector, effect.connector_config)
                 await self._topics.offsets.read_to_end(effect.task.connector)
+        except _UnusableWork as error:
+            self._on_task_event(TaskFailed(effect.task, self._secrets.hide(str(error)), retriable=False))
         except Exception as error:  # As long as its positions can't be read it must not begin somewhere else.
             self._on_task_event(TaskFailed(effect.task, self._secrets.hide(f"{type(error).__name__}: {error}")))
         else:
             await self._tasks.start_task(start, lambda event: self._on_task_event(self._told(event, effect, start)))
+
+    def _work_of(self, effect: effects.StartTask) -> TaskWork:
+        """What a source's task reads. Raises _UnusableWork if its connector's ``source_partition`` can't be used."""
+        connector = self._registry.connector_class(effect.connector_config)
+        task = effect.task.task
+        task_configs = [_without_nulls(config) for config in effect.task_configs]
+        if task >= len(task_configs) or not issubclass(connector, SourceConnector):
+            return TaskWork()
+        try:
+            declared = declared_work([connector.source_partition(config) for config in task_configs], task)
+        except Exception as error:  # The connector is a plugin, and may raise anything.
+            raise _UnusableWork(f"{type(error).__name__}: {error}") from error
+        return declared or default_work(effect.applied_config or effect.connector_config, task_configs, task)
 
     def _told(self, event: TaskEvent, effect: effects.StartTask, start: TaskStart) -> TaskEvent:
         if not isinstance(event, TaskFailed):
@@ -195,6 +217,10 @@ class WorkerEffects:
 
     async def _reset_offsets(self, effect: effects.ResetOffsets) -> str:
         return await self._positions.reset(effect.connector, effect.config, effect.type)
+
+
+def _without_nulls(config: effects.ConfigMap) -> dict[str, str]:
+    return {name: text for name, text in config.items() if text is not None}
 
 
 def _has_one_task(start: TaskStart) -> bool:

@@ -17,6 +17,7 @@ from barnabas.connect.errors import BadRequest, ConnectError
 from barnabas.connect.herder.effects import ConfigMap
 from barnabas.connect.identifiers import ConnectorType
 from barnabas.connect.plugins.registry import PluginRegistry
+from barnabas.connect.plugins.task_work import check_spark_positions
 from barnabas.connect.rest.entities import ConnectorOffset, ConnectorOffsets
 from barnabas.connect.worker_secrets import KnownSecrets
 from barnabas.connect.worker_topics import SourceOffsets
@@ -59,6 +60,11 @@ class ConnectorPositions:
         else:
             pairs = [(each.partition, each.offset) for each in offsets]
             await self._sources.prepare(name, config)
+            await self._sources.read_to_end(name)
+            try:
+                check_spark_positions(pairs, [known.partition for known in self._sources.offsets(name)])
+            except ValueError as error:
+                raise BadRequest(str(error)) from error
             is_known = await self._ask(config, pairs)
             await self._sources.write_source_offsets(
                 name, [(partition, offset) for partition, offset in pairs if partition is not None]

@@ -91,4 +91,6 @@ class AssignedWork:
         ):
             return None
         version = (config.task_config_generation(task.connector) or 0, self._restarts.get(task, 0))
-        return Wanted(version, state, connector_config, task_config)
+        task_configs = [config.task_config(other) or {} for other in config.tasks(task.connector)]
+        applied_config = config.applied_config(task.connector)
+        return Wanted(version, state, connector_config, task_config, task_configs, applied_config)

@@ -152,6 +152,10 @@ class StartTask(Effect[None]):
     task_config: ConfigMap
     target_state: TargetState
     generation: int
+    task_configs: Sequence[ConfigMap] = ()
+    """Of all tasks of the connector, in their order: how the work is divided."""
+    applied_config: ConfigMap | None = None
+    """The settings of the connector from which these were made."""
 
 
 @dataclass(frozen=True, slots=True)

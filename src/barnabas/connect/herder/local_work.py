@@ -10,7 +10,7 @@ restart that was asked for, or one of the worker's own (``self_healing``).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -41,6 +41,8 @@ class Wanted:
     target_state: TargetState
     connector_config: ConfigMap
     task_config: ConfigMap | None = None
+    task_configs: Sequence[ConfigMap] = ()
+    applied_config: ConfigMap | None = None
 
 
 @dataclass(slots=True)
@@ -180,7 +182,13 @@ class LocalWork:
         self._listener.unit_starting(unit)
         if isinstance(unit, ConnectorTaskId):
             await StartTask(
-                unit, wanted.connector_config, wanted.task_config or {}, wanted.target_state, self.generation
+                unit,
+                wanted.connector_config,
+                wanted.task_config or {},
+                wanted.target_state,
+                self.generation,
+                wanted.task_configs,
+                wanted.applied_config,
             )
             return
         try:

@@ -218,6 +218,17 @@ class SourceConnector(Connector):
         return [dict(self.config)]
 
     @classmethod
+    def source_partition(cls, task_config: Config) -> OffsetMap | None:
+        """What a task reads, such as ``{"table": "orders"}``: Spark's own positions of the task are kept under it.
+
+        For tasks that don't override ``offsets_of``. Give the same map only for the same records in the same order,
+        whatever the number of the task and of all tasks. ``task_config`` is one of ``task_configs``, with references
+        instead of secrets. None, if not overridden: a task goes on only where a task with the same settings of its own
+        was, while the connector had as many tasks; any other division of the work is read from the beginning.
+        """
+        return None
+
+    @classmethod
     def alter_offsets(cls, config: Config, offsets: Sequence[tuple[OffsetMap, OffsetMap | None]]) -> bool:
         """Somebody sets positions by hand: partition and offset, None to start over. The connector is stopped.
 

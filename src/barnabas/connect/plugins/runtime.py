@@ -10,10 +10,11 @@ consumer group ``connect-<name>``, which the runtime reads and commits with a cl
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from barnabas.connect.identifiers import ConnectorTaskId, TargetState
+from barnabas.connect.plugins.task_work import TaskWork
 
 __all__ = [
     "OffsetStore",
@@ -90,6 +91,8 @@ class TaskStart:
     target_state: TargetState
     generation: int
     """Of the group; a later start has a greater or equal one."""
+    work: TaskWork = field(default_factory=TaskWork)
+    """For a source: whose positions of Spark's own the task goes on from."""
 
 
 class TaskRuntime(Protocol):

@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +49,8 @@ class CheckpointState:
     finished: int | None
     ends: Mapping[int, list[Any]]
     """Spark's end offset of each source, by batch: the last two that were planned."""
+    work: Mapping[str, Any] = field(default_factory=dict)
+    """What the task read, if its position does not say that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,27 +81,31 @@ def open_checkpoint(
     *,
     now_ms: int,
     spark_ends: Sequence[Any] | None = None,
+    work: Mapping[str, Any] | None = None,
 ) -> Checkpoint:
-    """The folder as it is if it agrees, else an empty one.
+    """The folder as it is if it agrees, else an empty one. It does not agree if it is of other ``work``: task 0 may
+    read something else than it did, and be at an equal position there.
 
     With ``spark_ends`` an empty one is made to look as if batch 0 had ended there: how a source goes on that can't be
     told by an option where to begin.
     """
     state = read_state(folder)
-    if state is not None and agrees(state, truth, position_of):
+    if state is not None and state.work == (work or {}) and agrees(state, truth, position_of):
         return Checkpoint(folder, state.first_id, is_resumed=state.planned is not None)
-    checkpoint = fresh_checkpoint(folder, now_ms=max(now_ms, _after(state)), start=truth)
+    checkpoint = fresh_checkpoint(folder, now_ms=max(now_ms, _after(state)), start=truth, work=work)
     if spark_ends is not None:
         _pretend(folder, spark_ends)
     return checkpoint
 
 
-def fresh_checkpoint(folder: Path, *, now_ms: int, start: Position = None) -> Checkpoint:
+def fresh_checkpoint(
+    folder: Path, *, now_ms: int, start: Position = None, work: Mapping[str, Any] | None = None
+) -> Checkpoint:
     """An empty folder, whatever was there."""
     if folder.exists():
         shutil.rmtree(folder)
     folder.mkdir(parents=True)
-    (folder / _OURS).write_text(json.dumps({"start": start, "first_id": now_ms}))
+    (folder / _OURS).write_text(json.dumps({"start": start, "first_id": now_ms, "work": dict(work or {})}))
     return Checkpoint(folder, now_ms, is_resumed=False)
 
 
@@ -110,7 +116,8 @@ def read_state(folder: Path) -> CheckpointState | None:
         planned, finished = _last(folder / "offsets"), _last(folder / "commits")
         batches = [] if planned is None else [batch for batch in (planned - 1, planned) if batch >= 0]
         ends = {batch: _ends(folder / "offsets" / str(batch)) for batch in batches}
-        return CheckpointState(ours["start"], int(ours["first_id"]), planned, finished, ends)
+        work = dict(ours.get("work", {}))  # Folders of before positions belonged to work have none.
+        return CheckpointState(ours["start"], int(ours["first_id"]), planned, finished, ends, work)
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

@@ -4,13 +4,12 @@ The order of steps: a batch is (1) written to its topics, (2) its positions are 
 notes it as finished. After a crash before (2) it is written again; after (2) never, because the offset topic counts.
 
 Where a query begins: a plugin that tells Connect's positions (``offsets_of``) reads them itself, so its query always
-has a fresh checkpoint. For the others the positions are Spark's own, kept as they are under ``{"spark.source": n}``; a
-fresh checkpoint then is made to look as if its first batch had ended there, which sources of Spark's understand.
+has a fresh checkpoint. For the others the positions are Spark's own, kept as they are (``spark_positions``); a fresh
+checkpoint then is made to look as if its first batch had ended there, which sources of Spark's understand.
 """
 
 from __future__ import annotations
 
-import json
 import logging
 import math
 import time
@@ -33,6 +32,7 @@ from barnabas.connect.spark.record_path import RecordPath, raising
 from barnabas.connect.spark.row_count import RowCount
 from barnabas.connect.spark.running_query import BatchEnds, RunningQuery, is_remote
 from barnabas.connect.spark.settings import QuerySettings
+from barnabas.connect.spark.spark_positions import SparkPositions
 from barnabas.connect.spark.topics import TopicRules, create_missing
 
 if TYPE_CHECKING:
@@ -41,31 +41,14 @@ if TYPE_CHECKING:
     from barnabas.connect.spark.batch_gate import BatchGate
     from barnabas.connect.spark.task_spec import OffsetWriter, SourceOffsetReader, TaskSpec
 
-__all__ = ["SourceProgram", "stored_ends"]
+__all__ = ["SourceProgram"]
 
 log = logging.getLogger(__name__)
 
 _COLUMNS = frozenset({"topic", "value", "key", "partition", "timestamp", "headers"})
-_SOURCE = "spark.source"
-_OFFSET = "offset"
 _TOPICS_EVERY_S = 60
 _BATCH_S_MAX = 10
 """After which a batch of a source that always finds more ends, so that it is known to be well."""
-
-
-def stored_ends(read: SourceOffsetReader) -> list[Any] | None:
-    """Spark's offsets as they were stored, None if there are none."""
-    ends: list[Any] = []
-    while (found := read({_SOURCE: len(ends)})) is not None:
-        text = found.get(_OFFSET)
-        try:
-            ends.append(json.loads(str(text)))
-        except ValueError:
-            raise TerminalError(
-                f"the offset of {{{_SOURCE!r}: {len(ends)}}} must have {_OFFSET!r} with Spark's offset as JSON text, "
-                f"not {text!r}. Set it right, or reset the offsets of the connector."
-            ) from None
-    return ends or None
 
 
 class SourceProgram:
@@ -82,7 +65,7 @@ class SourceProgram:
         self._spec = spec
         self._task = task
         self._path = path
-        self._read_offset = read_offset
+        self._spark_positions = SparkPositions(spec.task, spec.work, read_offset)
         self._write_offsets = write_offsets
         self._uses_topics = uses_topics
         self._policy = ErrorPolicy.of(spec.connector_config)
@@ -208,18 +191,13 @@ class SourceProgram:
         tells_positions = type(self._task).offsets_of is not SourceTask.offsets_of
         if tells_positions or isinstance(self._task, PolledSourceTask):
             return fresh_checkpoint(folder, now_ms=now_ms)
-        ends = stored_ends(self._read_offset)
-        return open_checkpoint(folder, ends, lambda found: found, now_ms=now_ms, spark_ends=ends)
+        ends = self._spark_positions.stored()
+        work = self._spec.work.partition
+        return open_checkpoint(folder, ends, lambda found: found, now_ms=now_ms, spark_ends=ends, work=work)
 
     def _offsets(self, ends: Sequence[Any]) -> list[tuple[Mapping[str, Any], Mapping[str, Any] | None]]:
-        told = self._task.offsets_of(ends)
-        if told is not None:
-            return _pairs(told)
-        return [
-            ({_SOURCE: index}, {_OFFSET: json.dumps(end, separators=(",", ":"))})
-            for index, end in enumerate(ends)
-            if end is not None
-        ]
+        positions = self._task.offsets_of(ends)
+        return self._spark_positions.pairs(ends) if positions is None else _pairs(positions)
 
     # ---- records
 

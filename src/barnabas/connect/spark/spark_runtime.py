@@ -174,6 +174,7 @@ class SparkTaskRuntime:
             self.settings.directory / "tasks" / _folder_name(start.task),
             lambda rows, took_ms: figures.has_done(rows, took_ms),
             figures,
+            start.work,
         )
         connector = self._connector_class(start.connector_config)
         config = {**start.connector_config, **start.task_config}

@@ -12,6 +12,7 @@ from typing import Any
 from barnabas.connect.identifiers import ConnectorTaskId
 from barnabas.connect.metrics_of_tasks import TaskFigures
 from barnabas.connect.plugins.config_def import ConfigValue
+from barnabas.connect.plugins.task_work import TaskWork
 
 __all__ = ["OffsetWriter", "TaskSpec", "WorkerTaskContext", "new_figures"]
 
@@ -43,6 +44,8 @@ class TaskSpec:
     """Told rows and milliseconds of each batch that the program itself does not see."""
     figures: TaskFigures = field(default_factory=new_figures)
     """What the task does is told to them."""
+    work: TaskWork = field(default_factory=TaskWork)
+    """For a source: what it reads."""
 
     def empty_scratch(self) -> Path:
         """What a crash has left there is removed."""
