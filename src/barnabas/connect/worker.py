@@ -190,7 +190,7 @@ class Worker:
         log.info("worker of group %s is listening on %s", self.config.group_id, self.rest.advertised_url)
 
     def _discover(self) -> PluginRegistry:
-        registry = discover()
+        registry = discover(allowed=self.config.barnabas_connect_plugins)
         for problem in registry.problems:
             log.warning("%s", problem)
         return registry
@@ -276,7 +276,9 @@ class Worker:
         )
 
     def _mount_metrics(self, herder: Herder) -> None:
-        metrics = WorkerMetrics(herder, self._tasks if isinstance(self._tasks, MeasuredTasks) else None)
+        metrics = WorkerMetrics(
+            herder, self._tasks if isinstance(self._tasks, MeasuredTasks) else None, self._clock.monotonic_ms
+        )
 
         async def page(scope: dict, receive: object, send: object) -> None:  # type: ignore[type-arg]
             Request(scope)

@@ -71,6 +71,7 @@ class PlainWorkerSettings:
 
     access_control_allow_methods: str
     access_control_allow_origin: str
+    barnabas_connect_anonymous_request_max_bytes: int
     barnabas_connect_authentication: list[str]
     barnabas_connect_console_enable: bool
     barnabas_connect_fresh_signature_max_age_ms: int
@@ -82,7 +83,10 @@ class PlainWorkerSettings:
     barnabas_connect_jwt_roles_claim: str
     barnabas_connect_jwt_user_claim: str
     barnabas_connect_mtls_principal_mapping_rules: str
+    barnabas_connect_plugins: list[str]
     barnabas_connect_reassign_immediately: bool
+    barnabas_connect_request_max_bytes: int
+    barnabas_connect_request_memory_max_bytes: int
     barnabas_connect_request_wait_ms: int
     barnabas_connect_require_fresh_signatures: str
     barnabas_connect_roles_admin: list[str]

@@ -19,6 +19,7 @@ def worker_config_doc(name: str) -> str | None:
 
 _DOCS: dict[str, str] = {
     # ---- barnabas's own ----
+    "barnabas.connect.anonymous.request.max.bytes": "The longest body of a request whose sender has not shown who it is: that is neither signed by a worker nor of an authenticated user.",
     "barnabas.connect.authentication": "How users of the REST API prove who they are: none, or any of basic, jwt and mtls. Requests between workers are signed instead.",
     "barnabas.connect.console.enable": "Whether the worker serves its web console.",
     "barnabas.connect.fresh.signature.max.age.ms": "How old a signed request of another worker of ours may be: within this time each is let in once.",
@@ -30,7 +31,10 @@ _DOCS: dict[str, str] = {
     "barnabas.connect.jwt.roles.claim": "The claim of a bearer token that lists the user's roles.",
     "barnabas.connect.jwt.user.claim": "The claim of a bearer token that names the user.",
     "barnabas.connect.mtls.principal.mapping.rules": "How the distinguished name of a client's certificate becomes the user's name, by the rules of ssl.principal.mapping.rules.",
+    "barnabas.connect.plugins": "Connectors without an entry point that this worker loads when it starts, as module:Class. Connectors that are neither listed here nor announced by an entry point of an installed package can't be used.",
     "barnabas.connect.reassign.immediately": "Whether the work of a worker that is gone is handed out at once, where this worker leads the group. With false it waits for scheduled.rebalance.max.delay.ms, as in Kafka.",
+    "barnabas.connect.request.max.bytes": "The longest body of a request of an authenticated user, or that another worker has signed.",
+    "barnabas.connect.request.memory.max.bytes": "How many bytes of bodies of requests are in memory at a time; a request for which there is no room is answered with 503. At least twice barnabas.connect.request.max.bytes. Senders that have not shown who they are may take half of it.",
     "barnabas.connect.request.wait.ms": "How long a request waits for a rebalance to end before it is answered with 409.",
     "barnabas.connect.require.fresh.signatures": "Whether signed requests must carry the proof, unknown to Java workers, that they are sent for the first time: true, false, or auto, which means where all members of the group are known to send it, by their client.id (barnabas-connect-<host:port> where none is set).",
     "barnabas.connect.roles.admin": "Users that may do everything: create, change and delete connectors, their offsets, and the levels of loggers. * is every authenticated user.",

@@ -14,6 +14,7 @@ _DNS_LOOKUPS = "use_all_dns_ips|resolve_canonical_bootstrap_servers_only"
 
 # Settings of barnabas's own.
 BARNABAS_WORKER_SETTINGS: tuple[ConfigRow, ...] = (
+    ("barnabas.connect.anonymous.request.max.bytes", "INT", "1048576", "1024..", "LOW", READ_ONLY),
     ("barnabas.connect.authentication", "LIST", "none", "list+:none|basic|jwt|mtls", "HIGH", READ_ONLY),
     ("barnabas.connect.console.enable", "BOOLEAN", "true", "", "LOW", READ_ONLY),
     ("barnabas.connect.fresh.signature.max.age.ms", "LONG", "60000", "1..", "LOW", READ_ONLY),
@@ -25,7 +26,10 @@ BARNABAS_WORKER_SETTINGS: tuple[ConfigRow, ...] = (
     ("barnabas.connect.jwt.roles.claim", "STRING", "roles", "nonempty", "LOW", READ_ONLY),
     ("barnabas.connect.jwt.user.claim", "STRING", "sub", "nonempty", "LOW", READ_ONLY),
     ("barnabas.connect.mtls.principal.mapping.rules", "STRING", "DEFAULT", "", "LOW", READ_ONLY),
+    ("barnabas.connect.plugins", "LIST", "", "list", "MEDIUM", READ_ONLY),
     ("barnabas.connect.reassign.immediately", "BOOLEAN", "true", "", "MEDIUM", READ_ONLY),
+    ("barnabas.connect.request.max.bytes", "INT", "16777216", "1024..", "LOW", READ_ONLY),
+    ("barnabas.connect.request.memory.max.bytes", "INT", "67108864", "1024..", "LOW", READ_ONLY),
     ("barnabas.connect.request.wait.ms", "LONG", "10000", "0..", "LOW", READ_ONLY),
     ("barnabas.connect.require.fresh.signatures", "STRING", "auto", "auto|true|false", "MEDIUM", READ_ONLY),
     ("barnabas.connect.roles.admin", "LIST", "", "list", "MEDIUM", READ_ONLY),

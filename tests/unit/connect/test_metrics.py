@@ -73,6 +73,21 @@ def test_the_protocol_and_the_leader_are_labels(driver: HerderDriver) -> None:
     assert found[REBALANCE + "epoch",] == driver.herder.context.group.generation
 
 
+def test_the_time_since_the_last_rebalance_grows_while_nothing_happens(driver: HerderDriver) -> None:
+    """As a worker of Kafka's has it, where it is the difference to the time of the question."""
+    clock = [driver.now.monotonic_ms]
+    metrics = WorkerMetrics(driver.herder, None, lambda: clock[0])
+    name = REBALANCE + "time_since_last_rebalance_ms"
+
+    def since_ms() -> float:
+        families = text_string_to_metric_families(metrics.exposition()[0].decode())
+        return next(sample.value for family in families for sample in family.samples if sample.name == name)
+
+    before = since_ms()
+    clock[0] += 26_046
+    assert since_ms() == before + 26_046
+
+
 def test_a_worker_that_has_started_nothing_has_no_part_of_it_that_succeeded() -> None:
     found = samples(started())
     assert found[WORKER + "connector_startup_attempts_total",] == 0

@@ -1,8 +1,11 @@
-"""Find the plugins that are installed: barnabas's own, and the connectors that other packages announce by entry points.
+"""Find the plugins that a worker may load: barnabas's own, the connectors that other packages announce by entry points,
+and those that ``barnabas.connect.plugins`` lists.
 
-Their group is ``barnabas.connectors``. A plugin that can't be imported, or is no connector, is reported and left out:
-the worker starts without it. Transforms, predicates and converters of other packages have no way into a task's query.
-Those that are announced are refused by name: in the log at the start, and to whoever configures one.
+The group of the entry points is ``barnabas.connectors``. All plugins are imported here, when a worker starts: a request
+that names a class never causes an import, because an import runs code. A plugin that can't be imported, or is not a
+connector, is reported and left out: the worker starts without it. Transforms, predicates and converters of other
+packages have no way into a task's query. Those that are announced are refused by name: in the log at the start, and in
+the answer to a request that configures one.
 """
 
 from __future__ import annotations
@@ -19,17 +22,17 @@ from barnabas.connect.plugins.api import Connector, SinkConnector, SourceConnect
 from barnabas.connect.plugins.config_def import ConfigDef
 from barnabas.connect.plugins.converters_config import CONVERTERS, HEADER_CONVERTERS
 from barnabas.connect.plugins.plugin import Plugin, PluginType
-from barnabas.connect.plugins.registry import PluginRegistry, UnknownPlugin
+from barnabas.connect.plugins.registry import PluginRegistry
 from barnabas.connect.plugins.transforms_config import PREDICATES, PREDICATES_PACKAGE, TRANSFORMS, TRANSFORMS_PACKAGE
 
 __all__ = [
+    "ALLOWED_SETTING",
     "GROUP",
     "OWN_CONNECTORS",
     "REFUSED_GROUPS",
     "built_in_plugins",
     "connector_plugin",
     "discover",
-    "load_connector",
 ]
 
 GROUP = "barnabas.connectors"
@@ -56,6 +59,8 @@ OWN_CONNECTORS = (
     "barnabas.connect.spark.connectors.topic_to_topic:TopicToTopic",
 )
 
+ALLOWED_SETTING = "barnabas.connect.plugins"
+
 _MODULE_AND_CLASS = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", re.ASCII)
 
 
@@ -63,8 +68,9 @@ class UnusablePlugin(Exception):
     """What an entry point names is not what its group is for."""
 
 
-def discover(entries: Iterable[EntryPoint] | None = None) -> PluginRegistry:
-    """Imports every connector. ``entries`` are those of all installed packages unless given."""
+def discover(entries: Iterable[EntryPoint] | None = None, *, allowed: Iterable[str] = ()) -> PluginRegistry:
+    """Imports every connector. ``entries`` are those of all installed packages unless given; ``allowed`` are connectors
+    without an entry point, as ``module:Class``."""
     found = (
         list(entries)
         if entries is not None
@@ -85,7 +91,11 @@ def discover(entries: Iterable[EntryPoint] | None = None) -> PluginRegistry:
             problem = _collect(where, partial(_connectors_of, entry), plugins, problems)
             if problem is not None:
                 refused |= dict.fromkeys(_names_of(entry), problem)
-    return PluginRegistry(plugins, problems=problems, refused=refused, load_class=load_connector)
+    for name in allowed:
+        problem = _collect(f"{name} of {ALLOWED_SETTING}", partial(_allowed_connector, name), plugins, problems)
+        if problem is not None:
+            refused |= dict.fromkeys(_names(name), problem)
+    return PluginRegistry(plugins, problems=problems, refused=refused)
 
 
 def _refusal(entry: EntryPoint) -> str:
@@ -99,8 +109,12 @@ def _refusal(entry: EntryPoint) -> str:
 
 def _names_of(entry: EntryPoint) -> list[str]:
     """Nothing is imported for it."""
-    full_name = entry.value.partition("[")[0].strip()
-    return [entry.name, full_name, full_name.replace(":", "."), full_name.replace(":", ".").rpartition(".")[2]]
+    return [entry.name, *_names(entry.value.partition("[")[0].strip())]
+
+
+def _names(module_and_class: str) -> list[str]:
+    full_name = module_and_class.replace(":", ".")
+    return [module_and_class, full_name, full_name.rpartition(".")[2]]
 
 
 def _collect(where: str, make: Callable[[], list[Plugin]], plugins: list[Plugin], problems: list[str]) -> str | None:
@@ -126,10 +140,18 @@ def built_in_plugins() -> list[Plugin]:
     return [Plugin(type_, name, __version__, config_def) for type_, name, config_def in rows]
 
 
-def connector_plugin(connector: Any, location: str) -> Plugin:
-    """Raises UnusablePlugin for what is no connector, or half of one."""
-    if not isinstance(connector, type) or not issubclass(connector, Connector):
-        raise UnusablePlugin(f"{connector!r} is no class derived from SourceConnector or SinkConnector")
+def connector_plugin(connector: Any, location: str, *names: str) -> Plugin:
+    """It can be named by its class, ``module:Class``, its aliases and ``names``.
+
+    Raises UnusablePlugin for what is no connector, or half of one. The text names the type of a foreign object and
+    never shows the object, which may be full of secrets (``os.environ``)."""
+    if not isinstance(connector, type):
+        raise UnusablePlugin(
+            f"it is an object of the class {type(connector).__name__}, and not a class derived from SourceConnector or "
+            "SinkConnector"
+        )
+    if not issubclass(connector, Connector):
+        raise UnusablePlugin(f"{connector.__name__} is not derived from SourceConnector or SinkConnector")
     if issubclass(connector, SourceConnector):
         type_ = PluginType.SOURCE
     elif issubclass(connector, SinkConnector):
@@ -141,20 +163,15 @@ def connector_plugin(connector: Any, location: str) -> Plugin:
     if not isinstance(connector.config_def, ConfigDef):
         raise UnusablePlugin(f"the config_def of {connector.__name__} is no ConfigDef")
     name = f"{connector.__module__}.{connector.__qualname__}"
-    return Plugin(type_, name, connector.version, connector.config_def, connector, tuple(connector.aliases), location)
+    others = (f"{connector.__module__}:{connector.__qualname__}", *names, *connector.aliases)
+    aliases = tuple(dict.fromkeys(other for other in others if other != name))
+    return Plugin(type_, name, connector.version, connector.config_def, connector, aliases, location)
 
 
-def load_connector(name: str) -> Plugin | None:
-    """A connector by ``module:Class``; None for what has not this form. Raises UnknownPlugin with the reason."""
+def _allowed_connector(name: str) -> list[Plugin]:
     if not _MODULE_AND_CLASS.fullmatch(name):
-        return None
-    try:
-        plugin = connector_plugin(_load(name), "module:Class")
-    except Exception as error:  # The module is somebody else's, and may raise anything.
-        raise UnknownPlugin(f"the connector {name} can't be used: {type(error).__name__}: {error}") from error
-    return Plugin(
-        plugin.type, plugin.name, plugin.version, plugin.config_def, plugin.target, (name, *plugin.aliases), name
-    )
+        raise UnusablePlugin(f"write {ALLOWED_SETTING} as module:Class, such as ticks.connectors:Ticks")
+    return [connector_plugin(_load(name), ALLOWED_SETTING, name)]
 
 
 def _own_connector(name: str) -> list[Plugin]:
@@ -170,7 +187,7 @@ def _load(name: str) -> Any:
 
 
 def _connectors_of(entry: EntryPoint) -> list[Plugin]:
-    return [connector_plugin(entry.load(), _distribution(entry))]
+    return [connector_plugin(entry.load(), _distribution(entry), entry.value.partition("[")[0].strip())]
 
 
 def _distribution(entry: EntryPoint) -> str:

@@ -1,13 +1,13 @@
 """All plugins of a worker, by the names that people write for them.
 
 A name is a full name, or enough of it: the class, with or without what all of its kind end in (FileStreamSource for
-FileStreamSourceConnector). What two plugins are called is nobody's. ``module:Class`` names a class of any installed
-package, whether it is registered or not.
+FileStreamSourceConnector). A name that two plugins have names neither. ``module:Class`` is a full name as well. Nothing
+is imported here: what is not registered can't be used, whatever a request names.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from barnabas.connect.errors import BadRequest, NotFound
 from barnabas.connect.identifiers import ConnectorType
@@ -17,6 +17,10 @@ from barnabas.connect.plugins.versions import ANY_VERSION, InvalidVersionRange, 
 from barnabas.connect.rest.entities import PluginInfo
 
 __all__ = ["PluginRegistry", "UnknownPlugin", "VersionNotFound"]
+
+
+_SHOWN_LENGTH_MAX = 200
+"""Of a name that a request has given."""
 
 
 class UnknownPlugin(BadRequest):
@@ -35,20 +39,15 @@ class VersionNotFound(BadRequest):
 
 
 class PluginRegistry:
-    """``load_class`` imports ``module:Class`` and gives a connector, None for what has not this form. It raises
-    UnknownPlugin for what can't be used."""
-
     def __init__(
         self,
         plugins: Iterable[Plugin],
         *,
         problems: Sequence[str] = (),
         refused: Mapping[str, str] | None = None,
-        load_class: Callable[[str], Plugin | None] | None = None,
     ) -> None:
         order = list(PluginType)
         self._plugins = sorted(plugins, key=lambda each: (order.index(each.type), each.order))
-        self._load_class = load_class
         self.problems = tuple(problems)
         """What could not be loaded and why, a line each. The worker runs without it."""
         self._refused = dict(refused or {})
@@ -131,12 +130,8 @@ class PluginRegistry:
         wanted = _range(version)
         found = [each for each in self._plugins if name in each.full_names]
         found = found or ([each for each in self._plugins if name in each.short_names] if "$" not in name else [])
-        try:
-            found = found or self._loaded(name)
-        except UnknownPlugin as error:
-            raise NotFound(str(error)) from error
         if not found:
-            raise NotFound(f"Unknown plugin {name}.")
+            raise NotFound(self._refused.get(name) or f"Unknown plugin {name[:_SHOWN_LENGTH_MAX]}.")
         same = [each for each in found if each.name == found[0].name and each.type is found[0].type]
         matching = [each for each in same if each.version in wanted]
         if not matching:
@@ -147,8 +142,6 @@ class PluginRegistry:
         candidates = self.of_type(*types) if types else self._plugins
         found = [each for each in candidates if name in each.full_names]
         found = found or [each for each in candidates if name in each.short_names]
-        if not found and (not types or set(types) & set(CONNECTORS)):
-            found = self._loaded(name)
         names = sorted({each.name for each in found})
         if len(names) > 1:
             raise UnknownPlugin(
@@ -159,22 +152,27 @@ class PluginRegistry:
         if not found:
             available = ", ".join(str(each) for each in candidates)
             raise UnknownPlugin(
-                f"Failed to find any class that implements {self._noun(types)} and which name matches {name}, "
-                f"available {types[0].suffix.lower() if types else 'plugin'}s are: {available}"
+                f"Failed to find any class that implements {self._noun(types)} and which name matches "
+                f"{name[:_SHOWN_LENGTH_MAX]}, available {types[0].suffix.lower() if types else 'plugin'}s are: "
+                f"{available}{_how_to_allow(name, types)}"
             )
         return found
-
-    def _loaded(self, name: str) -> list[Plugin]:
-        if ":" not in name or self._load_class is None:
-            return []
-        plugin = self._load_class(name)
-        return [] if plugin is None else [plugin]
 
     @staticmethod
     def _noun(types: Sequence[PluginType]) -> str:
         if not types or len(types) > 1:
             return "Connector"
         return types[0].noun
+
+
+def _how_to_allow(name: str, types: Sequence[PluginType]) -> str:
+    """For a class that may well be installed: what makes a worker load it."""
+    if ":" not in name or (types and not set(types) & set(CONNECTORS)):
+        return ""
+    return (
+        ". A worker loads connectors of other packages only if an entry point of barnabas.connectors announces them, "
+        "or barnabas.connect.plugins of the worker's settings lists them"
+    )
 
 
 def _types_of(setting: str) -> tuple[PluginType, ...]:

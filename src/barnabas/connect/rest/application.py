@@ -16,11 +16,10 @@ without the body; OPTIONS lists the methods, to everybody. Pages, such as a cons
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from email.utils import formatdate
-from time import perf_counter
+from time import monotonic, perf_counter
 from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -35,15 +34,14 @@ from barnabas.connect.rest.exchange import ApiRequest, Reply, Services
 from barnabas.connect.rest.host_names import HostNames
 from barnabas.connect.rest.media_types import accepts_json, is_json
 from barnabas.connect.rest.openapi import openapi_document
-from barnabas.connect.rest.request_body import RequestBody
+from barnabas.connect.rest.request_body import SMALL_BYTES, BodyLimits, BodyMemory, RequestBody, Sender
 from barnabas.connect.rest.request_freshness import FRESHNESS_HEADER
+from barnabas.connect.rest.request_log import AnsweredRequest, RequestLog, one_line
 from barnabas.connect.rest.response_headers import HeaderRule, apply_header_rules
 from barnabas.connect.rest.roles import ANONYMOUS, Role, User
-from barnabas.connect.rest.route_table import Route, matching, path_segments
+from barnabas.connect.rest.route_table import Access, Route, matching, path_segments
 
 __all__ = ["ListenerKind", "Mount", "RestApplication", "RestRules"]
-
-log = logging.getLogger(__name__)
 
 REQUEST_TIMEOUT_S = 90.0
 _QUERY_FIELDS_MAX = 100
@@ -72,6 +70,7 @@ class RestRules:
     cross_origin: CrossOriginRules = field(default_factory=CrossOriginRules)
     header_rules: tuple[HeaderRule, ...] = ()
     request_timeout_s: float = REQUEST_TIMEOUT_S
+    body_limits: BodyLimits = field(default_factory=BodyLimits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +94,8 @@ class RestApplication:
         self._now_ms = now_ms
         self._services: Services | None = None
         self._mounts: list[Mount] = []
+        self._memory = BodyMemory(rules.body_limits)
+        self._log = RequestLog(monotonic)
 
     def open(self, services: Services) -> None:
         """Serve from now on."""
@@ -133,9 +134,13 @@ class RestApplication:
         if self._services is None:
             await not_started()(scope, receive, send)
             return
-        exchange = _Exchange(self._rules, self._services, self._mounts, kind, scope, receive)
-        answer = await exchange.answer()
-        await answer(scope, exchange.replayed_receive, send)
+        body = RequestBody(receive, self._memory, Headers(scope=scope).get("content-length"))
+        exchange = _Exchange(self._rules, self._services, self._mounts, kind, scope, body, self._log)
+        try:
+            answer = await exchange.answer()
+            await answer(scope, body.receive, send)
+        finally:
+            body.release()
 
 
 class _Exchange:
@@ -148,7 +153,8 @@ class _Exchange:
         mounts: list[Mount],
         kind: ListenerKind,
         scope: Scope,
-        receive: Receive,
+        body: RequestBody,
+        log: RequestLog,
     ) -> None:
         self._rules = rules
         self._services = services
@@ -156,14 +162,13 @@ class _Exchange:
         self._kind = kind
         self._scope = scope
         self._headers = Headers(scope=scope)
-        self._body = RequestBody(receive, self._headers.get("content-length"))
+        self._body = body
+        self._log = log
+        self._is_known = False
+        """Whether the sender has shown who it is."""
         self._method: str = scope["method"]
         self._path = scope["raw_path"].decode("ascii", "replace")
         self._query = scope["query_string"].decode("ascii", "replace")
-
-    @property
-    def replayed_receive(self) -> Receive:
-        return self._body.receive
 
     async def answer(self) -> ASGIApp:
         begun = perf_counter()
@@ -174,14 +179,17 @@ class _Exchange:
         except ConnectError as error:
             answer = error_answer(error)
         except Exception as error:
-            log.exception("%s %s failed", self._method, self._path)
+            self._log.failed(self._told)
             text = f"The worker could not do this ({type(error).__name__}); its log says why."
             answer = error_answer(ConnectError(text))
         if isinstance(answer, Response):
-            level = logging.DEBUG if self._method in _SAFE_METHODS else logging.INFO
-            spent_ms = (perf_counter() - begun) * 1000
-            log.log(level, "%s %s: %d after %d ms", self._method, self._path, answer.status_code, spent_ms)
+            self._log.answered(self._told, answer.status_code, (perf_counter() - begun) * 1000)
         return answer
+
+    @property
+    def _told(self) -> AnsweredRequest:
+        host, port = self._scope.get("client") or ("", 0)
+        return AnsweredRequest(self._method, self._path, host, port, self._is_known)
 
     async def _answer(self) -> ASGIApp:
         self._check_browser()
@@ -215,8 +223,8 @@ class _Exchange:
         host = self._headers.get("host", "")
         if names is not None and not names.may_be_asked_as(host):
             raise _Forbidden(
-                f"This worker is not known as {host}; without authentication its listener answers to localhost, to "
-                "addresses and to rest.advertised.host.name."
+                f"This worker is not known as {one_line(host)}; without authentication its listener answers to "
+                "localhost, to addresses and to rest.advertised.host.name."
             )
 
     def _segments(self) -> list[str]:
@@ -243,14 +251,20 @@ class _Exchange:
             return ANONYMOUS
         authorization = self._headers.get("authorization")
         if authorization is None and FRESHNESS_HEADER in self._headers:
-            body, target = await self._body.read(), self._target
-            freshness = self._services.internal.vouched_for(self._method, target, self._headers, body)
+            body = await self._body.read(self._rules.body_limits.bytes_max, self._sender)
+            freshness = await self._services.internal.vouched_for(self._method, self._target, self._headers, body)
             if freshness is not None:
+                self._is_known = True
                 return User(freshness.user, Role.named(freshness.role))
-        client = self._scope.get("client")
-        address = client[0] if client else ""
         certificate = self._scope.get("extensions", {}).get("tls", {}).get("client_cert_der")
-        return await authenticator.user(Credentials(authorization, certificate, address))
+        user = await authenticator.user(Credentials(authorization, certificate, self._sender.address))
+        self._is_known = True
+        return user
+
+    @property
+    def _sender(self) -> Sender:
+        client = self._scope.get("client")
+        return Sender(client[0] if client else "", self._is_known)
 
     @property
     def _target(self) -> str:
@@ -276,19 +290,32 @@ class _Exchange:
             query=_query(self._query),
             headers=self._headers,
             parameters=parameters,
-            body=await self._body.read(),
+            body=await self._body_for(route),
             base_url=self._base_url,
             user=user,
             is_authenticated=self._rules.authenticator is not None,
         )
         try:
             async with asyncio.timeout(self._rules.request_timeout_s) as bound:
-                return await route.handler(self._services, request)
+                reply = await route.handler(self._services, request)
+                # Of an internal request the handler has found the signature to be right.
+                self._is_known = self._is_known or route.access is Access.INTERNAL
+                return reply
         except TimeoutError:
             if not bound.expired():
                 raise
             stage = self._services.herder.stage()
             raise ConnectError(f"Request timed out. {stage}" if stage else "Request timed out") from None
+
+    async def _body_for(self, route: Route) -> bytes:
+        """As much of it as this sender may send here."""
+        limits = self._rules.body_limits
+        may_be_large = self._is_known
+        if route.access is Access.INTERNAL:
+            may_be_large = self._services.internal.check_claim(self._headers)
+        if route.body is None and route.access is not Access.INTERNAL:
+            return await self._body.read(min(SMALL_BYTES, limits.bytes_max), self._sender)
+        return await self._body.read(limits.bytes_max if may_be_large else limits.anonymous_bytes_max, self._sender)
 
     @property
     def _base_url(self) -> str:

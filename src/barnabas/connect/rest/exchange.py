@@ -11,6 +11,7 @@ from barnabas.connect.rest.herder_port import HerderPort
 from barnabas.connect.rest.internal_client import Answer
 from barnabas.connect.rest.internal_requests import InternalRequestCheck
 from barnabas.connect.rest.logger_levels import LoggerLevels
+from barnabas.connect.rest.off_loop import off_loop
 from barnabas.connect.rest.recent_log import RecentLog
 from barnabas.connect.rest.roles import User
 
@@ -36,6 +37,10 @@ class ApiRequest:
     base_url: str
     user: User
     is_authenticated: bool = False
+
+    async def parsed(self, read: Callable[[bytes], T]) -> T:
+        """What ``read`` makes of the body; a large one is read on a thread. Raises what it raises."""
+        return await off_loop(len(self.body), lambda: read(self.body))
 
     @property
     def connector(self) -> str:

@@ -32,6 +32,10 @@ _NONCE_BYTES = 16
 _USER_AGENT = "kafka-connect"
 
 
+class _Answered(RequestFailed):
+    """The other worker has answered that it refuses; the text is its own."""
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """Of a worker that said yes: a status below 300, and its body."""
@@ -110,9 +114,20 @@ class InternalClient:
         await self._client.aclose()
 
     async def _signed(self, method: str, url: str, target: str, body: bytes) -> None:
-        headers = signed_headers(self._algorithm, self._session().key, body)
+        key = self._session().key
+        headers = signed_headers(self._algorithm, key, body)
         headers |= self.freshness_header(SentRequest(method=method, target=target, worker_url=url, body=body))
-        await self.send(method, url, target, body, headers)
+        try:
+            await self.send(method, url, target, body, headers)
+        except _Answered as error:
+            how = "without a signature, because it has no session key yet"
+            if key is not None:
+                how = f"signed with {self._algorithm} (inter.worker.signature.algorithm)"
+            raise RequestFailed(
+                error.http_status,
+                f"the worker at {url} refused ({error.http_status}) {method} {target}, which this worker sent {how}. "
+                f"It answered: {error}",
+            ) from error
 
 
 async def _read(response: httpx.Response) -> bytes:
@@ -134,5 +149,5 @@ def _judged(response: httpx.Response, body: bytes) -> Answer:
         error = msgspec.json.decode(body, type=ErrorMessage)
     except (msgspec.DecodeError, UnicodeDecodeError):
         # What stands between the workers, a proxy for one, has answered in its own words.
-        raise RequestFailed(status, f"The worker at {response.request.url.host} answered with {status}") from None
-    raise RequestFailed(status, error.message)
+        raise _Answered(status, f"The worker at {response.request.url.host} answered with {status}") from None
+    raise _Answered(status, error.message)

@@ -9,8 +9,14 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 
 from barnabas.connect.rest.herder_port import SessionView
+from barnabas.connect.rest.off_loop import off_loop
 from barnabas.connect.rest.request_freshness import FRESHNESS_HEADER, Freshness, FreshnessGuard, SentRequest
-from barnabas.connect.rest.request_signature import InvalidSignature, RequestSignature, check_signature
+from barnabas.connect.rest.request_signature import (
+    InvalidSignature,
+    RequestSignature,
+    check_claim,
+    check_signature,
+)
 
 __all__ = ["InternalRequestCheck", "RequireFreshness"]
 
@@ -43,10 +49,23 @@ class InternalRequestCheck:
         self._advertised_url = advertised_url
         self._now_ms = now_ms
 
-    def admit(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> None:
-        """Return if the request may go on; raises BadRequest, KeyNotReady or InvalidSignature."""
-        signature = RequestSignature.from_headers(headers)
+    def check_claim(self, headers: Mapping[str, str]) -> bool:
+        """Before the body is read: whether the request has a signature that may be right. False where the group does
+        not sign. Raises BadRequest or KeyNotReady."""
+        signature, session = RequestSignature.from_headers(headers), self._session()
+        if not session.is_verification_in_force:
+            return False
+        check_claim(signature, key=session.key, permitted_algorithms=self._permitted)
+        return True
+
+    async def admit(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> None:
+        """Return if the request may go on; raises BadRequest, KeyNotReady or InvalidSignature. Nothing of the body has
+        been looked at before: it is bytes here."""
         session = self._session()
+        await off_loop(len(body), lambda: self._admit(session, method, target, headers, body))
+
+    def _admit(self, session: SessionView, method: str, target: str, headers: Mapping[str, str], body: bytes) -> None:
+        signature = RequestSignature.from_headers(headers)
         check_signature(
             signature,
             body,
@@ -57,7 +76,7 @@ class InternalRequestCheck:
         if session.is_verification_in_force:
             self._check_freshness(session, method, target, headers, body)
 
-    def vouched_for(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Freshness | None:
+    async def vouched_for(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Freshness | None:
         """Whom another worker of ours vouches for; None for a request that nobody vouches for.
 
         Raises InvalidSignature. Only where the group signs: else the key may be anybody's of long ago.
@@ -66,7 +85,8 @@ class InternalRequestCheck:
         header = headers.get(FRESHNESS_HEADER)
         if header is None or session.key is None or not session.is_verification_in_force:
             return None
-        freshness = self._verified(header, session.key, method, target, body)
+        key = session.key
+        freshness = await off_loop(len(body), lambda: self._verified(header, key, method, target, body))
         return freshness if freshness.user else None
 
     def _check_freshness(

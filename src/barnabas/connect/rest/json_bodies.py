@@ -64,7 +64,7 @@ def read_create(body: bytes) -> CreateConnector:
 
 
 def read_task_configs(body: bytes) -> list[ConfigMap]:
-    """Read before the signature is looked at, as by Kafka."""
+    """After the signature was found to be right."""
     if not body.strip():
         raise MalformedBody("The request has no body; expected is a list of task configurations")
     found = _decode(body, list[dict[str, msgspec.Raw]] | None, "a list of task configurations")

@@ -1,55 +1,144 @@
-"""The body of a request: read once, within bounds of size and time, and there again for who is mounted."""
+"""The body of a request: read once, within bounds of size, time and memory, and there again for a mounted application.
+
+A sender that has not shown who it is may send little. A signed request is as large as a member of the group needs it,
+but the signature is only known to be right once all of it is here: until then it counts as unproven. All bodies that
+are in memory at a time share one bound; the unproven ones may have half of it, and one address no more than one body of
+the largest size, so that a stranger can't keep members and users out. Bodies up to ``SMALL_BYTES`` always have room.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 
 from starlette.types import Message, Receive
 
 from barnabas.connect.errors import ConnectError
 from barnabas.connect.rest.answers import Refused
 
-__all__ = ["RequestBody"]
+__all__ = ["SMALL_BYTES", "BodyLimits", "BodyMemory", "RequestBody", "Sender"]
 
-_BYTES_MAX = 16 * 1024 * 1024
+SMALL_BYTES = 64 * 1024
 _TIMEOUT_S = 30.0
+_MIB = 1024 * 1024
 
 
 class _Incomplete(ConnectError):
     http_status = 408
 
 
+class _NoRoom(ConnectError):
+    http_status = 503
+
+
+@dataclass(frozen=True, slots=True)
+class BodyLimits:
+    """``bytes_max``: of a request of a user who is known, or that is signed. ``anonymous_bytes_max``: of any other.
+    ``memory_bytes_max``: of all bodies that are in memory at a time."""
+
+    bytes_max: int = 16 * _MIB
+    anonymous_bytes_max: int = _MIB
+    memory_bytes_max: int = 64 * _MIB
+
+
+@dataclass(frozen=True, slots=True)
+class Sender:
+    address: str
+    is_proven: bool
+    """Whether it has shown who it is."""
+
+
+class BodyMemory:
+    """How much of the memory for bodies is taken, by all requests of a worker."""
+
+    def __init__(self, limits: BodyLimits) -> None:
+        self._limits = limits
+        self._taken = 0
+        self._unproven = 0
+        self._by_address: dict[str, int] = {}
+
+    def take(self, count: int, sender: Sender) -> bool:
+        """Whether there is room for ``count`` bytes more, which are taken then."""
+        limits, of_address = self._limits, self._by_address.get(sender.address, 0)
+        if self._taken + count > limits.memory_bytes_max:
+            return False
+        if not sender.is_proven:
+            if self._unproven + count > limits.memory_bytes_max // 2 or of_address + count > limits.bytes_max:
+                return False
+            self._unproven += count
+            self._by_address[sender.address] = of_address + count
+        self._taken += count
+        return True
+
+    def give_back(self, count: int, sender: Sender) -> None:
+        self._taken -= count
+        if sender.is_proven:
+            return
+        self._unproven -= count
+        self._by_address[sender.address] -= count
+        if not self._by_address[sender.address]:
+            del self._by_address[sender.address]
+
+    @property
+    def taken(self) -> int:
+        return self._taken
+
+
 class RequestBody:
     """``content_length`` is what the header says, so that too much is not read at all."""
 
-    def __init__(self, receive: Receive, content_length: str | None = None) -> None:
+    def __init__(self, receive: Receive, memory: BodyMemory, content_length: str | None = None) -> None:
         self._receive = receive
-        self._is_too_long = content_length is not None and content_length.isdigit() and int(content_length) > _BYTES_MAX
+        self._memory = memory
+        is_number = content_length is not None and content_length.isascii() and content_length.isdigit()
+        self._length = int((content_length or "0")[:20]) if is_number else 0
         self._body: bytes | None = None
         self._is_replayed = False
+        self._taken: tuple[int, Sender] | None = None
 
-    async def read(self) -> bytes:
-        """Raises Refused for one that is too long, and a ConnectError for one that does not come."""
+    async def read(self, bytes_max: int, sender: Sender) -> bytes:
+        """Raises Refused for one that is too long, and a ConnectError for one that does not come, or has no room."""
         if self._body is None:
-            if self._is_too_long:
+            if self._length > bytes_max:
                 raise Refused(413)
             try:
-                self._body = await asyncio.wait_for(self._read(), _TIMEOUT_S)
+                self._body = await asyncio.wait_for(self._read(bytes_max, sender), _TIMEOUT_S)
             except TimeoutError:
                 raise _Incomplete(f"The body of the request was not complete within {_TIMEOUT_S:g} s.") from None
         return self._body
 
-    async def _read(self) -> bytes:
-        data = bytearray()
+    def release(self) -> None:
+        """The request is answered: its memory is free."""
+        if self._taken is not None:
+            self._memory.give_back(*self._taken)
+            self._taken = None
+
+    async def _read(self, bytes_max: int, sender: Sender) -> bytes:
+        pieces: list[bytes] = []
+        length = 0
         while True:
             message = await self._receive()
             if message["type"] != "http.request":
                 raise _Incomplete("The connection ended before the body of the request.")
-            data += message.get("body", b"")
-            if len(data) > _BYTES_MAX:
+            piece = message.get("body", b"")
+            length += len(piece)
+            if length > bytes_max:
                 raise Refused(413)
+            if length > SMALL_BYTES:
+                self._take(length, sender)
+            if piece:
+                pieces.append(piece)
             if not message.get("more_body", False):
-                return bytes(data)
+                return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def _take(self, length: int, sender: Sender) -> None:
+        before = 0 if self._taken is None else self._taken[0]
+        if not self._memory.take(length - before, sender):
+            raise _NoRoom(
+                "The worker reads as many bodies of requests as it has room for "
+                "(barnabas.connect.request.memory.max.bytes). Send the request again later."
+            )
+        self._taken = (length, sender)
 
     async def receive(self) -> Message:
         """As the server's own, from the beginning."""

@@ -24,6 +24,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import quote, unquote
@@ -114,9 +115,14 @@ class FreshnessGuard:
         self._started_ms = started_ms
         self._seen: dict[bytes, int] = {}
         self._swept_ms = started_ms
+        self._lock = threading.Lock()
 
     def admit(self, freshness: Freshness, now_ms: int) -> None:
-        """Raises InvalidSignature for one that is too old, from the future, or here before."""
+        """Raises InvalidSignature for one that is too old, from the future, or here before. On any thread."""
+        with self._lock:
+            self._admit(freshness, now_ms)
+
+    def _admit(self, freshness: Freshness, now_ms: int) -> None:
         if abs(now_ms - freshness.time_ms) > self._age_ms_max:
             raise InvalidSignature(
                 f"Internal request is not fresh: it was made at {freshness.time_ms} ms, here it is {now_ms} ms, and "

@@ -29,6 +29,7 @@ __all__ = [
     "InvalidSignature",
     "KeyNotReady",
     "RequestSignature",
+    "check_claim",
     "check_signature",
     "signed_headers",
 ]
@@ -93,6 +94,15 @@ def check_signature(
     """Return if the request may go on; raises BadRequest, KeyNotReady or InvalidSignature."""
     if not is_verification_in_force:
         return
+    found, known_key = check_claim(signature, key=key, permitted_algorithms=permitted_algorithms)
+    if not found.is_valid(known_key, body):
+        raise InvalidSignature("Internal request contained invalid signature.")
+
+
+def check_claim(
+    signature: RequestSignature | None, *, key: bytes | None, permitted_algorithms: Sequence[str]
+) -> tuple[RequestSignature, bytes]:
+    """What can be checked before the body is here. Raises BadRequest or KeyNotReady."""
     if signature is None:
         raise BadRequest("Internal request missing required signature")
     if signature.algorithm not in permitted_algorithms:
@@ -106,8 +116,7 @@ def check_signature(
         raise KeyNotReady(
             "This worker is still starting up and has not been able to read a session key from the config topic yet"
         )
-    if not signature.is_valid(key, body):
-        raise InvalidSignature("Internal request contained invalid signature.")
+    return signature, key
 
 
 def signed_headers(algorithm: str | None, key: bytes | None, body: bytes) -> dict[str, str]:

@@ -58,7 +58,12 @@ class RestServer:
         self._authentication: Authentication = set_up_authentication(
             settings.authentication, clock=clock, random_bytes=random_bytes
         )
-        rules = RestRules(self._authentication.authenticator, settings.cross_origin, settings.header_rules)
+        rules = RestRules(
+            self._authentication.authenticator,
+            settings.cross_origin,
+            settings.header_rules,
+            body_limits=settings.body_limits,
+        )
         self._application = RestApplication(rules, clock.now_ms)
         self.loggers = LoggerLevels(clock.now_ms)
         """To be told as well what the config topic says about levels."""

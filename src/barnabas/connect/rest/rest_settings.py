@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from barnabas.connect.rest.cross_origin import CrossOriginRules
 from barnabas.connect.rest.internal_requests import RequireFreshness
 from barnabas.connect.rest.listener_urls import Listener, UnusableListener, advertised_listener, parse_listeners
+from barnabas.connect.rest.request_body import BodyLimits
 from barnabas.connect.rest.response_headers import HeaderRule, UnusableHeaderRule, parse_header_rules
 from barnabas.connect.rest.roles import Role, RoleTable
 from barnabas.security.tls_settings import TLS_SETTINGS, TlsSettings
@@ -65,6 +66,7 @@ class RestSettings:
     freshness_age_ms_max: int
     signature_algorithm: str
     verification_algorithms: tuple[str, ...]
+    body_limits: BodyLimits
     is_topic_tracking_enabled: bool
     may_topic_tracking_be_reset: bool
 
@@ -104,6 +106,7 @@ class RestSettings:
             freshness_age_ms_max=reader.number("barnabas.connect.fresh.signature.max.age.ms", 60_000, least=1),
             signature_algorithm=reader.text("inter.worker.signature.algorithm") or "HmacSHA256",
             verification_algorithms=reader.texts("inter.worker.verification.algorithms", "HmacSHA256"),
+            body_limits=_body_limits(reader),
             is_topic_tracking_enabled=reader.truth("topic.tracking.enable", True),
             may_topic_tracking_be_reset=reader.truth("topic.tracking.allow.reset", True),
         )
@@ -115,6 +118,24 @@ class RestSettings:
     @property
     def advertised(self) -> Listener:
         return advertised_listener(self.listeners, self.advertised_scheme)
+
+
+def _body_limits(reader: _Reader) -> BodyLimits:
+    defaults = BodyLimits()
+    names = ("request.max.bytes", "anonymous.request.max.bytes", "request.memory.max.bytes")
+    values = (defaults.bytes_max, defaults.anonymous_bytes_max, defaults.memory_bytes_max)
+    limits = BodyLimits(
+        *(
+            reader.number(f"barnabas.connect.{name}", value, least=1024)
+            for name, value in zip(names, values, strict=True)
+        )
+    )
+    if limits.memory_bytes_max < 2 * limits.bytes_max:
+        raise UnusableRestSetting(
+            f"barnabas.connect.request.memory.max.bytes is {limits.memory_bytes_max}; it has to be at least twice "
+            f"barnabas.connect.request.max.bytes, {limits.bytes_max}"
+        )
+    return limits
 
 
 def _authentication(reader: _Reader) -> AuthenticationSettings:

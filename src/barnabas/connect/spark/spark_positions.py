@@ -2,9 +2,10 @@
 
 The key is ``{"spark.source": n}`` and what the task reads (``TaskWork``); the value is ``{"offset": "<JSON text>"}``.
 
-Once all tasks of a connector shared ``{"spark.source": n}``, so that a slow task went on where a fast one had been. Such
-a position is used only by a connector's only task, because it can't be anyone else's. It is forgotten as soon as a task
-that reads a part has a position of its own: whoever reads all later must not begin behind the slowest.
+In earlier releases all tasks of a connector shared ``{"spark.source": n}``, so that a slow one went on where a fast one
+had been. Only the single task of a connector uses such a position, because no other task can have written it. It is
+forgotten as soon as a task that reads a part has a position of its own: a later task that reads all must not skip what
+the slowest had not read.
 """
 
 from __future__ import annotations

@@ -12,7 +12,10 @@ from barnabas.pipelines.errors import PipelineError
 from barnabas.pipelines.flights.flight_topic import FlightTopics
 from barnabas.pipelines.flights.run_directory import RunDirectory
 
-__all__ = ["FlightConnectors", "connector_configs", "failure_of", "group_of"]
+__all__ = ["FLIGHT_DELAYS", "FlightConnectors", "connector_configs", "failure_of", "group_of"]
+
+FLIGHT_DELAYS = "barnabas.pipelines.flights.connectors:FlightDelays"
+"""The connector of the run's own, which the settings of its worker have to list."""
 
 _NOT_FOUND = 404
 _START_SECONDS_MAX = 300.0
@@ -44,7 +47,7 @@ def connector_configs(
     return {
         f"{name}-delays": {
             **common,
-            "connector.class": "barnabas.pipelines.flights.connectors:FlightDelays",
+            "connector.class": FLIGHT_DELAYS,
             "directory": str(directory.path),
             "value.converter": "org.apache.kafka.connect.storage.StringConverter",
         },

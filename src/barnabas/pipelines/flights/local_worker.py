@@ -13,6 +13,7 @@ from barnabas.common.properties_file import MalformedProperties, format_properti
 from barnabas.connect.rest_client import ConnectClient, RequestRefused, WorkerUnreachable
 from barnabas.pipelines.errors import PipelineError
 from barnabas.pipelines.flights.child_process import HOST, ChildProcess, ProcessRecord, free_ports, is_free
+from barnabas.pipelines.flights.flight_connectors import FLIGHT_DELAYS
 from barnabas.pipelines.flights.run_directory import RunDirectory, write_durably
 
 __all__ = ["SPARK_SETTINGS", "LocalWorker", "internal_topics"]
@@ -115,6 +116,7 @@ class LocalWorker:
             "value.converter": "org.apache.kafka.connect.json.JsonConverter",
             "value.converter.schemas.enable": "false",
             "task.shutdown.graceful.timeout.ms": _BATCH_MS_MAX,
+            "barnabas.connect.plugins": FLIGHT_DELAYS,
             "barnabas.connect.spark.master": f"local[{self._cores}]",
             "barnabas.connect.spark.directory": str(self._directory.worker),
             **{f"{_CONF}{name}": value for name, value in SPARK_SETTINGS.items()},

@@ -8,13 +8,7 @@ import pytest
 
 from barnabas.connect.errors import BadRequest, NotFound
 from barnabas.connect.plugins.api import Connector, SourceConnector, SourceTask
-from barnabas.connect.plugins.discovery import (
-    REFUSED_GROUPS,
-    built_in_plugins,
-    connector_plugin,
-    discover,
-    load_connector,
-)
+from barnabas.connect.plugins.discovery import REFUSED_GROUPS, built_in_plugins, connector_plugin, discover
 from barnabas.connect.plugins.plugin import CONNECTORS, PluginType
 from barnabas.connect.plugins.registry import PluginRegistry, UnknownPlugin, VersionNotFound
 from barnabas.connect.plugins.validation import ConnectorValidation, ValidationDefaults
@@ -85,7 +79,7 @@ class TestDiscovery:
         [
             ("no.such.module:X", "barnabas.connectors", "ModuleNotFoundError"),
             (f"{__name__}:Absent", "barnabas.connectors", "AttributeError"),
-            (f"{__name__}:Shout", "barnabas.connectors", "no class derived from SourceConnector or SinkConnector"),
+            (f"{__name__}:Shout", "barnabas.connectors", "Shout is not derived from SourceConnector or SinkConnector"),
             (f"{__name__}:NoTask", "barnabas.connectors", "has no task_class"),
             (f"{__name__}:Neither", "barnabas.connectors", "derived from neither"),
         ],
@@ -100,7 +94,7 @@ class TestDiscovery:
             with pytest.raises(UnknownPlugin, match=reason):
                 found.connector(name)
 
-    def test_a_class_of_any_module_goes_by_module_and_class(
+    def test_a_listed_class_goes_by_module_and_class_and_needs_no_entry_point(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         (tmp_path / "just_written.py").write_text(
@@ -108,30 +102,64 @@ class TestDiscovery:
             "class Mine(SourceConnector):\n    task_class = SourceTask\n"
         )
         monkeypatch.syspath_prepend(str(tmp_path))
-        plugin = discover([]).connector("just_written:Mine")
+        found = discover([], allowed=["just_written:Mine"])
+        plugin = found.connector("just_written:Mine")
         assert plugin.name == "just_written.Mine"
         assert plugin.version is None
+        assert plugin in found.of_type(PluginType.SOURCE)
+        assert found.connector("Mine") is plugin is found.for_listing("just_written:Mine", None)
 
-    @pytest.mark.parametrize("name", ["os", ":X", "a b:C", "../x:Y"])
-    def test_nothing_else_is_loaded_by_name(self, name: str) -> None:
-        assert load_connector(name) is None
+    def test_a_class_with_an_entry_point_goes_by_module_and_class_too(self) -> None:
+        found = discover([entry(f"{__name__}:OlderPicky")], allowed=[f"{__name__}:OlderPicky"])
+        assert found.connector(f"{__name__}:OlderPicky").target is OlderPicky
+        assert len(found.of_type(PluginType.SOURCE)) == len(discover([]).of_type(PluginType.SOURCE)) + 1
+
+    @pytest.mark.parametrize("name", ["os:environ", "os.environ", "never_imported:Thing", "never_imported.Thing"])
+    def test_what_is_not_listed_is_not_imported_whatever_a_request_names(
+        self, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (tmp_path / "never_imported.py").write_text("raise SystemExit('a request has run code')")
+        monkeypatch.syspath_prepend(str(tmp_path))
+        monkeypatch.setenv("SECRET_OF_THE_WORKER", "hunter2-hunter2")
+        found = discover([])
+        errors = []
+        for ask in (found.connector, lambda name: found.for_listing(name, None), found.find):
+            with pytest.raises((UnknownPlugin, NotFound)) as raised:
+                ask(name)
+            errors.append(str(raised.value))
+        assert "never_imported" not in sys.modules
+        assert "hunter2" not in "".join(errors)
+        assert ("barnabas.connect.plugins of the worker's settings" in errors[0]) == (":" in name)
+
+    def test_a_long_name_comes_back_cut(self) -> None:
+        with pytest.raises(UnknownPlugin) as raised:
+            discover([]).connector("x" * 100_000)
+        assert len(str(raised.value)) < 10_000
 
     @pytest.mark.parametrize(
         ("name", "reason"),
         [
-            ("os:path", "is no class derived"),
-            ("os:system", "is no class derived"),
+            ("os:path", "an object of the class module"),
+            ("os:environ", "an object of the class _Environ"),
+            ("os:PathLike", "PathLike is not derived from"),
             ("no.such:Thing", "No module named"),
+            ("os", "write barnabas.connect.plugins as module:Class"),
+            ("../x:Y", "write barnabas.connect.plugins as module:Class"),
         ],
     )
-    def test_what_can_not_be_used_by_module_and_class_says_why(self, name: str, reason: str) -> None:
-        found = discover([])
+    def test_what_is_listed_and_can_not_be_used_says_why_and_shows_no_object(
+        self, name: str, reason: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("SECRET_OF_THE_WORKER", "hunter2-hunter2")
+        found = discover([], allowed=[name])
+        [problem] = found.problems
+        assert reason in problem
+        assert name in problem
+        assert "hunter2" not in problem
         with pytest.raises(UnknownPlugin, match=reason):
             found.connector(name)
         with pytest.raises(NotFound, match=reason):
             found.for_listing(name, None)
-        with pytest.raises(UnknownPlugin):
-            discover([]).connector(name)
 
 
 class TestNames:

@@ -54,7 +54,8 @@ def test_tasks_with_equal_settings_are_distinguished_by_their_numbers() -> None:
 
 def test_one_task_that_reads_a_part_is_not_taken_for_one_that_reads_another_part() -> None:
     (before,), (after,) = works([{**CONNECTOR, "tables": "a,b"}]), works([{**CONNECTOR, "tables": "a,c"}])
-    assert before.is_all and before.partition != after.partition
+    assert before.is_all
+    assert before.partition != after.partition
 
 
 def test_a_setting_that_the_connector_has_changed_for_all_of_its_tasks_is_part_of_the_work() -> None:

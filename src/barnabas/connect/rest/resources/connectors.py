@@ -50,7 +50,7 @@ def _expanded(services: Services, name: str, wanted: Any) -> dict[str, Any] | No
 
 
 async def create_connector(services: Services, request: ApiRequest) -> Reply:
-    wanted = read_create(request.body)
+    wanted = await request.parsed(read_create)
     config = _with_name(wanted.name, wanted.config)
     initial_state = None if wanted.initial_state is None else _INITIAL_STATES[wanted.initial_state.value]
     body = {"name": wanted.name, "config": wanted.config, "initial_state": initial_state}
@@ -70,7 +70,7 @@ async def get_connector_config(services: Services, request: ApiRequest) -> Reply
 
 
 async def put_connector_config(services: Services, request: ApiRequest) -> Reply:
-    name, given = request.connector, read_config(request.body)
+    name, given = request.connector, await request.parsed(read_config)
     config = _with_name(name, given)
     outcome = await services.forwarder.complete(
         request.forwardable("PUT", f"/connectors/{encoded_segment(name)}/config", msgspec.json.encode(given)),
@@ -85,7 +85,7 @@ def _created_or_updated(outcome: tuple[ConnectorInfo, bool]) -> Reply:
 
 
 async def patch_connector_config(services: Services, request: ApiRequest) -> Reply:
-    name, patch = request.connector, read_config(request.body)
+    name, patch = request.connector, await request.parsed(read_config)
     outcome = await services.forwarder.complete(
         request.forwardable("PATCH", f"/connectors/{encoded_segment(name)}/config", msgspec.json.encode(patch)),
         lambda: services.herder.patch_connector_config(name, patch),

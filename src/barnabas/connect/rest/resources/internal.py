@@ -1,5 +1,8 @@
 """What workers ask each other: to write the tasks of a connector (KIP-507), and to fence out older ones (KIP-618).
 
+The signature is checked over the bytes as they came: nothing of a stranger's body is parsed. (Kafka's worker parses
+first, so it answers 500 to a body that can't be read whether it is signed or not.)
+
 A signature holds for the worker that it was sent to: a request that goes on to the leader from here goes unsigned, as
 Kafka's does, so where the group signs the leader refuses it.
 """
@@ -14,8 +17,8 @@ __all__ = ["fence_zombies", "put_task_configs"]
 
 
 async def put_task_configs(services: Services, request: ApiRequest) -> Reply:
-    name, configs = request.connector, read_task_configs(request.body)
-    services.internal.admit(request.method, _target(request), request.headers, request.body)
+    await services.internal.admit(request.method, _target(request), request.headers, request.body)
+    name, configs = request.connector, await request.parsed(read_task_configs)
     outcome = await services.forwarder.complete(
         request.forwardable("POST", f"/connectors/{encoded_segment(name)}/tasks", request_body(configs)),
         lambda: services.herder.put_task_configs(name, configs),
@@ -25,7 +28,7 @@ async def put_task_configs(services: Services, request: ApiRequest) -> Reply:
 
 async def fence_zombies(services: Services, request: ApiRequest) -> Reply:
     name = request.connector
-    services.internal.admit(request.method, _target(request), request.headers, request.body)
+    await services.internal.admit(request.method, _target(request), request.headers, request.body)
     outcome = await services.forwarder.complete(
         request.forwardable("PUT", f"/connectors/{encoded_segment(name)}/fence"),
         lambda: services.herder.fence_zombies(name),

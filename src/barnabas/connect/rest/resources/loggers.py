@@ -21,7 +21,7 @@ async def get_logger(services: Services, request: ApiRequest) -> Reply:
 
 async def set_logger(services: Services, request: ApiRequest) -> Reply:
     """A scope that is not ``cluster`` is this worker, as in Kafka."""
-    namespace, level = request.parameters["logger"], read_level(request.body)
+    namespace, level = request.parameters["logger"], await request.parsed(read_level)
     if level is None:
         raise BadRequest("Desired 'level' parameter was not specified in request.")
     name = level_named(level)

@@ -17,7 +17,7 @@ async def get_offsets(services: Services, request: ApiRequest) -> Reply:
 
 
 async def alter_offsets(services: Services, request: ApiRequest) -> Reply:
-    name, offsets = request.connector, read_offsets(request.body)
+    name, offsets = request.connector, await request.parsed(read_offsets)
     body = msgspec.json.encode(ConnectorOffsets(offsets))
     outcome = await services.forwarder.complete(
         request.forwardable("PATCH", f"/connectors/{encoded_segment(name)}/offsets", body),

@@ -21,7 +21,7 @@ async def get_plugin_config(services: Services, request: ApiRequest) -> Reply:
 
 
 async def validate_config(services: Services, request: ApiRequest) -> Reply:
-    plugin, config = request.parameters["plugin"], read_config(request.body)
+    plugin, config = request.parameters["plugin"], await request.parsed(read_config)
     included = config.get("connector.class")
     if included is not None and not _normalized(included).endswith(_normalized(plugin)):
         raise BadRequest(f"Included connector type {included} does not match request type {plugin}")

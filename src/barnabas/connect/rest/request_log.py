@@ -1,0 +1,94 @@
+"""A line for each request in the log, where its sender is known; for all others so many that the log can't be filled.
+
+What a stranger chooses, such as the path, is shown cut and on one line. Requests that were refused are told as a node
+tells them: once a minute for each host and reason, and a few lines in ten seconds for all (``network.refusal_log``).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from barnabas.network.refusal_log import RefusalLog
+
+__all__ = ["AnsweredRequest", "LineBudget", "RequestLog", "one_line"]
+
+log = logging.getLogger("barnabas.connect.rest.application")
+
+_SAFE_METHODS = frozenset(("GET", "HEAD", "OPTIONS"))
+_SHOWN_LENGTH_MAX = 300
+_WINDOW_S = 10.0
+_LINES_PER_WINDOW = 100
+_FAILURES_PER_WINDOW = 5
+
+
+def one_line(text: str) -> str:
+    shown = "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in text[:_SHOWN_LENGTH_MAX])
+    return shown if len(text) <= _SHOWN_LENGTH_MAX else f"{shown}..."
+
+
+@dataclass(frozen=True, slots=True)
+class AnsweredRequest:
+    method: str
+    path: str
+    host: str
+    port: int
+    is_known: bool
+    """Whether its sender has shown who it is."""
+
+    def __str__(self) -> str:
+        return f"{one_line(self.method)} {one_line(self.path)}"
+
+
+class LineBudget:
+    """So many lines in ten seconds. ``now_s`` only goes forward."""
+
+    def __init__(self, lines: int, now_s: Callable[[], float], window_s: float = _WINDOW_S) -> None:
+        self._lines = lines
+        self._now_s = now_s
+        self._window_s = window_s
+        self._ends_s = float("-inf")
+        self._left = 0
+        self.suppressed = 0
+        """Since the last line."""
+
+    def take(self) -> bool:
+        """Whether a line may be written now."""
+        now_s = self._now_s()
+        if now_s >= self._ends_s:
+            self._ends_s, self._left = now_s + self._window_s, self._lines
+        if not self._left:
+            self.suppressed += 1
+            return False
+        self._left -= 1
+        return True
+
+    def since_last(self) -> str:
+        """What to add to a line about the ones that were not written."""
+        count, self.suppressed = self.suppressed, 0
+        return f" (and {count} more that are not logged)" if count else ""
+
+
+class RequestLog:
+    def __init__(self, now_s: Callable[[], float]) -> None:
+        self._now_s = now_s
+        self._refusals = RefusalLog("REST", "refused")
+        self._lines = LineBudget(_LINES_PER_WINDOW, now_s)
+        self._failures = LineBudget(_FAILURES_PER_WINDOW, now_s)
+
+    def answered(self, request: AnsweredRequest, status: int, spent_ms: float) -> None:
+        level = logging.DEBUG if request.method in _SAFE_METHODS else logging.INFO
+        if not log.isEnabledFor(level):
+            return
+        if request.is_known:
+            log.log(level, "%s: %d after %d ms", request, status, spent_ms)
+        elif status >= 400:
+            self._refusals.refused(request.host, request.port, f"{request}: {status}", self._now_s())
+        elif self._lines.take():
+            log.log(level, "%s: %d after %d ms%s", request, status, spent_ms, self._lines.since_last())
+
+    def failed(self, request: AnsweredRequest) -> None:
+        """In the handler of an exception that nothing else explains."""
+        if request.is_known or self._failures.take():
+            log.exception("%s failed%s", request, "" if request.is_known else self._failures.since_last())
