@@ -38,7 +38,7 @@ SEED ?=
 KIND ?= ours
 PARALLEL := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: help env dev run test unit oracles interop older slow spark simulate defects history fuzz check lint types layers format docs bench lock clean
+.PHONY: help env dev run test unit oracles interop older slow spark simulate defects history siege fuzz check lint types layers format docs bench lock clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
@@ -111,6 +111,9 @@ defects: dev ## put each known mistake into the product and see that the simulat
 
 history: dev ## real brokers and controllers under kill -9, cuts and full disks (SECONDS=60, SEED=, KIND=ours|kafka|mixed)
 	@$(BIN)/python -m tests.history --seconds $(SECONDS) --kind $(KIND) $(if $(SEED),--seed $(SEED)) $(ARGS)
+
+siege: dev ## hostile inputs against a node, and what a well-behaved client feels of them (KIND=ours|kafka|both)
+	@$(BIN)/python -m tests.siege --kind $(KIND) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 fuzz: dev ## the property tests with many more examples
 	@$(PYTEST) $(PARALLEL) -m hypothesis --hypothesis-profile=fuzz --timeout=1800 $(ARGS)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -18,13 +19,13 @@ from barnabas.broker.partition import Partition
 from barnabas.broker.replication.read_rounds import ReadRounds
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.topic_partition import TopicPartition
-from barnabas.protocol.produce_validation import WorkBudget, WorkBudgetExceeded
+from barnabas.network.fair_work import FairThreads
+from barnabas.protocol.produce_validation import BatchLimits, WorkBudget, WorkBudgetExceeded
 from barnabas.storage.errors import StorageError
 from barnabas.storage.produced_batch import AppendOrigin, ProducedBatch, read_produced_batch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-    from concurrent.futures import Executor
+    from collections.abc import Callable, Hashable, Iterable, Sequence
 
     from barnabas.broker.leader_replicas import LeaderReplicas
     from barnabas.broker.ports import ReplicaFetchers
@@ -48,6 +49,8 @@ log = logging.getLogger(__name__)
 
 _VALIDATION_THREADS = 2
 _NOT_IN_THE_METADATA = "no topic has the id {}, and no record in the metadata log says that it was deleted"
+_PAUSE_S = 0.0005
+"""A thread that checks a batch sleeps so long after each piece of it, so that the loop finds the interpreter free."""
 _DISK_ERROR = "Disk error when trying to access log file on the disk."
 
 
@@ -60,6 +63,8 @@ class ReplicaManager:
         clock: Clock,
         defaults: TopicConfig,
         new_leader_replicas: Callable[[ClusterImage], LeaderReplicas] | None = None,
+        threads: FairThreads | None = None,
+        batch_limits: BatchLimits | None = None,
     ) -> None:
         """``new_leader_replicas`` is called once, for the first partition with several replicas that is led here."""
         self.broker_id = broker_id
@@ -79,6 +84,14 @@ class ReplicaManager:
         self.bytes_in = 0
         self.bytes_out = 0
         self.batches_in = 0
+        self._threads = threads or FairThreads(_VALIDATION_THREADS, "produce-validation")
+        self._batch_limits = limits = batch_limits or BatchLimits()
+        self._paused_batch_limits = BatchLimits(
+            headers=limits.headers,
+            record_headers=limits.record_headers,
+            decompressed_bytes=limits.decompressed_bytes,
+            pause=lambda: time.sleep(_PAUSE_S),
+        )
         self._clock = clock
         self._defaults = defaults
         self._image: MetadataImage | None = None
@@ -88,16 +101,13 @@ class ReplicaManager:
         self._has_settled = False
         self.without_log: list[Partition] = []
         """Partitions created since the last ``open_some``, whose directories are made when there is time."""
-        self._validation_pool: Executor | None = None
         self._opening: asyncio.Lock | None = None
 
     def close(self) -> None:
         """End the threads and timers; no requests are answered any more."""
         if self.leader_replicas is not None:
             self.leader_replicas.stop()
-        if self._validation_pool is not None:
-            self._validation_pool.shutdown(wait=True, cancel_futures=True)
-            self._validation_pool = None
+        self._threads.close()
 
     # --- following the metadata log
 
@@ -362,10 +372,17 @@ class ReplicaManager:
         return self._write(partition, batch, now_ms)
 
     def append_produced(
-        self, topic_partition: TopicPartition, records: Buffer, *, requires_all_in_sync: bool, budget: WorkBudget
+        self,
+        topic_partition: TopicPartition,
+        records: Buffer,
+        *,
+        requires_all_in_sync: bool,
+        budget: WorkBudget,
+        owner: Hashable = None,
     ) -> AppendInfo | asyncio.Task[AppendInfo]:
         """``append`` of what a client sent. A task comes back when it takes longer than the ``budget`` of the request
-        allows, or when others wait for the partition already; it raises ApiException too.
+        allows, or when others wait for the partition already; it raises ApiException too. Threads are shared fairly
+        between owners.
         """
         partition = self.leader_of(topic_partition)
         if not partition.appends_waiting and (partition.log_or_none is not None or budget.take_new_log()):
@@ -379,6 +396,7 @@ class ReplicaManager:
                     origin=AppendOrigin.CLIENT,
                     partition=topic_partition,
                     budget=budget,
+                    limits=self._batch_limits,
                 )
             except WorkBudgetExceeded:
                 pass
@@ -391,11 +409,15 @@ class ReplicaManager:
                 task.exception()  # Nobody asks for it when the client has gone meanwhile.
 
         partition.appends_waiting += 1
-        waiting = asyncio.get_running_loop().create_task(self._append_in_turn(partition, records, requires_all_in_sync))
+        waiting = asyncio.get_running_loop().create_task(
+            self._append_in_turn(partition, records, requires_all_in_sync, owner)
+        )
         waiting.add_done_callback(finished)
         return waiting
 
-    async def _append_in_turn(self, partition: Partition, records: Buffer, requires_all_in_sync: bool) -> AppendInfo:
+    async def _append_in_turn(
+        self, partition: Partition, records: Buffer, requires_all_in_sync: bool, owner: Hashable
+    ) -> AppendInfo:
         if partition.appends_turn is None:
             partition.appends_turn = asyncio.Lock()
         async with partition.appends_turn:
@@ -404,10 +426,15 @@ class ReplicaManager:
                 await self._open_in_turn(partition)
             self._check_in_sync(partition, requires_all_in_sync)
             topic_partition, rules, now_ms = partition.topic_partition, partition.log.rules, self._clock.now_ms()
-            batch = await asyncio.get_running_loop().run_in_executor(
-                self._pool(),
+            batch = await self._threads.run(
+                owner,
                 lambda: read_produced_batch(
-                    records, rules, now_ms=now_ms, origin=AppendOrigin.CLIENT, partition=topic_partition
+                    records,
+                    rules,
+                    now_ms=now_ms,
+                    origin=AppendOrigin.CLIENT,
+                    partition=topic_partition,
+                    limits=self._paused_batch_limits,
                 ),
             )
             self._check_still_led(partition)
@@ -421,13 +448,6 @@ class ReplicaManager:
             await asyncio.sleep(0)
             self._check_still_led(partition)
             _ = partition.log
-
-    def _pool(self) -> Executor:
-        if self._validation_pool is None:
-            from concurrent.futures import ThreadPoolExecutor
-
-            self._validation_pool = ThreadPoolExecutor(_VALIDATION_THREADS, "produce-validation")
-        return self._validation_pool
 
     def _check_still_led(self, partition: Partition) -> None:
         """The metadata may have moved on while an append waited."""

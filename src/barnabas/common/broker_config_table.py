@@ -23,6 +23,8 @@ BARNABAS_SETTINGS: tuple[ConfigRow, ...] = (
     ("barnabas.audit.window.ms", "LONG", "30000", "100..", "MEDIUM", READ_ONLY),
     ("barnabas.authentication.timeout.ms", "INT", "30000", "0..", "MEDIUM", READ_ONLY),
     ("barnabas.auto.format", "BOOLEAN", "false", "", "MEDIUM", READ_ONLY),
+    ("barnabas.batch.max.decompressed.bytes", "INT", "67108864", "1024..", "LOW", READ_ONLY),
+    ("barnabas.batch.max.headers", "INT", "200000", "0..", "LOW", READ_ONLY),
     ("barnabas.config.encryption.keys", "PASSWORD", None, "", "MEDIUM", READ_ONLY),
     ("barnabas.config.encryption.keys.file", "STRING", "", "", "MEDIUM", READ_ONLY),
     ("barnabas.describe.configs.of.others", "BOOLEAN", "false", "", "LOW", READ_ONLY),
@@ -33,6 +35,13 @@ BARNABAS_SETTINGS: tuple[ConfigRow, ...] = (
     ("barnabas.max.open.files", "INT", "-1", "-1..", "MEDIUM", READ_ONLY),
     ("barnabas.metrics.listener", "STRING", "", "", "MEDIUM", READ_ONLY),
     ("barnabas.policy.timeout.ms", "LONG", "5000", "1..", "LOW", READ_ONLY),
+    ("barnabas.record.max.headers", "INT", "10000", "0..", "LOW", READ_ONLY),
+    ("barnabas.request.max.bytes", "INT", "1048576", "4096..", "LOW", READ_ONLY),
+    ("barnabas.request.max.bytes.before.login", "INT", "4096", "512..", "LOW", READ_ONLY),
+    ("barnabas.request.max.bytes.overrides", "STRING", "", "", "LOW", READ_ONLY),
+    ("barnabas.request.max.elements", "INT", "100000", "1000..", "LOW", READ_ONLY),
+    ("barnabas.request.max.elements.of.brokers", "INT", "1000000", "1000..", "LOW", READ_ONLY),
+    ("barnabas.request.max.tagged.fields", "INT", "64", "16..", "LOW", READ_ONLY),
 )
 
 # Kafka leaves these to its authorizer and hides their values like those of unknown settings. Operators should see them.

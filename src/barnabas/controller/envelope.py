@@ -17,7 +17,8 @@ from barnabas.common.host_address import host_address_text
 from barnabas.common.resource import ResourceType
 from barnabas.network.api_handler import AclRule
 from barnabas.protocol.api_keys import API_TABLE, ApiKey
-from barnabas.protocol.compiler_runtime import read_unsigned_varint
+from barnabas.protocol.compiler_runtime import skip_tagged_fields
+from barnabas.protocol.decode_limits import UNLIMITED, DecodeLimits
 from barnabas.protocol.errors import DecodeError
 from barnabas.security.request_context import RequestContext
 
@@ -34,6 +35,7 @@ __all__ = ["ACL", "ForwardedRequest", "open_envelope"]
 ACL = (AclRule(ResourceType.CLUSTER, AclOperation.CLUSTER_ACTION),)
 
 _HEADER = Struct(">hhih")
+_HEADER_TAGS_MAX = 64
 
 
 class ForwardedRequest(NamedTuple):
@@ -57,6 +59,7 @@ def open_envelope(
     access: Access,
     handlers: HandlerTable,
     deserialize: Callable[[bytes | None], Principal],
+    limits: DecodeLimits = UNLIMITED,
 ) -> ForwardedRequest:
     """``access`` is the broker's. Raises ApiException with the error of the envelope.
 
@@ -79,7 +82,7 @@ def open_envelope(
         raise ApiException(ErrorCode.INVALID_REQUEST, f"{name} is not passed on by brokers")
     handler = handlers.handler(header.api_key)
     try:
-        request, _ = handler.read(memoryview(data), header.end, header.api_version)
+        request, _ = handler.read(memoryview(data), header.end, header.api_version, limits)
     except (DecodeError, IndexError) as error:
         raise _unreadable(f"{name} version {header.api_version} cannot be read: {error}") from error
     context = RequestContext(
@@ -116,23 +119,11 @@ def _read_header(data: bytes, handlers: HandlerTable) -> _Header:
         raise _unreadable("the client id is longer than the request")
     client_id = str(data[_HEADER.size : end], "utf-8", "replace") if id_length >= 0 else None
     if version >= info.request_flexible_since:
-        end = _skip_tagged_fields(data, end)
+        try:
+            end = skip_tagged_fields(data, end, _HEADER_TAGS_MAX)
+        except (DecodeError, IndexError) as error:
+            raise _unreadable(f"the tagged fields of the header cannot be read: {error}") from error
     return _Header(api_key, version, correlation_id, client_id, end)
-
-
-def _skip_tagged_fields(data: bytes, position: int) -> int:
-    view = memoryview(data)
-    try:
-        count, position = read_unsigned_varint(view, position)
-        for _ in range(count):
-            _, position = read_unsigned_varint(view, position)
-            size, position = read_unsigned_varint(view, position)
-            if not 0 <= size <= len(data) - position:
-                raise _unreadable("a tagged field of the header is longer than the request")
-            position += size
-    except (DecodeError, IndexError) as error:
-        raise _unreadable(f"the tagged fields of the header cannot be read: {error}") from error
-    return position
 
 
 def _unreadable(why: str) -> ApiException:

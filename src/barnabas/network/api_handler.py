@@ -14,11 +14,12 @@ from __future__ import annotations
 
 from collections import Counter
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, cast
 
 from barnabas.common.errors import InvariantViolated, invariant
 from barnabas.common.resource import CLUSTER_NAME, PatternType, ResourceType
 from barnabas.protocol.api_keys import API_TABLE, ApiKey
+from barnabas.protocol.decode_limits import UNLIMITED, DecodeLimits
 from barnabas.security.authorizer.denial import denial_error, denial_text
 
 if TYPE_CHECKING:
@@ -33,6 +34,14 @@ if TYPE_CHECKING:
 __all__ = ["Access", "AclRule", "ApiHandler", "HandlerTable", "handles"]
 
 F = TypeVar("F", bound="Callable[..., Any]")
+
+
+class Reader(Protocol):
+    """Reads a request's body: the message and the offset after it. Raises DecodeError."""
+
+    def __call__(
+        self, buffer: Any, offset: int, version: int, limits: DecodeLimits = UNLIMITED, /
+    ) -> tuple[Any, int]: ...
 
 
 class AclRule(NamedTuple):
@@ -185,7 +194,7 @@ class ApiHandler:
         messages = import_module(f"barnabas.protocol.messages.{api_key.name.lower()}")
         self.request_type: type[Message] = getattr(messages, f"{name}Request")
         self.response_type: type[Message] = getattr(messages, f"{name}Response")
-        self.read: Callable[[Any, int, int], tuple[Any, int]] = self.request_type.read
+        self.read: Reader = self.request_type.read
         if check is not None:
             self.read = _checked(self.request_type, check)
         self.on_error = on_error or self._top_level_error
@@ -199,9 +208,9 @@ class ApiHandler:
         return cast("Message", response)
 
 
-def _checked(request_type: type[Message], check: Callable[[Any], None]) -> Callable[[Any, int, int], tuple[Any, int]]:
-    def read(buffer: Any, position: int, version: int) -> tuple[Any, int]:
-        request, end = request_type.read(buffer, position, version)
+def _checked(request_type: type[Message], check: Callable[[Any], None]) -> Reader:
+    def read(buffer: Any, position: int, version: int, limits: DecodeLimits = UNLIMITED) -> tuple[Any, int]:
+        request, end = request_type.read(buffer, position, version, limits)
         check(request)
         return request, end
 

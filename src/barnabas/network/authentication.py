@@ -1,6 +1,7 @@
 """SASL on a connection: hands frames to the authenticator until somebody is logged in, and watches the session after.
 
-- Until then a frame may have ``sasl.server.max.receive.size`` bytes, and there is a deadline for all of it together.
+- Until then a token may have ``sasl.server.max.receive.size`` bytes and other frames
+  ``barnabas.request.max.bytes.before.login``, and there is a deadline for all of it together.
 - A failure is answered only after ``connection.failed.authentication.delay.ms``, and then the connection closes: who
   guesses passwords waits. Meanwhile nothing more is read, and nothing else on the node waits.
 - A session that has expired ends with the next request that is not a re-authentication (KIP-368).
@@ -11,6 +12,7 @@ Failures are counted by mechanism; the listener says some of them in the log (``
 from __future__ import annotations
 
 import logging
+from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Protocol
 
 from barnabas.network.connection import CloseConnection
@@ -118,6 +120,8 @@ class Authentication:
             answer = self._processor.process(self._connection, bytearray(frame))
         except CloseConnection:
             return None
+        if isinstance(answer, Coroutine):
+            answer.close()  # Nothing that takes long is done before a login.
         return b"".join(answer) if isinstance(answer, list) else None
 
     def principal_of(self, mechanism: str, authorization_id: str, token_owner: Principal | None) -> Principal:
@@ -153,6 +157,8 @@ class Authentication:
             return None
         if outcome.login is not None:
             self._logged_in(outcome.login)
+        elif self._authenticator.takes_raw_tokens:
+            self._connection.expect_raw_tokens(self._sasl.receive_bytes_max)
         return None if outcome.answer is None else [outcome.answer]
 
     def _logged_in(self, login: Login) -> None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from barnabas.network.authentication import Authentication, ConnectionSecurity
+    from barnabas.network.request_limits import RequestLimits
     from barnabas.security.sasl.sasl_listener import SaslListener
 
 __all__ = ["Answer", "CloseConnection", "Connection", "ConnectionOwner", "RequestProcessor"]
@@ -39,7 +40,6 @@ _TURN_S = 0.002
 """Who sends thousands of requests at once gets so much time before others have their turn."""
 
 _WRITE_PIECE = 1024 * 1024
-_SASL_LIMIT = "sasl.server.max.receive.size"
 
 Answer = list[bytes | memoryview] | None
 """Header and body of a response in pieces, or None when the request has no answer (acks=0)."""
@@ -59,7 +59,7 @@ class ConnectionOwner(Protocol):
     """Who accepted the connection; told when it opens and ends."""
 
     name: str
-    request_bytes_max: int
+    request_limits: RequestLimits
     processor: RequestProcessor
     security: ConnectionSecurity | None
     """None where everybody is anonymous."""
@@ -111,7 +111,7 @@ class Connection(asyncio.BufferedProtocol):
         self._processor = owner.processor
         self._authentication: Authentication | None = None
         self._loop = loop
-        self._reader = FrameReader(owner.request_bytes_max)
+        self._reader = FrameReader(owner.request_limits.frames)
         self._frames: deque[bytearray] = deque()
         self._busy: asyncio.Task[None] | bool = False
         self._closing = False
@@ -225,11 +225,15 @@ class Connection(asyncio.BufferedProtocol):
     def _begin_authentication(self, security: ConnectionSecurity, sasl: SaslListener) -> None:
         from barnabas.network.authentication import Authentication  # Only a listener with SASL needs it.
 
-        self._reader.set_maximum(min(sasl.receive_bytes_max, self._owner.request_bytes_max), _SASL_LIMIT)
+        self._reader.set_limits(self._owner.request_limits.before_login(sasl.receive_bytes_max))
         if self._transport is not None:
             self._transport.set_write_buffer_limits(high=_WRITE_BUFFER_BEFORE_LOGIN)
         self._authentication = Authentication(self, self._owner, security, sasl, self._loop)
         self._processor = self._authentication
+
+    def expect_raw_tokens(self, bytes_max: int) -> None:
+        """Frames have no headers until the login is complete."""
+        self._reader.set_limits(self._owner.request_limits.raw_tokens(bytes_max))
 
     def authenticated(self, principal: Principal, mechanism: str, *, is_for_good: bool) -> None:
         """From now on the connection speaks for ``principal``; for good, if its requests need no further look."""
@@ -237,7 +241,7 @@ class Connection(asyncio.BufferedProtocol):
         self.mechanism = mechanism
         if is_for_good:
             self._processor = self._owner.processor
-        self._reader.set_maximum(self._owner.request_bytes_max)
+        self._reader.set_limits(self._owner.request_limits.frames)
         if self._transport is not None:
             self._transport.set_write_buffer_limits(high=_WRITE_BUFFER_HIGH)
 

@@ -2,24 +2,33 @@
 
 Sans-I/O: the connection asks where the next bytes should go (``next_buffer``), says how many came (``received``)
 and gets the frames that became complete. A long frame is received straight into its own memory, which grows
-with the bytes that really arrive: a length of 2 GB that nothing follows costs nothing.
+with the bytes that really arrive: a length of 2 GB that nothing follows costs nothing. At most a quarter of a megabyte
+is received at once, so that a fast sender leaves others their turn. A frame that is larger than its API needs is
+refused when its first six bytes have arrived.
 """
 
 from __future__ import annotations
 
+from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap
 from struct import Struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from barnabas.network.receive_memory import ReceiveMemory
+from barnabas.protocol.api_keys import API_TABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
-__all__ = ["FrameReader", "InvalidFrameSize"]
+__all__ = ["FrameLimits", "FrameReader", "InvalidFrameSize"]
 
 _SIZE = Struct(">i")
+_KEY = Struct(">h")
+_KEY_END = _SIZE.size + _KEY.size
+_NAMES = {int(key): info.name for key, info in API_TABLE.items()}
 _SCRATCH_SIZE = 256 * 1024
 _FIRST_ALLOCATION_MIN = 16 * 1024
+_PAGED_MIN = 1024 * 1024
+"""A frame of which so much has come and that goes on gets its whole size at once, and pages as they fill."""
 _TLS_RECORD = 0x1603  # How the first record of a TLS handshake begins.
 _SPEAKS_TLS = (
     "it speaks TLS and this listener does not; set security.protocol=PLAINTEXT (or SASL_PLAINTEXT) in the client"
@@ -30,33 +39,61 @@ _REQUEST_LIMIT = "socket.request.max.bytes"
 _scratch = ReceiveMemory(_SCRATCH_SIZE)
 
 
+class FrameLimits:
+    """How large a frame may be by the API key that it begins with: bytes, and the setting that says so.
+
+    A frame that no API may exceed is not looked at; of others the first two bytes must be there.
+    """
+
+    __slots__ = ("_by_api", "_others", "checked_above", "largest")
+
+    def __init__(self, by_api: Mapping[int, tuple[int, str]], *, others: tuple[int, str]) -> None:
+        self._by_api = by_api
+        self._others = others
+        sizes = [others[0], *(size for size, _ in by_api.values())]
+        self.checked_above = min(sizes)
+        self.largest = max(sizes)
+
+    def check(self, size: int, api_key: int) -> None:
+        """Raises InvalidFrameSize."""
+        maximum, setting = self._by_api.get(api_key, self._others)
+        if not 0 <= size <= maximum:
+            raise InvalidFrameSize(size, maximum, setting, api_key)
+
+    def check_any(self, size: int) -> None:
+        """For a frame of which nothing is known yet but its size. Raises InvalidFrameSize."""
+        if not 0 <= size <= self.largest:
+            maximum, setting = max(self._others, *self._by_api.values()) if self._by_api else self._others
+            raise InvalidFrameSize(size, maximum, setting)
+
+
 class InvalidFrameSize(Exception):
     """The length in front of a frame is negative or larger than allowed; the connection must close."""
 
-    def __init__(self, size: int, maximum: int, limit: str) -> None:
+    def __init__(self, size: int, maximum: int, limit: str, api_key: int | None = None) -> None:
+        of_api = "" if api_key not in _NAMES else f" of {_NAMES[api_key]}"
         super().__init__(
             _SPEAKS_TLS
             if size >> 16 == _TLS_RECORD
-            else f"frame size {size} is not allowed; it must be between 0 and {maximum} ({limit})"
+            else f"frame size {size}{of_api} is not allowed; it must be between 0 and {maximum} ({limit})"
         )
         self.size = size
 
 
 class FrameReader:
-    __slots__ = ("_filled", "_frame", "_limit", "_maximum", "_prefix", "_size")
+    __slots__ = ("_filled", "_frame", "_limits", "_prefix", "_size")
 
-    def __init__(self, maximum: int) -> None:
-        self._maximum = maximum
-        self._limit = _REQUEST_LIMIT
+    def __init__(self, limits: FrameLimits | int) -> None:
+        """A number is the largest frame whatever it is about."""
+        self._limits = FrameLimits({}, others=(limits, _REQUEST_LIMIT)) if isinstance(limits, int) else limits
         self._prefix = b""
         self._frame: bytearray | None = None
         self._filled = 0
         self._size = 0
 
-    def set_maximum(self, maximum: int, limit: str = _REQUEST_LIMIT) -> None:
-        """The largest frame from the next bytes on, and the setting that says so."""
-        self._maximum = maximum
-        self._limit = limit
+    def set_limits(self, limits: FrameLimits) -> None:
+        """How large frames may be from the next bytes on."""
+        self._limits = limits
 
     @property
     def is_idle(self) -> bool:
@@ -69,8 +106,17 @@ class FrameReader:
         if frame is None:
             return _scratch.view
         if self._filled == len(frame):
-            frame.extend(bytes(min(len(frame), self._size - len(frame))))
-        return memoryview(frame)[self._filled :]
+            frame = self._frame = self._grown(frame)
+        return memoryview(frame)[self._filled : self._filled + _SCRATCH_SIZE]
+
+    def _grown(self, frame: bytearray) -> bytearray:
+        """Room for more of a long frame. A very long one moves to memory that the system gives page by page."""
+        if self._size > _PAGED_MIN <= len(frame):
+            paged = mmap(-1, self._size, flags=MAP_PRIVATE | MAP_ANONYMOUS)
+            paged[: len(frame)] = frame  # type: ignore[assignment]
+            return cast("bytearray", paged)
+        frame.extend(bytes(min(len(frame), self._size - len(frame))))
+        return frame
 
     def received(self, count: int) -> Iterator[bytearray]:
         """Frames completed by the ``count`` bytes that were put into ``next_buffer``.
@@ -93,11 +139,18 @@ class FrameReader:
         position, end = 0, len(data)
         # Frames are cut out before the first is handed on: a handler may receive on another connection meanwhile.
         frames: list[bytearray] = []
+        limits = self._limits
         while end - position >= 4:
             (size,) = _SIZE.unpack_from(data, position)
-            if not 0 <= size <= self._maximum:
-                yield from frames
-                raise InvalidFrameSize(size, self._maximum, self._limit)
+            if not 0 <= size <= limits.checked_above:
+                try:
+                    limits.check_any(size)
+                    if end - position < _KEY_END:
+                        break
+                    limits.check(size, _KEY.unpack_from(data, position + 4)[0])
+                except InvalidFrameSize:
+                    yield from frames
+                    raise
             position += 4
             if end - position >= size:
                 frames.append(bytearray(data[position : position + size]))

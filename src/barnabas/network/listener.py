@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING
 
 from barnabas.network.connection import Connection
 from barnabas.network.refusal_log import RefusalLog
+from barnabas.network.request_limits import RequestLimits
+from barnabas.security.principal import ANONYMOUS
 
 if TYPE_CHECKING:
     from barnabas.network.authentication import ConnectionSecurity
@@ -36,17 +38,17 @@ _TLS_CHECK_S = 3.0
 class ConnectionLimits:
     """Limits of one listener, or of several together: ``open_count`` is the number of connections of all of them."""
 
-    __slots__ = ("handshake_ms_max", "idle_ms_max", "open_count", "request_bytes_max", "total_max")
+    __slots__ = ("handshake_ms_max", "idle_ms_max", "open_count", "requests", "total_max")
 
     def __init__(
         self,
         *,
-        request_bytes_max: int = 104857600,
+        requests: RequestLimits | None = None,
         idle_ms_max: int = 600000,
         total_max: int = _UNLIMITED,
         handshake_ms_max: int = 30000,
     ) -> None:
-        self.request_bytes_max = request_bytes_max
+        self.requests = requests or RequestLimits()
         self.idle_ms_max = idle_ms_max
         self.total_max = total_max
         self.handshake_ms_max = handshake_ms_max
@@ -73,7 +75,7 @@ class Listener:
         self.authentications_succeeded = 0
         self.authentications_failed = 0
         self.handshake_s_max = limits.handshake_ms_max / 1000
-        self.request_bytes_max = limits.request_bytes_max
+        self.request_limits = limits.requests
         self.connections: set[Connection] = set()
         self.connections_created = 0
         self._limits = limits
@@ -183,6 +185,8 @@ class Listener:
         self.refusals.refused(connection.peer_host, connection.peer_port, reason, asyncio.get_running_loop().time())
 
     def broke_protocol(self, connection: Connection, reason: str) -> None:
+        if connection.principal != ANONYMOUS:
+            reason = f"{connection.principal}: {reason}"
         self._faults.refused(connection.peer_host, connection.peer_port, reason, asyncio.get_running_loop().time())
 
     def _is_let_in(self, connection: Connection) -> bool:

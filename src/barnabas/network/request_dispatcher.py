@@ -13,15 +13,19 @@ from struct import Struct
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol
 
+from barnabas.common.acl import AclOperation
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.long_answer import LongAnswer
+from barnabas.common.resource import CLUSTER_NAME, ResourceType
 from barnabas.network.api_handler import Access
 from barnabas.network.api_stats import ApiStats
 from barnabas.network.connection import CloseConnection
+from barnabas.network.long_work import LongWork, work_owner
+from barnabas.network.request_limits import RequestLimits
 from barnabas.network.response_errors import ResponseErrors
 from barnabas.protocol.api_keys import API_TABLE, ApiKey
-from barnabas.protocol.compiler_runtime import read_unsigned_varint
-from barnabas.protocol.errors import DecodeError, EncodeError
+from barnabas.protocol.compiler_runtime import skip_tagged_fields
+from barnabas.protocol.errors import DecodeError, EncodeError, TooManyElements
 from barnabas.security.request_context import RequestContext
 
 if TYPE_CHECKING:
@@ -38,6 +42,10 @@ _HEADER = Struct(">hhih")
 _CORRELATION = Struct(">i")
 _FLEXIBLE_CORRELATION = Struct(">ix")
 _LOWEST_REAL_PRODUCE = 3
+_INLINE_BYTES_MAX = 256 * 1024
+"""Longer requests are decoded on a thread, unless most of their bytes are records, which are not looked at then."""
+_RECORD_CARRIERS = frozenset({ApiKey.PRODUCE, ApiKey.ENVELOPE})
+_OF_FOLLOWERS = frozenset({ApiKey.FETCH, ApiKey.OFFSET_FOR_LEADER_EPOCH})
 
 
 class _Route:
@@ -46,6 +54,7 @@ class _Route:
     __slots__ = (
         "_errors",
         "api_key",
+        "carries_records",
         "handler",
         "high",
         "is_plain",
@@ -64,6 +73,7 @@ class _Route:
         self.request_flexible_since = info.request_flexible_since
         self.response_flexible_since = 32767 if api_key is ApiKey.API_VERSIONS else info.response_flexible_since
         self.is_plain = not info.forwardable and api_key is not ApiKey.API_VERSIONS
+        self.carries_records = api_key in _RECORD_CARRIERS
         self.handler: ApiHandler | None = None
         self.stats = stats
         self._errors: ResponseErrors | None = None
@@ -94,7 +104,12 @@ class RequestDispatcher:
         stats: dict[ApiKey, ApiStats],
         is_privileged: bool = False,
         security_protocol: str = "PLAINTEXT",
+        limits: RequestLimits | None = None,
+        work: LongWork | None = None,
     ) -> None:
+        """``work`` is shared by the listeners of a node."""
+        self._limits = limits or RequestLimits()
+        self._work = work or LongWork()
         self._server = server
         self._handlers = handlers
         self._authorizer = authorizer
@@ -133,15 +148,12 @@ class RequestDispatcher:
                 client_id = str(frame[position : position + id_length], "utf-8", "replace")
                 position += id_length
             if version >= route.request_flexible_since:
-                position = _skip_tagged_fields(frame, position)
-            handler = route.handler
-            if handler is None:
-                handler = route.handler = self._handlers.handler(route.api_key)
-            request, _ = handler.read(frame, position, version)
+                position = skip_tagged_fields(frame, position, self._limits.inline.tagged_fields)
         except (DecodeError, IndexError) as error:
-            raise CloseConnection(
-                f"{API_TABLE[route.api_key].name} version {version} cannot be read: {error}"
-            ) from error
+            raise _unreadable(route, version, error) from error
+        handler = route.handler
+        if handler is None:
+            handler = route.handler = self._handlers.handler(route.api_key)
         context = RequestContext(
             api_key=route.api_key,
             api_version=version,
@@ -154,13 +166,19 @@ class RequestDispatcher:
             connection_id=connection.connection_id,
             from_privileged_listener=self._is_privileged,
         )
-        if not route.is_plain:
-            if route.api_key is ApiKey.API_VERSIONS:
-                if version >= 3:
-                    connection.client_software_name = getattr(request, "client_software_name", "unknown")
-                    connection.client_software_version = getattr(request, "client_software_version", "unknown")
-            else:
-                context.frame = frame
+        if not route.is_plain and route.api_key is not ApiKey.API_VERSIONS:
+            context.frame = frame
+        try:
+            if len(frame) > _INLINE_BYTES_MAX and not route.carries_records:
+                raise TooManyElements("it is too large to be decoded at once")
+            request, _ = handler.read(frame, position, version, self._limits.inline)
+        except TooManyElements:
+            return self._in_turn(connection, route, handler, context, frame, position, refusal, started)
+        except (DecodeError, IndexError) as error:
+            raise _unreadable(route, version, error) from error
+        if route.api_key is ApiKey.API_VERSIONS and version >= 3:
+            connection.client_software_name = getattr(request, "client_software_name", "unknown")
+            connection.client_software_version = getattr(request, "client_software_version", "unknown")
         if refusal is not None:
             return self._answer(route, context, handler.on_error(request, refusal), started, len(frame))
         response = self.call(handler, request, context)
@@ -172,6 +190,60 @@ class RequestDispatcher:
         if self.quotas is not None:
             self._throttle(connection, context, response, len(frame), perf_counter() - started)
         return self._answer(route, context, response, started, len(frame))
+
+    async def _in_turn(
+        self,
+        connection: Connection,
+        route: _Route,
+        handler: ApiHandler,
+        context: RequestContext,
+        frame: bytearray,
+        position: int,
+        refusal: ApiException | None,
+        started: float,
+    ) -> Answer:
+        """Answer a long request: it is decoded on a thread and answered in its turn. Short ones overtake it."""
+        is_peer = self._is_peer(route, context)
+        limits = self._limits.of_brokers if is_peer else self._limits.of_clients
+        owner = work_owner(context)
+        async with self._work.turns(is_peer=is_peer).turn(owner) as turn:
+            try:
+                request, _ = await self._work.threads.run(
+                    owner, lambda: handler.read(frame, position, context.api_version, limits)
+                )
+            except (DecodeError, IndexError) as error:
+                raise _unreadable(route, context.api_version, error) from error
+            began = perf_counter()
+            try:
+                if refusal is not None:
+                    return self._answer(route, context, handler.on_error(request, refusal), started, len(frame))
+                response = self.call(handler, request, context)
+                if not isinstance(response, Awaitable):
+                    if self.quotas is not None:
+                        self._throttle(connection, context, response, len(frame), perf_counter() - began)
+                    return self._answer(route, context, response, started, len(frame))
+            finally:
+                turn.held_since(began)
+        busy_s = 0.0 if self.quotas is None else turn.busy_s
+        return await self._answer_later(
+            route, handler, request, context, response, started, len(frame), connection, busy_s
+        )
+
+    def _is_peer(self, route: _Route, context: RequestContext) -> bool:
+        """Whether the caller may be a broker or a controller, whose requests name every partition of theirs.
+
+        Where no rules are in force, only what brokers send each other counts on a listener that is not a controller's.
+        """
+        if self._authorizer.is_absent and not (self._is_privileged or route.api_key in _OF_FOLLOWERS):
+            return False
+        return self._authorizer.authorize(
+            context,
+            AclOperation.CLUSTER_ACTION,
+            ResourceType.CLUSTER,
+            CLUSTER_NAME,
+            log_if_allowed=False,
+            log_if_denied=False,
+        )
 
     def _throttle(
         self,
@@ -261,15 +333,5 @@ class RequestDispatcher:
         return [_CORRELATION.pack(correlation_id) + response.encode(0)]
 
 
-def _skip_tagged_fields(frame: bytearray, position: int) -> int:
-    if not frame[position]:
-        return position + 1
-    view = memoryview(frame)
-    count, position = read_unsigned_varint(view, position)
-    for _ in range(count):
-        _, position = read_unsigned_varint(view, position)
-        size, position = read_unsigned_varint(view, position)
-        if not 0 <= size <= len(frame) - position:
-            raise CloseConnection("a tagged field of the request header is longer than the frame")
-        position += size
-    return position
+def _unreadable(route: _Route, version: int, error: Exception) -> CloseConnection:
+    return CloseConnection(f"{API_TABLE[route.api_key].name} version {version} cannot be read: {error}")

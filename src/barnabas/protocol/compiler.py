@@ -5,7 +5,7 @@ inlined as loops: no per-field dispatch is left. Both functions are kept on the 
 
 What a reader accepts is what Kafka's generated readers accept: invalid UTF-8 becomes U+FFFD, any byte but 0 is
 true, varints may be overlong, tags may come in any order. A length is checked against the bytes that are left
-before anything is allocated for it.
+before anything is allocated for it; so are counts of elements and of tagged fields, against the ``DecodeLimits``.
 """
 
 from __future__ import annotations
@@ -22,11 +22,14 @@ from barnabas.protocol.compiler_runtime import (
     null_not_allowed,
     read_unsigned_varint,
     too_long,
+    too_many_elements,
+    too_many_tags,
     underflow,
     unsupported_field,
     write_tagged_fields,
     wrong_tag,
 )
+from barnabas.protocol.decode_limits import UNLIMITED
 from barnabas.protocol.errors import DecodeError, EncodeError
 from barnabas.protocol.message_reader import MessageReader
 from barnabas.protocol.message_writer import MessageWriter
@@ -80,12 +83,13 @@ def _compile_writer(cls: type[Struct], version: int, flexible: bool) -> Any:
 
 
 def compile_reader(cls: type[Message], version: int) -> Any:
-    """A function ``(buffer, offset) -> (message, end)``; kept on the class."""
+    """A function ``(buffer, offset, limits=UNLIMITED) -> (message, end)``; kept on the class."""
     _check_version(cls, version, DecodeError)
     from struct import unpack_from
 
     source = MessageReader(version, cls.is_flexible(version))
     source.emit("n = len(buf)")
+    source.emit("left = limits.elements")
     source.emit("try:")
     source.indent += 1
     source.struct(cls, "o")
@@ -94,16 +98,21 @@ def compile_reader(cls: type[Message], version: int) -> Any:
     source.emit("except (IndexError, packing_error) as error:")
     source.emit(f"    raise underflow({cls.__name__!r}) from error")
     names = {
+        "UNLIMITED": UNLIMITED,
         "Uuid": Uuid,
         "null_not_allowed": null_not_allowed,
         "wrong_tag": wrong_tag,
         "packing_error": packing_error,
         "read_unsigned_varint": read_unsigned_varint,
         "too_long": too_long,
+        "too_many_elements": too_many_elements,
+        "too_many_tags": too_many_tags,
         "underflow": underflow,
         "unpack_from": unpack_from,
     }
-    cls._readers[version] = reader = source.function("read(buf, p)", names, f"{cls.__name__} v{version} reader")
+    cls._readers[version] = reader = source.function(
+        "read(buf, p, limits=UNLIMITED)", names, f"{cls.__name__} v{version} reader"
+    )
     return reader
 
 

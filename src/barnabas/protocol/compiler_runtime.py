@@ -5,7 +5,14 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from barnabas.protocol.errors import BufferUnderflow, DecodeError, EncodeError, InvalidTaggedFields
+from barnabas.protocol.errors import (
+    BufferUnderflow,
+    DecodeError,
+    DecodeLimitExceeded,
+    EncodeError,
+    InvalidTaggedFields,
+    TooManyElements,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -74,6 +81,30 @@ def null_not_allowed(field: str) -> DecodeError:
 
 def too_long(field: str, length: int) -> DecodeError:
     return DecodeError(f"{field} has {length - 1} bytes; at most {_STRING_LENGTH_MAX} are allowed")
+
+
+def too_many_elements(limit: int) -> DecodeError:
+    return TooManyElements(f"it has more than the {limit} array elements and tagged fields that are accepted")
+
+
+def too_many_tags(count: int, limit: int) -> DecodeError:
+    return DecodeLimitExceeded(f"a structure has {count} tagged fields; at most {limit} are accepted")
+
+
+def skip_tagged_fields(buffer: bytes | bytearray | memoryview, position: int, count_max: int) -> int:
+    """The position after a section of tagged fields. Raises DecodeError, or IndexError where the buffer ends."""
+    if not buffer[position]:
+        return position + 1
+    count, position = read_unsigned_varint(buffer, position)
+    if count > count_max:
+        raise too_many_tags(count, count_max)
+    for _ in range(count):
+        _, position = read_unsigned_varint(buffer, position)
+        size, position = read_unsigned_varint(buffer, position)
+        if not 0 <= size <= len(buffer) - position:
+            raise underflow("tagged field")
+        position += size
+    return position
 
 
 def wrong_tag(tag: int, version: int) -> DecodeError:

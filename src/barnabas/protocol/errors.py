@@ -8,6 +8,7 @@ __all__ = [
     "BufferUnderflow",
     "CorruptRecordError",
     "DecodeError",
+    "DecodeLimitExceeded",
     "DecompressionLimitExceeded",
     "EncodeError",
     "InvalidCompressedData",
@@ -15,6 +16,7 @@ __all__ = [
     "InvalidRecordError",
     "InvalidTaggedFields",
     "InvalidVarint",
+    "TooManyElements",
     "TrailingBytes",
     "UnexpectedNull",
     "UnknownMessageType",
@@ -26,6 +28,14 @@ __all__ = [
 
 class DecodeError(Exception):
     """The bytes are not a value of the expected type. Nothing else may escape a decoder."""
+
+
+class DecodeLimitExceeded(DecodeError):
+    """The message has more elements or tagged fields than its reader accepts; nothing was allocated for them."""
+
+
+class TooManyElements(DecodeLimitExceeded):
+    """The message has more elements in total than its reader accepts."""
 
 
 class BufferUnderflow(DecodeError):

@@ -136,6 +136,7 @@ class MessageReader(MessageSource):
         self.indent += 1
         least = minimum_size(field.element or "", field.type, self.version, self.flexible)
         self.emit(f"if {length} * {max(least, 1)} > n - p: raise underflow({field.name!r})")
+        self._spend(length)
         if field.element in NUMBERS:
             code = FORMATS[field.element]
             self.emit(f"{name} = list(unpack_from('>%d{code}' % {length}, buf, p))")
@@ -159,6 +160,10 @@ class MessageReader(MessageSource):
         self.indent -= 1
         self._otherwise_null(name, nullable, field.name)
 
+    def _spend(self, count: str) -> None:
+        self.emit(f"left -= {count}")
+        self.emit("if left < 0: raise too_many_elements(limits.elements)")
+
     def _tags(self, tagged: list[tuple[Field, str]], refused: tuple[int, ...]) -> str:
         """``refused`` are tags of fields that other versions have: Kafka does not take them for unknown ones."""
         count, unknown = self.fresh("t"), self.fresh("u")
@@ -169,6 +174,8 @@ class MessageReader(MessageSource):
             self.emit(f"{name} = {self._default(field)}")
         self.emit(f"if {count}:")
         self.indent += 1
+        self.emit(f"if {count} > limits.tagged_fields: raise too_many_tags({count}, limits.tagged_fields)")
+        self._spend(count)
         self.emit(f"for _ in range({count}):")
         self.indent += 1
         self.emit(f"{tag}, p = read_unsigned_varint(buf, p)")

@@ -13,12 +13,12 @@ be held up says with a ``WorkBudget`` how much may be done at once.
 from __future__ import annotations
 
 from struct import error as StructError
-from typing import Final, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
 from barnabas.common.crc32c import crc32c
 from barnabas.common.errors import ApiException, ErrorCode, InvalidRecords
 from barnabas.protocol.compression import Compression, compress, decompress
-from barnabas.protocol.errors import DecodeError, DecompressionLimitExceeded
+from barnabas.protocol.errors import DecodeError, DecompressionLimitExceeded, InvalidRecordError
 from barnabas.protocol.record_batch import (
     ATTRIBUTE_CONTROL,
     ATTRIBUTE_LOG_APPEND_TIME,
@@ -34,9 +34,20 @@ from barnabas.protocol.record_batch import (
     set_max_timestamp,
 )
 from barnabas.protocol.record_batch_builder import encode_record, with_header
-from barnabas.protocol.record_walk import RecordWalk, walk_compressed, walk_records
+from barnabas.protocol.record_walk import HeaderAllowance, RecordWalk, walk_compressed, walk_records
 
-__all__ = ["ProduceRules", "RecordError", "ValidatedBatch", "WorkBudget", "WorkBudgetExceeded", "validate_produced"]
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+__all__ = [
+    "BatchLimits",
+    "ProduceRules",
+    "RecordError",
+    "ValidatedBatch",
+    "WorkBudget",
+    "WorkBudgetExceeded",
+    "validate_produced",
+]
 
 TIMESTAMP_LIMIT_NONE: Final = 0x7FFFFFFFFFFFFFFF
 RECORD_COUNT_MAX: Final = 1_000_000
@@ -49,6 +60,8 @@ _ERRORS_LISTED = 2_000
 _REWRITE_COST = 4
 """Compressing, or naming each bad record, takes about as long as reading so many times as much."""
 _RATIO_EXPECTED = 4
+_PAUSED_AFTER = 1_000
+"""Records that are read as objects before a thread pauses."""
 _COMPRESSIONS = tuple(Compression)
 _INT64_MIN, _INT64_MAX = -0x8000000000000000, 0x7FFFFFFFFFFFFFFF
 
@@ -72,10 +85,17 @@ class WorkBudget:
     takes a while for.
     """
 
-    __slots__ = ("bytes_left", "new_logs_left", "records_left")
+    __slots__ = ("bytes_left", "headers_left", "new_logs_left", "records_left")
 
-    def __init__(self, records: int = 12_000, data_bytes: int = 2 * 1024 * 1024, new_logs: int = 16) -> None:
+    def __init__(
+        self,
+        records: int = 12_000,
+        data_bytes: int = 2 * 1024 * 1024,
+        new_logs: int = 16,
+        headers: int = 6_000,
+    ) -> None:
         self.records_left = records
+        self.headers_left = headers
         self.bytes_left = data_bytes
         self.new_logs_left = new_logs
 
@@ -90,6 +110,37 @@ class WorkBudget:
         """Whether one more log can be made."""
         self.new_logs_left -= 1
         return self.new_logs_left >= 0
+
+
+class BatchLimits:
+    """What a node accepts of any batch, whatever its topic.
+
+    ``pause`` is for a thread: it is called between pieces of about a millisecond, so that the loop finds room.
+    """
+
+    __slots__ = ("decompressed_bytes", "headers", "pause", "record_headers")
+
+    def __init__(
+        self,
+        *,
+        headers: int = 200_000,
+        record_headers: int = 10_000,
+        decompressed_bytes: int = DECOMPRESSED_SIZE_MAX,
+        pause: Callable[[], None] | None = None,
+    ) -> None:
+        self.headers = headers
+        self.record_headers = record_headers
+        self.decompressed_bytes = decompressed_bytes
+        self.pause = pause
+
+    def allowance(self, budget: WorkBudget | None) -> HeaderAllowance:
+        if budget is not None and budget.headers_left < self.headers:
+            return HeaderAllowance(self.record_headers, budget.headers_left, WorkBudgetExceeded())
+        too_many = InvalidRecordError(f"The batch has more than the {self.headers} headers that are accepted")
+        return HeaderAllowance(self.record_headers, self.headers, too_many)
+
+
+_USUAL_LIMITS = BatchLimits()
 
 
 class ProduceRules:
@@ -146,6 +197,7 @@ def validate_produced(
     partition: object,
     is_client: bool = True,
     budget: WorkBudget | None = None,
+    limits: BatchLimits = _USUAL_LIMITS,
 ) -> ValidatedBatch:
     """Check the records of one partition of a produce request; ApiException says what a client is to be told.
 
@@ -175,7 +227,7 @@ def validate_produced(
         is_compressed_anew = rules.compression is not None and rules.compression != code
         budget.spend(count, _REWRITE_COST * size if is_compressed_anew else 0)
     try:
-        walk = _walk(data, code, count, rules, budget)
+        walk = _walk(data, code, count, min(rules.decompressed_size_max, limits.decompressed_bytes), budget, limits)
         if attributes & ATTRIBUTE_LOG_APPEND_TIME:  # Then that one is the time of all records.
             min_timestamp = max_timestamp = header[8]
         else:
@@ -194,7 +246,7 @@ def validate_produced(
         if budget is not None and (is_suspicious or not walk.is_in_order):
             budget.spend(_REWRITE_COST * count, _REWRITE_COST * walk.size)
         if is_suspicious:
-            _refuse_records(header, data, code, rules, now_ms=now_ms, partition=partition)
+            _refuse_records(header, data, code, rules, now_ms=now_ms, partition=partition, pause=limits.pause)
         if code and not walk.is_in_order:
             _refuse(f"The offsets inside the compressed record batch for {partition} are not 0, 1, 2, ...")
         return _as_topic_wants(ValidatedBatch(header, data), walk, max_timestamp, rules, now_ms, partition)
@@ -262,17 +314,40 @@ def _exactly_one_batch(
 
 
 def _walk(
-    data: bytes | bytearray | memoryview, code: int, count: int, rules: ProduceRules, budget: WorkBudget | None
+    data: bytes | bytearray | memoryview,
+    code: int,
+    count: int,
+    size_max: int,
+    budget: WorkBudget | None,
+    limits: BatchLimits,
+) -> RecordWalk:
+    headers = limits.allowance(budget)
+    before = headers.left
+    try:
+        return _walk_within(data, code, count, size_max, budget, headers, limits.pause)
+    finally:
+        if budget is not None:
+            budget.headers_left -= before - max(headers.left, 0)
+
+
+def _walk_within(
+    data: bytes | bytearray | memoryview,
+    code: int,
+    count: int,
+    size_max: int,
+    budget: WorkBudget | None,
+    headers: HeaderAllowance,
+    pause: Callable[[], None] | None,
 ) -> RecordWalk:
     if not code:
-        return walk_records(data if type(data) is bytes else bytes(data), BATCH_HEADER_SIZE, count)
+        return walk_records(data if type(data) is bytes else bytes(data), BATCH_HEADER_SIZE, count, headers, pause)
     section = memoryview(data)[BATCH_HEADER_SIZE:]
-    if budget is None or budget.bytes_left >= rules.decompressed_size_max:
-        return walk_compressed(_COMPRESSIONS[code], section, count, rules.decompressed_size_max)
+    if budget is None or budget.bytes_left >= size_max:
+        return walk_compressed(_COMPRESSIONS[code], section, count, size_max, headers, pause)
     if _RATIO_EXPECTED * len(section) > budget.bytes_left:
         raise WorkBudgetExceeded
     try:
-        walk = walk_compressed(_COMPRESSIONS[code], section, count, budget.bytes_left)
+        walk = walk_compressed(_COMPRESSIONS[code], section, count, budget.bytes_left, headers, pause)
     except DecompressionLimitExceeded:
         budget.bytes_left = 0
         raise WorkBudgetExceeded from None
@@ -355,6 +430,7 @@ def _refuse_records(
     *,
     now_ms: int,
     partition: object,
+    pause: Callable[[], None] | None,
 ) -> None:
     """Read the batch again, this time for what is wrong with which record."""
     section = decompress(_COMPRESSIONS[code], memoryview(data)[BATCH_HEADER_SIZE:], rules.decompressed_size_max)
@@ -363,7 +439,8 @@ def _refuse_records(
     code_of_batch = ErrorCode.INVALID_RECORD
     errors: list[RecordError] = []
     error_count = 0
-    for index, record in enumerate(parse_records(section, header[12], header[0], header[7], append_time)):
+    records = parse_records(section, header[12], header[0], header[7], append_time)
+    for index, record in enumerate(_with_pauses(records, pause)):
         if rules.is_compacted and record.key is None:
             text = f"Compacted topic cannot accept message without key in topic partition {partition}"
             error_count += 1
@@ -399,6 +476,16 @@ def _refuse_records(
             f"and only showing the first three errors at most: [{', '.join(shown)}]"
         )
     raise InvalidRecords(message, errors, code_of_batch)
+
+
+def _with_pauses(records: Iterator[Record], pause: Callable[[], None] | None) -> Iterator[Record]:
+    if pause is None:
+        yield from records
+        return
+    for index, record in enumerate(records):
+        if not index % _PAUSED_AFTER:
+            pause()
+        yield record
 
 
 def _described(record: Record) -> str:

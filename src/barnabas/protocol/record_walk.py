@@ -19,11 +19,39 @@ from barnabas.protocol.errors import (
 from barnabas.protocol.varint import read_varint, read_varlong
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from barnabas.protocol.compression import Compression
 
-__all__ = ["RecordWalk", "walk_compressed", "walk_records"]
+__all__ = ["HeaderAllowance", "RecordWalk", "walk_compressed", "walk_records"]
 
 _DELTA_MIN = -0x8000000000000000
+_SLICE = 2_000
+"""Records that are walked before ``pause`` is called: less than a millisecond."""
+
+
+class HeaderAllowance:
+    """How many headers a batch may have; ``left`` goes down while it is walked."""
+
+    __slots__ = ("exhausted", "left", "record_max")
+
+    def __init__(self, record_max: int, left: int, exhausted: Exception) -> None:
+        """``exhausted`` is raised when the batch has more than ``left``."""
+        self.record_max = record_max
+        self.left = left
+        self.exhausted = exhausted
+
+    def take(self, count: int) -> None:
+        """Before the headers of one record are read."""
+        if count > self.record_max:
+            raise InvalidRecordError(f"A record has {count} headers; at most {self.record_max} are accepted")
+        self.left -= count
+        if self.left < 0:
+            raise self.exhausted
+
+
+def _unlimited() -> HeaderAllowance:
+    return HeaderAllowance(2**31, 2**62, InvalidRecordError("too many headers"))
 
 
 class RecordWalk(NamedTuple):
@@ -42,9 +70,11 @@ class RecordWalk(NamedTuple):
 class _Progress:
     """What has been seen so far, when the section comes in pieces."""
 
-    __slots__ = ("index", "is_in_order", "max_delta", "min_delta", "null_key_count", "size_needed")
+    __slots__ = ("headers", "index", "is_in_order", "max_delta", "min_delta", "null_key_count", "pause", "size_needed")
 
-    def __init__(self) -> None:
+    def __init__(self, headers: HeaderAllowance | None, pause: Callable[[], None] | None) -> None:
+        self.headers = headers or _unlimited()
+        self.pause = pause
         self.index = 0
         self.min_delta = 0
         self.max_delta = _DELTA_MIN
@@ -59,20 +89,34 @@ class _Progress:
         return RecordWalk(self.min_delta, self.max_delta, self.null_key_count, self.is_in_order, size)
 
 
-def walk_records(section: bytes, position: int, count: int) -> RecordWalk:
-    """Walk the records that fill ``section`` from ``position`` on; InvalidRecordError if they are not ``count``."""
-    progress = _Progress()
+def walk_records(
+    section: bytes,
+    position: int,
+    count: int,
+    headers: HeaderAllowance | None = None,
+    pause: Callable[[], None] | None = None,
+) -> RecordWalk:
+    """Walk the records that fill ``section`` from ``position`` on; InvalidRecordError if they are not ``count``.
+
+    ``pause`` is called every now and then, by a thread that has to let others run.
+    """
+    progress = _Progress(headers, pause)
     size = len(section) - position
-    position = _advance(section, position, count, progress)
+    position = _advance_in_slices(section, position, count, progress)
     _ensure_finished(len(section) - position, count, progress)
     return progress.result(size)
 
 
 def walk_compressed(
-    codec: Compression, section: bytes | bytearray | memoryview, count: int, max_size: int
+    codec: Compression,
+    section: bytes | bytearray | memoryview,
+    count: int,
+    max_size: int,
+    headers: HeaderAllowance | None = None,
+    pause: Callable[[], None] | None = None,
 ) -> RecordWalk:
     """Walk compressed records piece by piece: what is held is one piece, or the largest record."""
-    progress = _Progress()
+    progress = _Progress(headers, pause)
     pending: list[bytes] = []
     pending_size = size = 0
     for chunk in iter_decompressed(codec, section, max_size):
@@ -82,7 +126,7 @@ def walk_compressed(
         if pending_size < progress.size_needed:
             continue
         data = chunk if len(pending) == 1 else b"".join(pending)
-        position = _advance(data, 0, count, progress)
+        position = _advance_in_slices(data, 0, count, progress)
         if progress.size_needed > max_size:
             raise DecompressionLimitExceeded(f"a record of {progress.size_needed} bytes is more than {max_size} bytes")
         pending = [data[position:]]
@@ -98,6 +142,19 @@ def _ensure_finished(size_left: int, count: int, progress: _Progress) -> None:
         raise InvalidRecordError("Incorrect declared batch size, the records end before the count is reached")
     if size_left:
         raise InvalidRecordError("Incorrect declared batch size, bytes remain after the last record")
+
+
+def _advance_in_slices(section: bytes, position: int, count: int, progress: _Progress) -> int:
+    """``_advance``, with pauses."""
+    pause = progress.pause
+    if pause is None:
+        return _advance(section, position, count, progress)
+    while True:
+        stop = min(count, progress.index + _SLICE)
+        position = _advance(section, position, stop, progress)
+        if progress.index < stop or stop == count:
+            return position
+        pause()
 
 
 def _advance(section: bytes, position: int, count: int, progress: _Progress) -> int:
@@ -190,7 +247,7 @@ def _advance(section: bytes, position: int, count: int, progress: _Progress) -> 
                         position += length
 
             if section[position]:
-                position = _skip_headers(section, position, record_end)
+                position = _skip_headers(section, position, record_end, progress.headers)
             else:
                 position += 1
             if position != record_end:
@@ -220,7 +277,7 @@ def _is_whole(section: bytes, start: int) -> bool:
     return position + length <= len(section)
 
 
-def _skip_headers(section: bytes, position: int, record_end: int) -> int:
+def _skip_headers(section: bytes, position: int, record_end: int, headers: HeaderAllowance) -> int:
     count, position = read_varint(section, position)
     if count < 0:
         raise InvalidRecordError(f"Found invalid number of record headers {count}")
@@ -228,6 +285,7 @@ def _skip_headers(section: bytes, position: int, record_end: int) -> int:
         raise InvalidRecordError(
             f"Found invalid number of record headers. {count} is larger than the bytes that are left"
         )
+    headers.take(count)
     for _ in range(count):
         length, position = read_varint(section, position)
         if length < 0:

@@ -25,6 +25,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Self, dataclass_transform
 
 from barnabas.common.uuid import Uuid
+from barnabas.protocol.decode_limits import UNLIMITED, DecodeLimits
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -315,14 +316,16 @@ class Message(Struct):
         return version >= cls.FLEXIBLE_SINCE
 
     @classmethod
-    def read(cls, buffer: bytes | bytearray | memoryview, offset: int, version: int) -> tuple[Self, int]:
-        """The message that starts at ``offset`` and the offset after it."""
+    def read(
+        cls, buffer: bytes | bytearray | memoryview, offset: int, version: int, limits: DecodeLimits = UNLIMITED
+    ) -> tuple[Self, int]:
+        """The message that starts at ``offset`` and the offset after it. Raises DecodeLimitExceeded, too."""
         reader = cls._readers.get(version)
         if reader is None:
             from barnabas.protocol.compiler import compile_reader
 
             reader = compile_reader(cls, version)
-        return reader(buffer, offset)  # type: ignore[no-any-return]
+        return reader(buffer, offset, limits)  # type: ignore[no-any-return]
 
     @classmethod
     def decode(cls, buffer: bytes | bytearray | memoryview, version: int, offset: int = 0) -> Self:

@@ -33,7 +33,7 @@ from barnabas.server.log_dir_service import LogDirService
 from barnabas.server.log_maintenance import LogMaintenance
 from barnabas.server.metadata_followers import broker_followers
 from barnabas.server.other_brokers import OtherBrokers
-from barnabas.server.part_settings import broker_settings, group_config
+from barnabas.server.part_settings import batch_limits, broker_settings, group_config
 from barnabas.storage.file_pool import FilePool
 from barnabas.storage.log_manager import LogManager
 
@@ -78,6 +78,8 @@ class BrokerPart:
             clock=core.clock,
             defaults=config.topic_defaults,
             new_leader_replicas=self._leader_replicas,
+            threads=core.long_work.threads,
+            batch_limits=batch_limits(config),
         )
         self.lifecycle = self._lifecycle()
         self.groups = GroupService(
@@ -202,6 +204,8 @@ class BrokerPart:
                 authorizer=core.authorizer,
                 stats=self.stats,
                 security_protocol=endpoint.security_protocol,
+                limits=core.request_limits,
+                work=core.long_work,
             )
             await listeners.open(endpoint, dispatcher, self.connections)
 

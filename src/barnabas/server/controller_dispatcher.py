@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from barnabas.network.api_handler import Access, HandlerTable
     from barnabas.network.api_stats import ApiStats
     from barnabas.network.connection import Connection
+    from barnabas.network.long_work import LongWork
+    from barnabas.network.request_limits import RequestLimits
     from barnabas.protocol.schema import Message
     from barnabas.security.authorizer.authorizer import Authorizer
     from barnabas.security.principal import Principal
@@ -70,6 +72,8 @@ class ControllerDispatcher(RequestDispatcher):
         security_protocol: str = "PLAINTEXT",
         deserialize: Callable[[bytes | None], Principal] = deserialize_principal,
         hold_timeout_s: float = HOLD_TIMEOUT_S,
+        limits: RequestLimits | None = None,
+        work: LongWork | None = None,
     ) -> None:
         super().__init__(
             server=server,
@@ -78,6 +82,8 @@ class ControllerDispatcher(RequestDispatcher):
             stats=stats,
             is_privileged=True,
             security_protocol=security_protocol,
+            limits=limits,
+            work=work,
         )
         self._ready = ready
         self._deserialize = deserialize
@@ -107,7 +113,7 @@ class ControllerDispatcher(RequestDispatcher):
     ) -> EnvelopeResponse | Awaitable[EnvelopeResponse]:
         started = perf_counter()
         try:
-            opened = open_envelope(envelope, access, self._handlers, self._deserialize)
+            opened = open_envelope(envelope, access, self._handlers, self._deserialize, self._limits.of_brokers)
         except ApiException as error:
             # A client can bring about an unreadable request at will; the others are faults of the broker.
             is_fault = error.code in (ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE, ErrorCode.INVALID_REQUEST)

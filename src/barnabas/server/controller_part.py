@@ -100,6 +100,8 @@ class ControllerPart:
                 stats=self.stats,
                 ready=core.authorization.ready,
                 security_protocol=endpoint.security_protocol,
+                limits=core.request_limits,
+                work=core.long_work,
                 deserialize=partial(listeners.deserialize_principal, endpoint.listener),
             )
             await listeners.open(endpoint, dispatcher, self.connections)

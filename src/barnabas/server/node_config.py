@@ -86,6 +86,15 @@ class PlainSettings:
     barnabas_log_level: str
     barnabas_max_open_files: int
     barnabas_policy_timeout_ms: int
+    barnabas_batch_max_decompressed_bytes: int
+    barnabas_batch_max_headers: int
+    barnabas_record_max_headers: int
+    barnabas_request_max_bytes: int
+    barnabas_request_max_bytes_before_login: int
+    barnabas_request_max_bytes_overrides: str
+    barnabas_request_max_elements: int
+    barnabas_request_max_elements_of_brokers: int
+    barnabas_request_max_tagged_fields: int
     broker_heartbeat_interval_ms: int
     broker_rack: str | None
     broker_session_timeout_ms: int

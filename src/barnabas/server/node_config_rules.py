@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.replication.replica_selector import LEADER_SELECTOR, RACK_AWARE_SELECTOR
 from barnabas.common.config_value import Password
+from barnabas.network.request_limits import bytes_by_api
 from barnabas.server.listener_rules import derive_listeners
 from barnabas.server.listeners import parse_voter
 from barnabas.server.setting_problem import Problem
@@ -169,6 +170,15 @@ def _policies_can_be_loaded(settings: Settings) -> Iterator[Problem]:
             load_policy(name, settings.text(name))
         except PolicyProblem as problem:
             yield settings.problem(name, problem.what, problem.advice)
+
+
+@rule("barnabas.request.max.bytes.overrides")
+def _request_sizes_are_numbers(settings: Settings) -> Iterator[Problem]:
+    name = "barnabas.request.max.bytes.overrides"
+    try:
+        bytes_by_api(settings.text(name))
+    except ValueError as error:
+        yield settings.problem(name, str(error), "write Name:bytes, separated by commas, or nothing")
 
 
 @rule("barnabas.metrics.listener")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from barnabas.broker.metadata_cache import MetadataCache
 from barnabas.metadata.loader import MetadataLoader
 from barnabas.network.connection_quotas import ConnectionQuotas
+from barnabas.network.long_work import LongWork
 from barnabas.raft.inbound import RequestFailed
 from barnabas.security.credential_publisher import CredentialPublisher
 from barnabas.security.delegation_tokens import token_hmacs_of
@@ -28,7 +29,7 @@ from barnabas.server.metadata_record_serde import MetadataRecordSerde
 from barnabas.server.metadata_snapshots import MetadataSnapshots, SnapshotGenerator
 from barnabas.server.node_authorizer import NodeAuthorizer
 from barnabas.server.node_storage import NodeStartError, read_identity
-from barnabas.server.part_settings import metadata_log_config, raft_config
+from barnabas.server.part_settings import metadata_log_config, raft_config, request_limits
 from barnabas.server.raft_driver import RaftDriver
 from barnabas.server.system_clock import SystemClock
 
@@ -64,6 +65,8 @@ class NodeCore:
         self.authorizer = self.authorization.authorizer
         self.config_cipher = config_cipher(config)
         self.encrypted_configs = EncryptedConfigsCheck(self.config_cipher)
+        self.request_limits = request_limits(config)
+        self.long_work = LongWork()
         self.descriptors = descriptor_budget(raise_descriptor_limit(), config.barnabas_max_open_files)
         self.token_hmacs = token_hmacs_of(config.delegation_token_secret_key)
         self.metadata = MetadataCache()
@@ -161,6 +164,7 @@ class NodeCore:
         if self._raft_channel is not None:
             await self._raft_channel.close()
         await self.driver.close()
+        self.long_work.close()
         self.authorization.close()
 
     def _send_to_replica(self, request: OutboundRequest) -> None:

@@ -28,7 +28,7 @@ class NodeListeners:
         config = core.config
         self._core = core
         self._limits = ConnectionLimits(
-            request_bytes_max=config.socket_request_max_bytes,
+            requests=core.request_limits,
             idle_ms_max=config.connections_max_idle_ms,
             total_max=core.descriptors.connections_max,
             handshake_ms_max=config.barnabas_authentication_timeout_ms,

@@ -14,6 +14,8 @@ from barnabas.broker.internal_topics import (
 )
 from barnabas.controller.controller_config import ControllerConfig
 from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
+from barnabas.network.request_limits import RequestLimits, bytes_by_api
+from barnabas.protocol.produce_validation import BatchLimits
 from barnabas.raft.raft_config import RaftConfig
 from barnabas.raft.replica_key import ReplicaKey
 from barnabas.raft.voter_set import Endpoint as RaftEndpoint
@@ -27,7 +29,35 @@ if TYPE_CHECKING:
     from barnabas.server.node_storage import NodeIdentity
     from barnabas.server.policies import Policies
 
-__all__ = ["broker_settings", "controller_config", "group_config", "metadata_log_config", "raft_config"]
+__all__ = [
+    "batch_limits",
+    "broker_settings",
+    "controller_config",
+    "group_config",
+    "metadata_log_config",
+    "raft_config",
+    "request_limits",
+]
+
+
+def request_limits(config: NodeConfig) -> RequestLimits:
+    return RequestLimits(
+        bytes_max=config.socket_request_max_bytes,
+        usual_bytes_max=config.barnabas_request_max_bytes,
+        overrides=bytes_by_api(config.barnabas_request_max_bytes_overrides),
+        before_login_bytes_max=config.barnabas_request_max_bytes_before_login,
+        elements=config.barnabas_request_max_elements,
+        elements_of_brokers=config.barnabas_request_max_elements_of_brokers,
+        tagged_fields=config.barnabas_request_max_tagged_fields,
+    )
+
+
+def batch_limits(config: NodeConfig) -> BatchLimits:
+    return BatchLimits(
+        headers=config.barnabas_batch_max_headers,
+        record_headers=config.barnabas_record_max_headers,
+        decompressed_bytes=config.barnabas_batch_max_decompressed_bytes,
+    )
 
 
 def raft_config(config: NodeConfig, identity: NodeIdentity) -> RaftConfig:

@@ -219,6 +219,15 @@ _WORKING = (
     "barnabas.max.open.files",
     "barnabas.metrics.listener",
     "barnabas.policy.timeout.ms",
+    "barnabas.batch.max.decompressed.bytes",
+    "barnabas.batch.max.headers",
+    "barnabas.record.max.headers",
+    "barnabas.request.max.bytes",
+    "barnabas.request.max.bytes.before.login",
+    "barnabas.request.max.bytes.overrides",
+    "barnabas.request.max.elements",
+    "barnabas.request.max.elements.of.brokers",
+    "barnabas.request.max.tagged.fields",
 )
 
 # Settings of topics that are stored and described, and change nothing. The broker's defaults for them are the same.

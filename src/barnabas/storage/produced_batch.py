@@ -15,7 +15,7 @@ from barnabas.common.topic_config import TopicConfig
 from barnabas.common.topic_partition import TopicPartition
 from barnabas.protocol.compression import Compression
 from barnabas.protocol.errors import DecodeError
-from barnabas.protocol.produce_validation import ProduceRules, WorkBudget, validate_produced
+from barnabas.protocol.produce_validation import BatchLimits, ProduceRules, WorkBudget, validate_produced
 from barnabas.protocol.record_batch import BatchView
 from barnabas.storage.batch_header import (
     BATCH_OVERHEAD,
@@ -38,6 +38,7 @@ __all__ = [
 ]
 
 _STAMP_SIZE = 16
+_USUAL_LIMITS = BatchLimits()
 _CONTROL_KEY = Struct(">hh")
 _MARKER_VALUE = Struct(">hi")
 _ABORT, _COMMIT = 0, 1
@@ -114,13 +115,20 @@ def read_produced_batch(
     origin: AppendOrigin,
     partition: TopicPartition,
     budget: WorkBudget | None = None,
+    limits: BatchLimits | None = None,
 ) -> ProducedBatch:
     """Read the one batch of a produce request; ApiException if the topic does not take it.
 
     Touches no log and may run on any thread. WorkBudgetExceeded says that it should.
     """
     header, data = validate_produced(
-        records, rules, now_ms=now_ms, partition=partition, is_client=origin is AppendOrigin.CLIENT, budget=budget
+        records,
+        rules,
+        now_ms=now_ms,
+        partition=partition,
+        is_client=origin is AppendOrigin.CLIENT,
+        budget=budget,
+        limits=limits or _USUAL_LIMITS,
     )
     return ProducedBatch(origin, header, data)
 

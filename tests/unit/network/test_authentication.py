@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.network.connection import Answer, Connection
+from barnabas.network.request_limits import RequestLimits
 from barnabas.protocol.messages.sasl_authenticate import SaslAuthenticateResponse
 from barnabas.security.principal import Principal
 from barnabas.security.principal_builder import DefaultPrincipalBuilder
@@ -84,7 +85,7 @@ class Owner:
     """A listener with SASL; who is logged in gets an echo."""
 
     name = "EXTERNAL"
-    request_bytes_max = 100_000
+    request_limits = RequestLimits(bytes_max=100_000)
     protocol = "SASL_PLAINTEXT"
     principal_builder = DefaultPrincipalBuilder()
     tls = None

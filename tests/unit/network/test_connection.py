@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from barnabas.network.connection import Answer, CloseConnection, Connection
+from barnabas.network.request_limits import RequestLimits
 
 
 class FakeTransport(asyncio.Transport):
@@ -46,7 +47,7 @@ class Owner:
     """Accepts the connection and answers its frames with ``respond``."""
 
     name = "PLAINTEXT"
-    request_bytes_max = 1000
+    request_limits = RequestLimits(bytes_max=1000)
     security = None
 
     def __init__(self, respond: Callable[[bytes], Answer | Awaitable[Answer]]) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Awaitable
 import pytest
 
 from barnabas.network.connection import Answer, Connection
+from barnabas.network.request_limits import RequestLimits
 from barnabas.network.tls_layer import TlsLayer
 from barnabas.security.tls import ServerTls, TlsSettings, client_context
 from tests.peers.certificates import Authority, Identity
@@ -49,7 +50,7 @@ class Owner:
     """Accepts, echoes, and remembers what it was told."""
 
     name = "SSL"
-    request_bytes_max = 50_000_000
+    request_limits = RequestLimits(bytes_max=50_000_000, usual_bytes_max=50_000_000)
     security = None
     handshake_s_max = 15.0
 

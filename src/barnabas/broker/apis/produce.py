@@ -18,6 +18,7 @@ from barnabas.common.topic_name import ACCESS_AUDIT_TOPIC
 from barnabas.common.topic_partition import TopicPartition
 from barnabas.network.api_handler import Access, AclRule, handles
 from barnabas.network.connection import CloseConnection
+from barnabas.network.long_work import work_owner
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
@@ -118,6 +119,7 @@ class _Producing:
         "budget",
         "first_error",
         "leaders",
+        "owner",
         "request",
         "responses",
         "uncommitted",
@@ -131,6 +133,7 @@ class _Producing:
         self.access = access
         self.version = access.context.api_version
         self.budget = WorkBudget()
+        self.owner = work_owner(access.context)
         self.first_error = ErrorCode.NONE
         self.leaders: set[int] = set()
         self.responses: list[TopicProduceResponse] = []
@@ -156,6 +159,7 @@ class _Producing:
                         _checked(data.records, version),
                         requires_all_in_sync=self.request.acks == -1,
                         budget=self.budget,
+                        owner=self.owner,
                     )
                     if isinstance(info, tuple):
                         self._appended(name, answer, info)

@@ -23,10 +23,11 @@ from typing import TYPE_CHECKING, Protocol
 
 from barnabas.common.errors import ErrorCode
 from barnabas.protocol.api_keys import API_TABLE, ApiKey
+from barnabas.protocol.compiler_runtime import skip_tagged_fields
+from barnabas.protocol.decode_limits import DecodeLimits
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from barnabas.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
-from barnabas.protocol.varint import read_uvarint
 from barnabas.security.principal_builder import PrincipalRefused
 from barnabas.security.sasl.sasl_server import SaslFailure
 
@@ -46,6 +47,9 @@ _FLEXIBLE_AUTHENTICATE = API_TABLE[ApiKey.SASL_AUTHENTICATE].request_flexible_si
 _FIRST_WITH_TOKENS_IN_REQUESTS = 1
 _SHOWN_MECHANISM_MAX = 40
 _API_VERSIONS_MAX = 8
+_TAGGED_FIELDS_MAX = 16
+_LIMITS = DecodeLimits(elements=_TAGGED_FIELDS_MAX, tagged_fields=_TAGGED_FIELDS_MAX)
+"""Neither request has an array, and no tagged field is known: newer clients may send a few."""
 
 
 class SaslState(Enum):
@@ -167,6 +171,11 @@ class SaslAuthenticator:
         """True while nobody may be served."""
         return self.state is not SaslState.COMPLETE
 
+    @property
+    def takes_raw_tokens(self) -> bool:
+        """True while frames are the bytes of the mechanism, without headers."""
+        return self.state is SaslState.RAW_TOKENS
+
     def receive(self, frame: bytes) -> Outcome:
         """Take one frame. Never raises; after an outcome with ``failure`` nothing more may come."""
         if self.state is SaslState.CLOSED:
@@ -213,7 +222,7 @@ class SaslAuthenticator:
 
     def _shake_hands(self, request: _Request) -> Outcome:
         _check_version(request, ApiKey.SASL_HANDSHAKE)
-        handshake, _ = SaslHandshakeRequest.read(request.frame, request.body, request.version)
+        handshake, _ = SaslHandshakeRequest.read(request.frame, request.body, request.version, _LIMITS)
         mechanism, offered = handshake.mechanism, self._listener.mechanisms
         if mechanism not in offered:
             answer = _answer(
@@ -238,7 +247,7 @@ class SaslAuthenticator:
 
     def _authenticate(self, request: _Request) -> Outcome:
         _check_version(request, ApiKey.SASL_AUTHENTICATE)
-        body, _ = SaslAuthenticateRequest.read(request.frame, request.body, request.version)
+        body, _ = SaslAuthenticateRequest.read(request.frame, request.body, request.version, _LIMITS)
         self._can_reauthenticate = self._can_reauthenticate or request.version > 0
         try:
             challenge, login = self._advance(bytes(body.auth_bytes))
@@ -335,19 +344,11 @@ def _read_header(frame: bytes) -> _Request:
     if position > len(frame):
         raise _Broken("the client id is longer than the frame")
     if key == ApiKey.SASL_AUTHENTICATE and version >= _FLEXIBLE_AUTHENTICATE:
-        position = _after_tagged_fields(frame, position)
+        try:
+            position = skip_tagged_fields(frame, position, _TAGGED_FIELDS_MAX)
+        except IndexError:
+            raise _Broken("the frame ends inside its header") from None
     return _Request(frame, key, version, correlation_id, position)
-
-
-def _after_tagged_fields(frame: bytes, position: int) -> int:
-    count, position = read_uvarint(frame, position)
-    for _ in range(count):
-        _, position = read_uvarint(frame, position)
-        size, position = read_uvarint(frame, position)
-        position += size
-        if position > len(frame):
-            raise _Broken("a tagged field of the request header is longer than the frame")
-    return position
 
 
 def _check_version(request: _Request, api_key: ApiKey) -> None:

@@ -1,0 +1,23 @@
+"""How much a decoder may read of one message, beyond what the bytes themselves allow.
+
+A few bytes can stand for an object of some hundred bytes: an element of an array, or a tagged field. The count of both
+is checked before the first of them is read.
+"""
+
+from __future__ import annotations
+
+__all__ = ["UNLIMITED", "DecodeLimits"]
+
+
+class DecodeLimits:
+    """``elements`` is for a message in total, tagged fields included; ``tagged_fields`` for each structure."""
+
+    __slots__ = ("elements", "tagged_fields")
+
+    def __init__(self, *, elements: int, tagged_fields: int) -> None:
+        self.elements = elements
+        self.tagged_fields = tagged_fields
+
+
+UNLIMITED = DecodeLimits(elements=2**62, tagged_fields=2**31)
+"""For what this process or a server that it trusts has written."""

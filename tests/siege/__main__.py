@@ -1,0 +1,64 @@
+"""``python -m tests.siege --kind ours``: the catalogue of hostile inputs against a node, judged by the bars.
+
+Kinds: ours, kafka, or both (one after the other, in the same run). With ``--write`` the table of docs/benchmarks is
+written anew from the results.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import signal
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from tests.siege.catalogue import ENTRIES
+from tests.siege.entry import Entry
+from tests.siege.report import line_of, write_report
+from tests.siege.run import Outcome, besiege
+from tests.siege.stage import running_stage
+
+__all__: list[str] = []
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.siege", description=__doc__)
+    parser.add_argument("--kind", choices=("ours", "kafka", "both"), default="ours")
+    parser.add_argument("--seconds", type=float, default=2.0, help="how long each entry goes on")
+    parser.add_argument(
+        "--seed", type=int, default=None, help="of what is drawn at random; without it another each time"
+    )
+    parser.add_argument("--only", default="", help="a regular expression for the names of entries")
+    parser.add_argument("--list", action="store_true", help="print the names of the entries and stop")
+    parser.add_argument("--write", action="store_true", help="write the table in docs/benchmarks")
+    parser.add_argument("--data", type=Path, default=None, help="a new folder, which is kept")
+    given = parser.parse_args()
+    entries = [entry for entry in ENTRIES if re.search(given.only, entry.name)]
+    if given.list:
+        print("\n".join(entry.name for entry in entries))
+        return 0
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # The node is ended then, as by Ctrl-C.
+    seed = given.seed if given.seed is not None else int(time.time())
+    folder = given.data or Path(tempfile.mkdtemp(prefix="barnabas-siege-"))
+    kinds = ("ours", "kafka") if given.kind == "both" else (given.kind,)
+    print(f"seed {seed}, {len(entries)} entries of {given.seconds} s; logs of the nodes: {folder}", flush=True)
+    results = {kind: _run(kind, folder / kind, entries, given.seconds, seed) for kind in kinds}
+    if given.write:
+        write_report(results, seconds=given.seconds, seed=seed)
+    return 1 if any(outcome.failures() for outcome in results.get("ours", ())) else 0
+
+
+def _run(kind: str, folder: Path, entries: list[Entry], seconds: float, seed: int) -> list[Outcome]:
+    with running_stage(folder, kind) as (node, scene):
+        outcomes = besiege(
+            node, scene, entries, seconds=seconds, seed=seed, tell=lambda it: print(line_of(kind, it), flush=True)
+        )
+    broken = sum(bool(outcome.failures()) for outcome in outcomes)
+    print(f"{kind}: {len(outcomes)} entries, {broken} break a bar", flush=True)
+    return outcomes
+
+
+if __name__ == "__main__":
+    sys.exit(main())
