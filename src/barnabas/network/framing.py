@@ -113,7 +113,7 @@ class FrameReader:
         """Room for more of a long frame. A very long one moves to memory that the system gives page by page."""
         if self._size > _PAGED_MIN <= len(frame):
             paged = mmap(-1, self._size, flags=MAP_PRIVATE | MAP_ANONYMOUS)
-            paged[: len(frame)] = frame  # type: ignore[assignment]
+            paged[: len(frame)] = frame
             return cast("bytearray", paged)
         frame.extend(bytes(min(len(frame), self._size - len(frame))))
         return frame
