@@ -7,6 +7,7 @@ A topic's part of a Metadata answer is encoded once per version and kept with th
 
 from __future__ import annotations
 
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 from barnabas.metadata.image.metadata_image import MetadataImage
@@ -28,6 +29,7 @@ class MetadataCache:
     def __init__(self) -> None:
         self.image = MetadataImage.EMPTY
         self.liveness = 0
+        self._random = Random(0)  # Nothing is secret about it, and a simulation has to repeat.
         self._sorted_names: Sequence[str] | None = None
         self._memo: dict[Any, Any] = {}
 
@@ -73,14 +75,10 @@ class MetadataCache:
     def alive_brokers(self) -> list[BrokerRegistration]:
         return [broker for broker in self.image.cluster.brokers.values() if not broker.fenced]
 
-    def controller_for_clients(self, own_id: int) -> int:
-        """The broker that clients are told is the controller: any live one forwards what that must decide (KIP-590).
-
-        This one, if it is alive, because it is the first to know of what it forwarded; -1 when none is.
-        """
-        if self.is_alive(own_id):
-            return own_id
-        return next((broker.id for broker in self.alive_brokers()), -1)
+    def controller_for_clients(self) -> int:
+        """A random live broker: each of them forwards what the controller must decide (KIP-590). -1 if none lives."""
+        alive = self.alive_brokers()
+        return self._random.choice(alive).id if alive else -1
 
     def endpoint(self, broker_id: int, listener_name: str) -> Endpoint | None:
         """Where a live broker listens under that name."""

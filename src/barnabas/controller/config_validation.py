@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from barnabas.common.broker_config import broker_config_key
-from barnabas.common.config_def import ConfigException
+from barnabas.common.config_def import READ_ONLY, ConfigException
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.group_config import CLIENT_METRICS_CONFIG_DEF, validate_group_config
 from barnabas.common.topic_config import validate_topic_config
@@ -85,6 +85,12 @@ def _validate_broker(resource: ConfigResource, configs: Mapping[str, str], exist
             raise ApiException(ErrorCode.INVALID_REQUEST, "Unable to parse broker name as a base 10 number.") from error
         if broker_id < 0:
             raise ApiException(ErrorCode.INVALID_REQUEST, "Invalid negative broker ID.")
+    fixed = [name for name, value in configs.items() if existing.get(name) != value and _needs_restart(name)]
+    if fixed:
+        raise ApiException(
+            ErrorCode.INVALID_REQUEST,
+            f"Cannot update these configs dynamically: [{', '.join(sorted(fixed))}]; they need a restart of the node",
+        )
     problems = []
     for name, value in configs.items():
         key = broker_config_key(name)
@@ -95,6 +101,11 @@ def _validate_broker(resource: ConfigResource, configs: Mapping[str, str], exist
             problems.append(str(error))
     if problems:
         raise ApiException(ErrorCode.INVALID_REQUEST, "; ".join(problems))
+
+
+def _needs_restart(name: str) -> bool:
+    key = broker_config_key(name)
+    return key is not None and key.update_mode == READ_ONLY
 
 
 def _validate_client_metrics(resource: ConfigResource, configs: Mapping[str, str]) -> None:

@@ -1,8 +1,11 @@
 """Holds the requests that come before the authorizer can answer for everybody.
 
-A listener that opens early (``early.start.listeners``) has this in front of its dispatcher while the rules are being
-read: who can be answered already (super users) is; everybody else's request waits, and with it those behind it on the
+A listener that opens early (``early.start.listeners``) has this in front of its dispatcher while the metadata log is
+being read: who can be answered already (super users) is; every other request waits, and with it those behind it on the
 same connection. What waits too long gets an error to retry. Nobody gets an answer that rests on half of the rules.
+
+A request whose answer *is* the log waits for super users, too: an empty list of ACLs or topics from a node that has
+read nothing yet would look like an empty cluster.
 
 When the authorizer is ready, the listener's ``processor`` becomes the dispatcher itself: from then on nothing of this
 is on the way of a request.
@@ -25,10 +28,28 @@ if TYPE_CHECKING:
     from barnabas.network.request_dispatcher import RequestDispatcher
     from barnabas.security.principal import Principal
 
-__all__ = ["HOLD_TIMEOUT_S", "ReadinessGate"]
+__all__ = ["ANSWERED_FROM_THE_LOG", "HOLD_TIMEOUT_S", "ReadinessGate"]
 
 HOLD_TIMEOUT_S = 30.0
 """Kafka clients wait this long for an answer by default."""
+
+ANSWERED_FROM_THE_LOG = frozenset(
+    {
+        ApiKey.METADATA,
+        ApiKey.DESCRIBE_ACLS,
+        ApiKey.DESCRIBE_CLIENT_QUOTAS,
+        ApiKey.DESCRIBE_CONFIGS,
+        ApiKey.DESCRIBE_DELEGATION_TOKEN,
+        ApiKey.DESCRIBE_GROUPS,
+        ApiKey.DESCRIBE_TOPIC_PARTITIONS,
+        ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
+        ApiKey.FIND_COORDINATOR,
+        ApiKey.LIST_CONFIG_RESOURCES,
+        ApiKey.LIST_GROUPS,
+        ApiKey.OFFSET_FETCH,
+    }
+)
+"""DescribeCluster and DescribeQuorum are not among them: by these a client finds the nodes of a stuck quorum."""
 
 _KEY = Struct(">h")
 
@@ -50,7 +71,7 @@ class ReadinessGate:
         self._timeout_s = timeout_s
 
     def process(self, connection: Connection, frame: bytearray) -> Answer | Awaitable[Answer]:
-        if self._ready.is_set() or self._needs_no_decision(frame) or self._is_ready_for(connection.principal):
+        if self._ready.is_set() or self._may_pass(frame, connection.principal):
             return self.dispatcher.process(connection, frame)
         return self._hold(connection, frame)
 
@@ -60,11 +81,14 @@ class ReadinessGate:
             await asyncio.wait_for(self._ready.wait(), self._timeout_s)
         except TimeoutError:
             refusal = ApiException(
-                ErrorCode.REQUEST_TIMED_OUT, "The node has not finished reading its access rules; try again."
+                ErrorCode.REQUEST_TIMED_OUT, "The node has not finished reading its metadata log; try again."
             )
         answer = self.dispatcher.process(connection, frame, refusal)
         return await answer if isinstance(answer, Awaitable) else answer
 
-    def _needs_no_decision(self, frame: bytearray) -> bool:
+    def _may_pass(self, frame: bytearray, principal: Principal) -> bool:
         """ApiVersions is for everybody; a frame too short for a header is for the dispatcher to refuse."""
-        return len(frame) < _KEY.size or _KEY.unpack_from(frame)[0] == ApiKey.API_VERSIONS
+        if len(frame) < _KEY.size:
+            return True
+        (key,) = _KEY.unpack_from(frame)
+        return key == ApiKey.API_VERSIONS or (key not in ANSWERED_FROM_THE_LOG and self._is_ready_for(principal))

@@ -71,11 +71,12 @@ def authorizer_of(config: NodeConfig) -> Authorizer:
 
 
 class NodeAuthorizer:
-    """``ready`` is set once everybody can be answered."""
+    """``ready`` is set once every principal can be answered, ``applied`` (never before it) once the log is read."""
 
     def __init__(self, config: NodeConfig, *, high_watermark: Callable[[], int | None]) -> None:
         self.authorizer = authorizer_of(config)
         self.ready = asyncio.Event()
+        self.applied = asyncio.Event()
         self._config = config
         self._high_watermark = high_watermark
         self._target: int | None = None
@@ -94,14 +95,13 @@ class NodeAuthorizer:
 
     def install(self, loader: MetadataLoader) -> None:
         """To be called before any other publisher is installed."""
-        if self._rules is not None:
-            loader.install(self)
+        loader.install(self)
 
     # --- MetadataPublisher
 
     def publish(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:
         """Hand on what changed, or, once, everything when it is all there."""
-        if self.ready.is_set():
+        if self.applied.is_set():
             if self._rules is not None:
                 self._rules.publish(delta, new_image, manifest)
             return
@@ -115,6 +115,7 @@ class NodeAuthorizer:
             self.authorizer.load_snapshot(dict(image.acls.by_id.items()))
             self.authorizer.complete_initial_load()
         self.ready.set()
+        self.applied.set()
         for listener, dispatcher in self._gated:
             listener.processor = dispatcher
         self._gated.clear()
@@ -125,11 +126,17 @@ class NodeAuthorizer:
         """Whether the listener reads requests before the rules are complete."""
         return not self.is_absent and listener_name in self._config.early_start_listeners
 
+    def reads_early(self, listener_name: str) -> bool:
+        """Without rules to wait for a controller reads requests at once: others wait for it to vote."""
+        if self.is_absent:
+            return any(listener_name == endpoint.listener for endpoint in self._config.controller_listeners)
+        return self.opens_early(listener_name)
+
     def guard(self, listener: Listener, dispatcher: RequestDispatcher) -> None:
         """Let the listener's requests through the gate for as long as it is needed."""
-        if self.ready.is_set() or not self.opens_early(listener.name):
+        if self.applied.is_set() or not self.reads_early(listener.name):
             return
-        listener.processor = ReadinessGate(dispatcher, ready=self.ready, is_ready_for=self.authorizer.is_ready_for)
+        listener.processor = ReadinessGate(dispatcher, ready=self.applied, is_ready_for=self.authorizer.is_ready_for)
         self._gated.append((listener, dispatcher))
 
     # --- the node's own broker

@@ -15,6 +15,7 @@ from barnabas.broker.lifecycle import BrokerState
 from barnabas.common.errors import ErrorCode
 from barnabas.network.api_stats import LATENCY_BUCKETS_S
 from barnabas.protocol.api_keys import API_TABLE
+from barnabas.security.authorizer.authorizer import ACL_COUNT_UNKNOWN
 from barnabas.server.controller_metrics import CONTROLLER_METRICS, controller_values
 from barnabas.server.log_dir_metrics import LOG_DIR_METRICS, log_dir_values
 from barnabas.server.metric_info import MetricInfo
@@ -198,7 +199,11 @@ METRICS: dict[str, MetricInfo] = {
         MetricInfo(
             "barnabas_forwarding_timeouts", "counter", "Requests that no controller answered within their time."
         ),
-        MetricInfo("kafka_server_authorizer_acl_count", "gauge", "ACLs that the authorizer decides by."),
+        MetricInfo(
+            "kafka_server_authorizer_acl_count",
+            "gauge",
+            "ACLs that the authorizer decides by; -1 for an authorizer of the user's own that does not say.",
+        ),
         MetricInfo("kafka_server_authorizer_authorization_request", "counter", "Decisions that were asked for."),
         MetricInfo("kafka_server_authorizer_authorization_allowed", "counter", "Decisions that allowed."),
         MetricInfo("kafka_server_authorizer_authorization_denied", "counter", "Decisions that denied."),
@@ -391,12 +396,13 @@ class NodeCollector(Collector):
         yield _single("barnabas_forwarding_timeouts", 0 if remote is None else remote.stats.timed_out)
 
     def _authorizer(self) -> Iterator[Metric]:
-        """Zeros without an authorizer, and for one of the user's own that does not count."""
+        """Zeros without an authorizer. One of the user's own that keeps no ACLs has the count -1, as in KIP-801."""
         authorizer = self._node.core.authorizer
         acls = authorizer.acl_authorizer
         allowed, denied = getattr(authorizer, "allowed_count", 0), getattr(authorizer, "denied_count", 0)
         prefix = "kafka_server_authorizer"
-        yield _single(f"{prefix}_acl_count", 0 if acls is None else acls.acl_count)
+        unknown = 0 if authorizer.is_absent else ACL_COUNT_UNKNOWN
+        yield _single(f"{prefix}_acl_count", unknown if acls is None else acls.acl_count)
         yield _single(f"{prefix}_authorization_request", allowed + denied)
         yield _single(f"{prefix}_authorization_allowed", allowed)
         yield _single(f"{prefix}_authorization_denied", denied)

@@ -52,17 +52,10 @@ class NodeListeners:
         self.by_name[endpoint.listener] = listener
 
     async def start(self, *, early: bool) -> None:
-        """Those that read requests before the authorizer has all of its rules, or the others."""
+        """Those that read requests before the metadata log is read, or the others."""
         for name, listener in self.by_name.items():
-            if self._opens_early(name) is early:
+            if self._core.authorization.reads_early(name) is early:
                 await listener.start()
-
-    def _opens_early(self, name: str) -> bool:
-        """Without rules to wait for a controller opens at once: others wait for it to vote."""
-        authorization = self._core.authorization
-        if authorization.is_absent:
-            return any(name == endpoint.listener for endpoint in self._core.config.controller_listeners)
-        return authorization.opens_early(name)
 
     async def close(self) -> None:
         for listener in self.by_name.values():

@@ -201,6 +201,34 @@ def test_every_bad_setting_of_a_resource_is_named(harness: ControllerHarness) ->
         assert all(name in message for name in names), message
 
 
+@pytest.mark.parametrize("broker", ["", "1", "2"])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("log.dirs", "/elsewhere"),
+        ("log.dir", "/elsewhere"),
+        ("metadata.log.dir", "/elsewhere"),
+        ("node.id", "7"),
+        ("broker.id", "7"),
+        ("process.roles", "controller"),
+        ("controller.quorum.voters", "7@a:1"),
+        ("controller.listener.names", "OTHER"),
+    ],
+)
+def test_what_stands_in_the_file_of_a_node_is_changed_for_no_node(
+    harness: ControllerHarness, broker: str, name: str, value: str
+) -> None:
+    """A client that talks to the controller has passed by the broker, which refuses it, too."""
+    harness.start_broker(2)
+    (answer,) = change(harness, (BROKER, broker, (name, SET, value))).responses
+    assert (answer.error_code, answer.error_message) == (
+        42,
+        f"Cannot update these configs dynamically: [{name}]; they need a restart of the node",
+    )
+    (answer,) = change(harness, (BROKER, broker, (name, DELETE, None))).responses
+    assert answer.error_code == 0
+
+
 # As Kafka 4.3.1 answered.
 @pytest.mark.parametrize(
     ("pattern", "code"),

@@ -12,7 +12,7 @@ from barnabas.broker.apis import SERVED_BY_BROKER
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.network.api_handler import ApiHandler, HandlerTable
 from barnabas.network.connection import Answer, Connection
-from barnabas.network.readiness_gate import ReadinessGate
+from barnabas.network.readiness_gate import ANSWERED_FROM_THE_LOG, ReadinessGate
 from barnabas.network.request_dispatcher import RequestDispatcher
 from barnabas.protocol.api_keys import API_TABLE, ApiKey
 from barnabas.protocol.headers import RequestHeader
@@ -24,6 +24,7 @@ from tests.unit.network.test_connection import Owner, connect, receive
 
 ADMIN = Principal("User", "admin")
 METADATA = b"\x00\x03 metadata"
+VOTE = b"\x00\x34 vote"
 LIST_GROUPS = b"\x00\x10 list"
 API_VERSIONS = b"\x00\x12 versions"
 
@@ -86,8 +87,34 @@ async def test_who_needs_no_rules_does_not_wait() -> None:
     owner, _ = gated(asyncio.Event())
     connection, transport = connect(owner)
     connection.principal = ADMIN
+    receive(connection, VOTE)
+    assert answers(transport) == [b" vote"]
+
+
+@pytest.mark.parametrize("key", sorted(ANSWERED_FROM_THE_LOG))
+@pytest.mark.anyio
+async def test_a_super_user_waits_for_what_is_answered_from_the_log(key: ApiKey) -> None:
+    ready = asyncio.Event()
+    owner, dispatcher = gated(ready)
+    connection, transport = connect(owner)
+    connection.principal = ADMIN
+    receive(connection, key.to_bytes(2, "big") + b" read")
+    await _settle()
+    assert dispatcher.seen == []
+    ready.set()
+    await _settle()
+    assert answers(transport) == [b" read"]
+
+
+@pytest.mark.anyio
+async def test_a_super_user_who_waited_too_long_gets_an_error_to_retry() -> None:
+    owner, _ = gated(asyncio.Event(), timeout_s=0)
+    connection, transport = connect(owner)
+    connection.principal = ADMIN
     receive(connection, METADATA)
-    assert answers(transport) == [b" metadata"]
+    for _ in range(50):
+        await asyncio.sleep(0)
+    assert answers(transport) == [b" metadata REQUEST_TIMED_OUT"]
 
 
 @pytest.mark.anyio
@@ -106,9 +133,9 @@ async def test_one_connection_does_not_hold_up_another() -> None:
     other, other_transport = connect(owner)
     other.principal = ADMIN
     receive(held, METADATA)
-    receive(other, LIST_GROUPS)
+    receive(other, VOTE)
     await _settle()
-    assert (answers(held_transport), answers(other_transport)) == ([], [b" list"])
+    assert (answers(held_transport), answers(other_transport)) == ([], [b" vote"])
 
 
 @pytest.mark.anyio

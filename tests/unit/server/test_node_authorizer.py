@@ -97,6 +97,16 @@ def test_without_an_authorizer_everybody_is_answered_at_once() -> None:
     assert reads_orders(authorization.authorizer)
 
 
+def test_without_an_authorizer_a_controller_has_a_gate_until_its_log_is_read() -> None:
+    authorization = NodeAuthorizer(config(authorizer_class_name=""), high_watermark=lambda: 1)
+    early: Any = listener("CONTROLLER")
+    dispatcher: Any = object()
+    authorization.guard(early, dispatcher)
+    assert isinstance(early.processor, ReadinessGate)
+    fed(authorization, [batch(0, NoOpRecord())])
+    assert early.processor is dispatcher
+
+
 def test_the_rules_are_complete_when_the_log_was_read_to_where_it_reached_at_the_start() -> None:
     high_watermark = [4]
     authorization = NodeAuthorizer(config(super_users="User:admin"), high_watermark=lambda: high_watermark[0])

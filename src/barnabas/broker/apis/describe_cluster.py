@@ -50,7 +50,7 @@ def handle_describe_cluster(broker: Broker, request: DescribeClusterRequest, acc
                 is_fenced=registration.fenced,
             )
         )
-    controller_id = broker.metadata.controller_for_clients(broker.broker_id)
+    controller_id = broker.metadata.controller_for_clients()
     return DescribeClusterResponse(
         cluster_id=broker.cluster_id,
         controller_id=controller_id if any(each.broker_id == controller_id for each in brokers) else _NOBODY,

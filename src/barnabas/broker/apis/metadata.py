@@ -72,11 +72,13 @@ class _JoinedResponse:
 
 
 def _error_response(request: MetadataRequest, error: ApiException) -> MetadataResponse:
+    """An answer without brokers, which clients take for a reason to ask again."""
     return MetadataResponse(
+        error_code=error.code,
         topics=[
             MetadataResponseTopic(error_code=error.code, name=topic.name or "", topic_id=topic.topic_id)
             for topic in request.topics or ()
-        ]
+        ],
     )
 
 
@@ -119,7 +121,7 @@ def _envelope(broker: Broker, request: MetadataRequest, access: Access) -> Metad
     return MetadataResponse(
         brokers=brokers,
         cluster_id=broker.cluster_id,
-        controller_id=broker.metadata.controller_for_clients(broker.broker_id),
+        controller_id=broker.metadata.controller_for_clients(),
         cluster_authorized_operations=operations,
     )
 

@@ -39,7 +39,9 @@ if TYPE_CHECKING:
     from barnabas.security.principal import Principal
     from barnabas.security.request_context import RequestContext
 
-__all__ = ["AclAuthorizer", "AllowAllAuthorizer", "Authorizer", "AuthorizerNotReady"]
+__all__ = ["ACL_COUNT_UNKNOWN", "AclAuthorizer", "AllowAllAuthorizer", "Authorizer", "AuthorizerNotReady"]
+
+ACL_COUNT_UNKNOWN = -1
 
 _SAMPLE_NAME = "hardcode"
 """A name that stands for "any": Kafka asks for the same one."""
@@ -176,8 +178,9 @@ class AclAuthorizer(Authorizer):
             yield found[start : start + SLICE]
 
     @property
-    @abstractmethod
-    def acl_count(self) -> int: ...
+    def acl_count(self) -> int:
+        """How many rules there are; -1 for an authorizer that does not say."""
+        return ACL_COUNT_UNKNOWN
 
 
 class AllowAllAuthorizer(Authorizer):

@@ -9,7 +9,7 @@ import logging
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from barnabas.common.printable import printable
-from barnabas.security.authorizer.authorizer import AclAuthorizer, Authorizer, AuthorizerNotReady
+from barnabas.security.authorizer.authorizer import ACL_COUNT_UNKNOWN, AclAuthorizer, Authorizer, AuthorizerNotReady
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -142,4 +142,8 @@ class _GuardedAclAuthorizer(_GuardedAuthorizer, AclAuthorizer):
 
     @property
     def acl_count(self) -> int:
-        return int(self.guarded.acl_count)
+        try:
+            return int(self.guarded.acl_count)
+        except Exception:
+            log.exception("authorizer %s could not count its ACLs", type(self.guarded).__qualname__)
+            return ACL_COUNT_UNKNOWN

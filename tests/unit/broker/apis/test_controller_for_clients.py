@@ -1,4 +1,4 @@
-"""Clients are told that a live broker is the controller, this one if it lives, and nobody when none does."""
+"""Clients learn of a live broker as the controller, picked at random (KIP-590), and of none when none lives."""
 
 from __future__ import annotations
 
@@ -13,27 +13,33 @@ from tests.unit.broker.apis.test_denials import World
 
 
 class Brokers(World):
-    """Broker 1, which answers, and broker 2."""
+    """Broker 1, which answers, and brokers 2 and 3."""
 
     def __init__(self) -> None:
         super().__init__("CLUSTER:DESCRIBE", "TOPIC:DESCRIBE")
         self.harness.start_broker(2)
+        self.harness.start_broker(3)
 
     def fence(self, *broker_ids: int) -> None:
         for broker_id in broker_ids:
             self.harness.heartbeat(broker_id, want_fence=True)
 
-    def told(self) -> tuple[int, int]:
+    def told(self) -> tuple[set[int], set[int]]:
+        """The controllers in 40 answers of each kind."""
         manifest: Any = None
         self.broker.metadata.publish(SimpleNamespace(), self.harness.controller.committed_image, manifest)
-        answers = self.ask(MetadataRequest(topics=[]), 12), self.ask(DescribeClusterRequest(), 2)
-        return answers[0].controller_id, answers[1].controller_id
+        return (
+            {self.ask(MetadataRequest(topics=[]), 12).controller_id for _ in range(40)},
+            {self.ask(DescribeClusterRequest(), 2).controller_id for _ in range(40)},
+        )
 
 
 @pytest.mark.parametrize(
-    ("fenced", "controller"), [((), 1), ((2,), 1), ((1,), 2), ((1, 2), -1)], ids=["none", "other", "this", "both"]
+    ("fenced", "controllers"),
+    [((), {1, 2, 3}), ((2,), {1, 3}), ((1,), {2, 3}), ((1, 2), {3}), ((1, 2, 3), {-1})],
+    ids=["none", "other", "this", "two", "all"],
 )
-def test_it_is_a_live_broker(fenced: tuple[int, ...], controller: int) -> None:
+def test_it_is_any_live_broker(fenced: tuple[int, ...], controllers: set[int]) -> None:
     world = Brokers()
     world.fence(*fenced)
-    assert world.told() == (controller, controller)
+    assert world.told() == (controllers, controllers)
