@@ -24,6 +24,7 @@ from barnabas.raft.states.leader import LeaderState
 from barnabas.raft.states.prospective import ProspectiveState
 from barnabas.raft.states.resigned import ResignedState
 from barnabas.raft.states.unattached import UnattachedState
+from barnabas.raft.voter_recovery import VoterRecovery
 from barnabas.raft.voter_set import Endpoint, VoterSet
 
 __all__ = ["LEGAL_MOVES", "QuorumState"]
@@ -60,6 +61,8 @@ class QuorumState:
         self._control_records = control_records
         self._random_below = random_below
         self._persist = persist
+        self.recovery: VoterRecovery | None = None
+        """Not None while this voter must not vote."""
         self._state: EpochState = UnattachedState(0, election_deadline_ms=FOREVER_MS)
         self._persisted: ElectionState | None = None
 
@@ -86,8 +89,14 @@ class QuorumState:
         return self._config.can_be_voter and self.voters.is_voter(self._config.key)
 
     @property
+    def may_vote(self) -> bool:
+        """Whether this replica may stand for election and grant votes."""
+        return self.is_voter and self.recovery is None
+
+    @property
     def is_only_voter(self) -> bool:
-        return self._config.can_be_voter and self.voters.is_only_voter(self._config.key)
+        """Not a voter that lost records: the others may stand in what it lost."""
+        return self._config.can_be_voter and self.recovery is None and self.voters.is_only_voter(self._config.key)
 
     def in_state(self, state: type[S]) -> S | None:
         return self._state if isinstance(self._state, state) else None
@@ -107,12 +116,12 @@ class QuorumState:
                 ResignedState(
                     election.epoch,
                     node_id=key.id,
-                    election_deadline_ms=self._election_deadline(now_ms),
+                    election_deadline_ms=self._spread_deadline(now_ms),
                     unacked_voters=self.voters.ids,
                     preferred_successors=[voter for voter in self.voters.keys if voter.id != key.id],
                 )
             )
-        elif self.is_voter and election.is_voted_candidate(key):
+        elif self.may_vote and election.is_voted_candidate(key):
             self._start_in(
                 CandidateState(
                     election.epoch, key=key, voters=self.voters, election_deadline_ms=self._election_deadline(now_ms)
@@ -188,7 +197,7 @@ class QuorumState:
         self._move(state)
 
     def transition_to_prospective(self, now_ms: int) -> None:
-        invariant(self.is_voter, "an observer does not stand for election")
+        invariant(self.may_vote, "an observer, or a voter that lost records, does not stand for election")
         before = self._state
         self._move(
             ProspectiveState(
@@ -202,7 +211,7 @@ class QuorumState:
         )
 
     def transition_to_candidate(self, now_ms: int) -> None:
-        invariant(self.is_voter, "an observer does not stand for election")
+        invariant(self.may_vote, "an observer, or a voter that lost records, does not stand for election")
         self._move(
             CandidateState(
                 self.epoch + 1,
@@ -254,13 +263,12 @@ class QuorumState:
         return leader
 
     def transition_to_resigned(self, preferred_successors: list[ReplicaKey], now_ms: int) -> None:
-        timeout = self._config.election_timeout_ms
         self._move(
             ResignedState(
                 self.epoch,
                 node_id=self._config.node_id,
                 # Also for a leader that is no voter any more: it goes on as an observer.
-                election_deadline_ms=now_ms + timeout + self._random_below(timeout),
+                election_deadline_ms=self._spread_deadline(now_ms),
                 unacked_voters=self.voters.ids,
                 preferred_successors=preferred_successors,
             )
@@ -291,8 +299,9 @@ class QuorumState:
         return self._election_deadline(now_ms)
 
     def _election_deadline(self, now_ms: int) -> int:
+        return self._spread_deadline(now_ms) if self.may_vote else FOREVER_MS
+
+    def _spread_deadline(self, now_ms: int) -> int:
         """Spread over one more timeout, so that two replicas seldom stand at the same time."""
-        if not self.is_voter:
-            return FOREVER_MS
         timeout = self._config.election_timeout_ms
         return now_ms + timeout + self._random_below(timeout)

@@ -32,6 +32,7 @@ from barnabas.raft.states.epoch_state import FOREVER_MS
 from barnabas.raft.states.follower import FollowerState
 from barnabas.raft.states.leader import LeaderState
 from barnabas.raft.states.resigned import ResignedState
+from barnabas.raft.voter_recovery import LostPromises, VoterRecovery
 from barnabas.raft.voter_set import Endpoint
 
 if TYPE_CHECKING:
@@ -91,6 +92,11 @@ class RaftNode:
         return self._replica.leader_endpoint()
 
     @property
+    def is_recovering(self) -> bool:
+        """Whether this voter lost what it had acknowledged and must not vote yet."""
+        return self._quorum.recovery is not None
+
+    @property
     def state_name(self) -> str:
         return self._quorum.state.name
 
@@ -129,12 +135,18 @@ class RaftNode:
             deadlines.append(drain)
         if self._messages is not None:
             deadlines.append(self._messages.deadline_ms)
+        if self._quorum.recovery is not None and self._quorum.recovery.unanswered(self._replica.other_voters):
+            deadlines.append(self._quorum.recovery.next_question_ms)
         return min((deadline for deadline in deadlines if deadline > self._now_ms), default=FOREVER_MS)
 
     # --- input
 
-    def start(self, stored: ElectionState | None, now_ms: int) -> Ready:
-        """The state after a restart; the only voter stands for election at once."""
+    def start(self, stored: ElectionState | None, now_ms: int, lost: LostPromises | None = None) -> Ready:
+        """The state after a restart; the only voter stands for election at once.
+
+        ``lost``: a voter that lost what it had acknowledged does not vote before it has that again.
+        """
+        self._quorum.recovery = None if lost is None else VoterRecovery(lost)
         self._quorum.initialize(stored, self._log.last_epoch, now_ms)
         self._replica.announce_leader()
         if self._quorum.is_only_voter and not isinstance(self._quorum.state, CandidateState):
@@ -163,6 +175,7 @@ class RaftNode:
         leader = self._quorum.in_state(LeaderState)
         if leader is not None and leader.update_local(self._log.durable_end_offset, now_ms):
             self._replica.leader_high_watermark_moved(leader)
+        self._replica.maybe_end_recovery()
         return self._advance(now_ms)
 
     def snapshot_created(self, snapshot_id: OffsetAndEpoch, size: int) -> None:

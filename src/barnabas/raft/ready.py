@@ -145,6 +145,7 @@ class Ready:
         "committed",
         "election_state",
         "fetch_snapshot",
+        "has_recovered",
         "high_watermark",
         "last_offset",
         "leader_and_epoch",
@@ -169,6 +170,8 @@ class Ready:
         """Chunks of a snapshot that is being fetched: id, position, bytes. Position 0 starts the file anew."""
         self.snapshot_to_freeze: OffsetAndEpoch | None = None
         """All chunks are there: make the snapshot durable, then call ``snapshot_fetched``."""
+        self.has_recovered = False
+        """A voter that lost records has them again: forget that it had lost them."""
         self.high_watermark: int | None = None
         self.committed: list[AppendedBatch] = []
         self.leader_and_epoch: LeaderAndEpoch | None = None

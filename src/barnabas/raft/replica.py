@@ -30,6 +30,7 @@ from barnabas.raft.ready import AppendedBatch, LeaderAndEpoch, OutboundRequest
 from barnabas.raft.replica_key import OffsetAndEpoch
 from barnabas.raft.request_manager import RequestManager
 from barnabas.raft.states.epoch_state import EpochState
+from barnabas.raft.states.follower import FollowerState
 from barnabas.raft.states.leader import LeaderState
 from barnabas.raft.states.resigned import ResignedState
 from barnabas.raft.voter_set import Endpoint
@@ -120,6 +121,23 @@ class Replica:
         if leader.high_watermark is not None:
             self.advance_high_watermark(leader.high_watermark)
             self.announce_leader()
+
+    # --- a voter that lost what it had acknowledged
+
+    @property
+    def other_voters(self) -> list[int]:
+        return [voter_id for voter_id in self.quorum.voters.ids if voter_id != self.config.node_id]
+
+    def maybe_end_recovery(self) -> None:
+        """Vote again once everything that was acknowledged is there, and durable."""
+        recovery, follower = self.quorum.recovery, self.quorum.in_state(FollowerState)
+        if recovery is None or follower is None:
+            return
+        if recovery.is_over(
+            epoch=follower.epoch, durable_end_offset=self.log.durable_end_offset, other_voters=self.other_voters
+        ):
+            self.quorum.recovery = None
+            self.outbox.ready.has_recovered = True
 
     # --- leading
 

@@ -93,8 +93,11 @@ def handle_fetch_response(replica: Replica, response: RaftResponse, now_ms: int)
         return outcome is not CommonOutcome.RETRY and follower is not None
     if partition.high_watermark > (replica.log.told_high_watermark or UNKNOWN):
         replica.log.told_high_watermark = partition.high_watermark
+    if replica.quorum.recovery is not None:
+        replica.quorum.recovery.leader_told(replica.quorum.epoch, partition.high_watermark)
     _follow(replica, follower, partition)
     _heard_from_leader(replica, follower, now_ms)
+    replica.maybe_end_recovery()
     return True
 
 
@@ -234,7 +237,7 @@ def _fetch_request(replica: Replica) -> FetchRequest:
     config, log = replica.config, replica.log
     return FetchRequest(
         cluster_id=config.cluster_id,
-        replica_state=ReplicaState(replica_id=config.node_id, replica_epoch=-1),
+        replica_state=ReplicaState(replica_id=_id_to_be_counted_by(replica), replica_epoch=-1),
         max_wait_ms=config.fetch_max_wait_ms,
         min_bytes=0,
         max_bytes=config.fetch_max_bytes,
@@ -256,11 +259,19 @@ def _fetch_request(replica: Replica) -> FetchRequest:
     )
 
 
+def _id_to_be_counted_by(replica: Replica) -> int:
+    """None while this voter may have voted for a leader of an epoch that it does not know of."""
+    recovery = replica.quorum.recovery
+    if recovery is not None and not recovery.knows_epochs(replica.other_voters):
+        return UNKNOWN
+    return replica.config.node_id
+
+
 def _fetch_snapshot_request(replica: Replica, snapshot_id: OffsetAndEpoch, position: int) -> FetchSnapshotRequest:
     config = replica.config
     return FetchSnapshotRequest(
         cluster_id=config.cluster_id,
-        replica_id=config.node_id,
+        replica_id=_id_to_be_counted_by(replica),
         max_bytes=config.fetch_snapshot_max_bytes,
         topics=[
             FetchSnapshotRequestTopicSnapshot(

@@ -56,17 +56,18 @@ def _step_follower(replica: Replica, follower: FollowerState, now_ms: int) -> bo
     if follower.snapshot_is_complete:
         return False
     if now_ms >= follower.fetch_deadline_ms:
-        if replica.quorum.is_voter:
+        if replica.quorum.may_vote:
             replica.quorum.transition_to_prospective(now_ms)
             replica.state_changed()
             return True
         send_fetch_to_bootstrap_server(replica, now_ms)
     send_fetch(replica, follower, now_ms)
+    _ask_for_epochs(replica, now_ms)
     return False
 
 
 def _step_unattached(replica: Replica, state: UnattachedState, now_ms: int) -> bool:
-    if replica.quorum.is_voter and now_ms >= state.deadline_ms:
+    if replica.quorum.may_vote and now_ms >= state.deadline_ms:
         replica.quorum.transition_to_prospective(now_ms)
         replica.state_changed()
         return True
@@ -74,7 +75,21 @@ def _step_unattached(replica: Replica, state: UnattachedState, now_ms: int) -> b
         from barnabas.raft.replication import send_fetch_to_bootstrap_server
 
         send_fetch_to_bootstrap_server(replica, now_ms)
+    _ask_for_epochs(replica, now_ms)
     return False
+
+
+def _ask_for_epochs(replica: Replica, now_ms: int) -> None:
+    """A voter that forgot its votes learns from each other voter which epoch that one is in."""
+    recovery = replica.quorum.recovery
+    if recovery is None or now_ms < recovery.next_question_ms:
+        return
+    unanswered = recovery.unanswered(replica.other_voters)
+    if unanswered:
+        from barnabas.raft.vote_protocol import send_epoch_questions
+
+        recovery.next_question_ms = now_ms + replica.config.request_timeout_ms
+        send_epoch_questions(replica, unanswered, now_ms)
 
 
 def _step_prospective(replica: Replica, state: ProspectiveState, now_ms: int) -> bool:

@@ -6,6 +6,8 @@ holds both sees to that.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from barnabas.common.errors import ErrorCode
 from barnabas.protocol.messages.vote import (
     NodeEndpoint,
@@ -32,7 +34,7 @@ from barnabas.raft.replica_key import OffsetAndEpoch, ReplicaKey
 from barnabas.raft.states.candidate import CandidateState
 from barnabas.raft.states.prospective import ProspectiveState
 
-__all__ = ["handle_vote_request", "handle_vote_response", "send_vote_requests"]
+__all__ = ["handle_vote_request", "handle_vote_response", "send_epoch_questions", "send_vote_requests"]
 
 
 def handle_vote_request(replica: Replica, request: RaftRequest, now_ms: int) -> None:
@@ -62,6 +64,15 @@ def send_vote_requests(replica: Replica, state: ProspectiveState | CandidateStat
         replica.send(voter_id, endpoint, request, now_ms)
 
 
+def send_epoch_questions(replica: Replica, voter_ids: Iterable[int], now_ms: int) -> None:
+    """Pre-votes whose answers count only for the epoch in them: no voter is bound by a pre-vote."""
+    for voter_id in voter_ids:
+        voter = replica.quorum.voters.get(voter_id)
+        endpoint = replica.quorum.voters.endpoint(voter_id, replica.config.listener_name)
+        if voter is not None and endpoint is not None and replica.requests.is_ready(voter_id, now_ms):
+            replica.send(voter_id, endpoint, _request(replica, voter.key, is_pre_vote=True), now_ms)
+
+
 def handle_vote_response(replica: Replica, response: RaftResponse, now_ms: int) -> bool:
     """Says whether the sender may be asked again at once; False makes it wait a little."""
     body = response.body
@@ -71,6 +82,10 @@ def handle_vote_response(replica: Replica, response: RaftResponse, now_ms: int) 
     if body.error_code or not isinstance(partition, VoteResponsePartitionData):
         return False
     outcome = handle_answer(replica, partition, body.node_endpoints, now_ms)
+    recovery = replica.quorum.recovery
+    if recovery is not None and replica.quorum.epoch >= partition.leader_epoch >= 0:
+        recovery.answered(response.source_id)
+        replica.maybe_end_recovery()
     if outcome is not CommonOutcome.GO_ON:
         return outcome is CommonOutcome.HANDLED
     state = replica.quorum.state
@@ -98,7 +113,7 @@ def _decide(
     candidate = ReplicaKey(partition.replica_id, partition.replica_directory_id)
     mine = replica.log.end_offset_and_epoch
     theirs = OffsetAndEpoch(partition.last_offset, last_epoch)
-    granted = quorum.state.can_grant_vote(
+    granted = quorum.recovery is None and quorum.state.can_grant_vote(
         candidate,
         is_log_up_to_date=(theirs.epoch, theirs.offset) >= (mine.epoch, mine.offset),
         is_pre_vote=is_pre_vote,

@@ -37,9 +37,16 @@ from barnabas.raft.voter_set import Endpoint
 from barnabas.server.commit_delivery import CommitDelivery, RaftListener
 from barnabas.server.pending_appends import PendingAppend, PendingAppends
 from barnabas.server.raft_clock import RaftClock
-from barnabas.server.raft_recovery import MetadataLogConfig, open_metadata_log, recovered_node
+from barnabas.server.raft_recovery import (
+    MetadataLogConfig,
+    open_metadata_log,
+    read_election,
+    recovered_node,
+    replay_control_records,
+)
 from barnabas.server.read_indexes import ReadIndexes
 from barnabas.storage.errors import StorageError
+from barnabas.storage.lost_promises_file import LostPromisesFile
 from barnabas.storage.metadata_log import MetadataLog
 from barnabas.storage.quorum_state_file import QuorumStateFile
 
@@ -74,9 +81,10 @@ class RaftDriver:
         self.clock = RaftClock(clock)
         self._fault_handler = fault_handler
         self._send = send
-        self.log = open_metadata_log(log_config, self.clock.now_ms())
+        self.log = open_metadata_log(log_config, config, self.clock.now_ms())
         self._quorum_state_file = QuorumStateFile(self.log.directory)
         self.control_records = ControlRecordStateMachine(config.static_voters)
+        replay_control_records(self.log, self.control_records)
         self.node = recovered_node(self.log, config, self.control_records, serde=serde, random_below=random_below)
         if send is None and not self.node.is_only_voter:
             raise StorageError(self._why_not_alone())
@@ -141,8 +149,8 @@ class RaftDriver:
 
     def start(self) -> None:
         """Enter the quorum; must be called on the event loop."""
-        stored = self._quorum_state_file.read()
-        self._enqueue(self.node.start(stored, self.clock.now_ms()))
+        stored, lost = read_election(self.log, self.config, self.control_records)
+        self._enqueue(self.node.start(stored, self.clock.now_ms(), lost))
 
     async def close(self) -> None:
         """Step down, make durable what was appended, and leave the files as after a clean shutdown."""
@@ -270,9 +278,15 @@ class RaftDriver:
         self._schedule_tick()
 
     def _carry_out(self, ready: Ready) -> None:
+        if ready.has_recovered:
+            self._forget_lost_promises()
         if ready.truncate_to is not None:
-            self.log.truncate_to(ready.truncate_to)
+            self._truncate(ready.truncate_to)
         if ready.restart_at is not None:
+            log.info(
+                "%s: the log goes on after the fetched snapshot %s; it ended at offset %d",
+                *(self.log.directory, ready.restart_at, self.log.end_offset),
+            )
             self.log.restart_at(ready.restart_at)
         for batch in ready.appends:
             self.log.append(batch)
@@ -287,6 +301,21 @@ class RaftDriver:
             self._read_indexes.committed(ready.high_watermark, self._led_epoch)
         if leader is not None and leader.is_leader(self.config.node_id):
             self._set_leader(leader)
+
+    def _truncate(self, end_offset: int) -> None:
+        log.warning(
+            "%s: truncated from offset %d to %d: the log of leader %s differs from there on (epoch %d)",
+            *(self.log.directory, self.log.end_offset, end_offset, self.node.leader_id, self.node.epoch),
+        )
+        self.log.truncate_to(end_offset)
+
+    def _forget_lost_promises(self) -> None:
+        log.warning(
+            "%s: this voter holds again what it had acknowledged, up to offset %d, and votes from now on",
+            self.log.directory,
+            self.node.log_end_offset - 1,
+        )
+        self._run_in_thread(LostPromisesFile(self.log.directory).clear, lambda: None)
 
     def _exchange_messages(self, exchange: RaftExchange, ready: Ready) -> None:
         for response in ready.responses:

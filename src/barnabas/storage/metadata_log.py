@@ -174,6 +174,14 @@ class MetadataLog:
         return self._epochs.entries
 
     @property
+    def last_epoch(self) -> int:
+        """The epoch of the last record, or of the newest snapshot when the log holds nothing behind it; else 0."""
+        if self.epochs:
+            return self.epochs[-1][0]
+        latest = self.latest_snapshot_id
+        return 0 if latest is None else latest.epoch
+
+    @property
     def size_bytes(self) -> int:
         return sum(segment.size for segment in self._segments)
 

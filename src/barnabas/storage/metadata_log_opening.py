@@ -28,7 +28,7 @@ from barnabas.storage.snapshot_file import (
     snapshot_path,
 )
 
-__all__ = ["LogOpening"]
+__all__ = ["LogOpening", "segment_sizes"]
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +62,7 @@ class LogOpening:
 
     def run(self) -> None:
         self._find_damaged_snapshots()
-        bases = _segment_sizes(self.directory)
+        bases = segment_sizes(self.directory)
         for base_offset in sorted(bases):
             self.segments.append(Segment(self.directory, base_offset, self._pool, size=bases[base_offset]))
         if not self.segments:
@@ -289,7 +289,7 @@ class LogOpening:
         )  # fmt: skip
 
 
-def _segment_sizes(directory: str) -> dict[int, int]:
+def segment_sizes(directory: str) -> dict[int, int]:
     """The size of each segment by its base offset."""
     sizes: dict[int, int] = {}
     with os.scandir(directory) as entries:

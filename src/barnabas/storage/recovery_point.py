@@ -46,9 +46,8 @@ class RecoveryPoint:
         """None when the file is missing or unreadable: then nothing is known."""
         self.is_after_restart = False
         """Whether the machine has certainly restarted since the file was written."""
-        self._is_of_another_boot = False
         self.problem: str | None = None
-        self._boot = boot_id() if boot is None else boot
+        self._boot = self._stored_boot = boot_id() if boot is None else boot
         self._now_s = now_s
         self._lock = Lock()
         self._generation = 0
@@ -81,9 +80,10 @@ class RecoveryPoint:
     def renew(self, end_offset: int) -> None:
         """The log was opened and everything below ``end_offset`` is durable: say so for this run of the machine."""
         with self._lock:
-            if self.offset != end_offset or self._is_of_another_boot:
+            if self.offset != end_offset or self._stored_boot != self._boot:
+                self._stored_boot = self._boot
                 self._write(end_offset, sync=True)
-                self.is_after_restart = self._is_of_another_boot = False
+                self.is_after_restart = False
 
     def sync(self) -> None:
         """Make the newest version durable."""
@@ -92,7 +92,7 @@ class RecoveryPoint:
                 self._write(self.offset, sync=True)
 
     def _write(self, end_offset: int, *, sync: bool) -> None:
-        text = f"{VERSION} {self._boot} {end_offset:020d}"
+        text = f"{VERSION} {self._stored_boot} {end_offset:020d}"
         data = f"{text} {crc32c(text.encode()):08x}\n".encode()
         fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o640)
         try:
@@ -120,6 +120,6 @@ class RecoveryPoint:
             self.problem = f"{self.path}: not a recovery point: {data[:60]!r}"
             return
         self.offset = int(words[2])
-        stored = words[1].decode("ascii", "replace")
-        self._is_of_another_boot = stored != self._boot
-        self.is_after_restart = self._is_of_another_boot and _UNKNOWN_BOOT not in (stored, self._boot)
+        self._stored_boot = words[1].decode("ascii", "replace")
+        is_known = _UNKNOWN_BOOT not in (self._stored_boot, self._boot)
+        self.is_after_restart = is_known and self._stored_boot != self._boot

@@ -53,7 +53,7 @@ def _() -> None:
 
 @defect("vote-is-forgotten", "the vote and the epoch are not read at a restart")
 def _() -> None:
-    replace_in("storage.quorum_state_file", "QuorumStateFile.read", lambda original: lambda self: None)
+    replace_in("server.raft_driver", "read_election", lambda original: lambda *arguments: (None, None))
 
 
 @defect("vote-not-written", "the driver goes on without writing the election to disk")

@@ -1,0 +1,77 @@
+"""A voter that lost what it had acknowledged, or forgot its vote, on its way back (protocol-aware recovery).
+
+Raft counts on two promises of a voter: it keeps each record that it acknowledged, and it votes once in an epoch. A
+voter whose log was damaged broke the first one, and a voter without its quorum-state may break the second one. Until it
+can keep them again it
+
+- grants no vote and no pre-vote, and does not stand for election: a majority that elects a leader is one without it,
+  and shares a voter that still has the record with each majority that committed one;
+- acknowledges only what it durably holds now. Its fetch offset is its log end after the damaged part was set aside, so
+  the leader stops counting it for what it lost, and counts it for a lost record only once it has that record again.
+  While it may have voted in an epoch that it does not know of, it fetches without its id and is not counted at all.
+
+It is a voter like any other when it follows a leader and holds all that could be committed before: its log has reached
+the end that it had before the damage, and the high watermark that this leader told. A leader tells a high watermark
+only after a record of its own epoch was committed, and everything committed before lies below it.
+
+Which epochs a voter has voted in without knowing is limited by the other voters: whoever asked for a vote in an epoch
+was in that epoch, and does not go back. So a voter that forgot asks each of them for its epoch (with a pre-vote, which
+binds nobody), and takes the highest one.
+
+P. Alagappan et al., Protocol-Aware Recovery for Consensus-Based Storage, FAST '18.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+__all__ = ["LostPromises", "VoterRecovery"]
+
+
+@dataclass(frozen=True, slots=True)
+class LostPromises:
+    """What a voter must have again before it votes. It survives restarts, next to quorum-state."""
+
+    end_offset: int
+    """Its log once ended here, as far as its files tell."""
+    forgot_votes: bool = False
+    """Whether its epoch and its vote are unknown."""
+    reason: str = ""
+
+
+class VoterRecovery:
+    """How far this process has come with it."""
+
+    def __init__(self, lost: LostPromises) -> None:
+        self.lost = lost
+        self.next_question_ms = 0
+        """When to ask the voters that have not answered again."""
+        self._answered: set[int] = set()
+        self._told: tuple[int, int] | None = None
+
+    def unanswered(self, other_voters: Iterable[int]) -> list[int]:
+        """The voters whose epoch this one still has to learn."""
+        if not self.lost.forgot_votes:
+            return []
+        return [voter_id for voter_id in other_voters if voter_id not in self._answered]
+
+    def knows_epochs(self, other_voters: Iterable[int]) -> bool:
+        """Whether this voter can have voted in no epoch that is higher than its own."""
+        voters = list(other_voters)
+        return not self.lost.forgot_votes or (bool(voters) and not self.unanswered(voters))
+
+    def answered(self, voter_id: int) -> None:
+        """This voter told its epoch, and it was adopted if it is higher than ours."""
+        self._answered.add(voter_id)
+
+    def leader_told(self, epoch: int, high_watermark: int) -> None:
+        """The leader of ``epoch`` says that everything below is committed."""
+        if high_watermark >= 0:
+            self._told = (epoch, high_watermark)
+
+    def is_over(self, *, epoch: int, durable_end_offset: int, other_voters: Iterable[int]) -> bool:
+        """Whether a follower in ``epoch`` with so much of the log has all that it must have."""
+        if self._told is None or self._told[0] != epoch or not self.knows_epochs(other_voters):
+            return False
+        return durable_end_offset >= max(self._told[1], self.lost.end_offset)
