@@ -4,7 +4,9 @@
 leader and to a follower, and says what was broken of this:
 
 * No broker is fenced that did not hang itself.
-* No partition is without an acknowledgement for longer than the session time-out and one second.
+* No partition is without an acknowledgement for longer than the session time-out and one second. A broker that
+  hears nothing is still heard: the controller counts its session from the heartbeat that it sends next, so that the
+  heartbeat interval comes on top.
 * No acknowledged record is lost, no record is doubled, all replicas end up equal.
 """
 
@@ -40,9 +42,10 @@ ASSIGNMENTS = [[1, 2, 3], [2, 1, 3]]
 SESSION_S = 9.0
 """Kafka's default, and ours."""
 STALL_SLACK_S = 1.0
+HEARTBEAT_S = 2.0
 _SETTINGS = {
     "broker.session.timeout.ms": str(int(SESSION_S * 1000)),
-    "broker.heartbeat.interval.ms": "2000",
+    "broker.heartbeat.interval.ms": str(int(HEARTBEAT_S * 1000)),
     "replica.lag.time.max.ms": "30000",
 }
 _HEALTHY_WITHIN_S = 60.0
@@ -82,6 +85,8 @@ class Outcome:
     def broken(self, session_s: float) -> list[str]:
         """The promises that did not hold."""
         limit_s = session_s + STALL_SLACK_S
+        if self.hang.way is Way.DROP_RECEIVED:
+            limit_s += HEARTBEAT_S
         others = [fencing for fencing in self.fencings if f"broker-{fencing.broker_id}" != self.node]
         late = [stall for stall in self.stalls if stall.lasted_s > limit_s]
         return [f"{self.hang} ({self.node}): {what}" for what in (*others, *late)]
@@ -164,8 +169,11 @@ class HangStory:
             time.sleep(hang.lasts_s)
         ended_s = time.monotonic()
         wait_until(self._is_healthy, what=f"health after {hang}", timeout_s=_HEALTHY_WITHIN_S)
+        wait_until(
+            lambda: min(self._probe.acknowledged_s) > ended_s, what=f"records after {hang}", timeout_s=_HEALTHY_WITHIN_S
+        )
         healthy_after_s = time.monotonic() - ended_s
-        time.sleep(1.5)  # A stall is noted when it ends, and a fencing when it is on disk.
+        time.sleep(1.5)  # A fencing counts when it is on disk.
         return Outcome(
             hang,
             node.name,

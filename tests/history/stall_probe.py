@@ -53,18 +53,21 @@ class StallProbe(Client):
         super().__init__(name)
         self._bootstrap, self._topic, self._partitions, self._check = bootstrap, topic, partitions, check
         self.stalls: list[Stall] = []
+        self.acknowledged_s = [time.monotonic()] * partitions
+        """When each partition last acknowledged a record."""
         check.gave_up(name)  # It sends no record twice, and does not learn what became of a lost attempt.
 
     def _run(self) -> None:
         asyncio.run(self._probe())
 
     async def _probe(self) -> None:
+        self.acknowledged_s = [time.monotonic()] * self._partitions
         await asyncio.gather(*(self._probe_partition(partition) for partition in range(self._partitions)))
 
     async def _probe_partition(self, partition: int) -> None:
         """Each partition has its own connections, so that a hung broker delays no other partition."""
         leader = _LeaderLookup(self._bootstrap, self._topic, first=partition)
-        last_s, number = time.monotonic(), partition
+        number = partition
         try:
             while not self._ends.is_set():
                 record = RecordId(self.name, number)
@@ -74,19 +77,19 @@ class StallProbe(Client):
                     await asyncio.sleep(_INTERVAL_S)
                     continue
                 self.counts["acknowledged"] += 1
-                now_s = time.monotonic()
-                if now_s - last_s >= _NOTED_FROM_S:
-                    self.stalls.append(Stall(partition, last_s, now_s))
-                    self.counts["longest stall, ms"] = max(
-                        self.counts["longest stall, ms"], int((now_s - last_s) * 1000)
-                    )
-                last_s = now_s
+                self._note_stall(partition, time.monotonic())
                 await asyncio.sleep(_INTERVAL_S)
         finally:
             await leader.close()
-        now_s = time.monotonic()
-        if now_s - last_s >= _NOTED_FROM_S:
-            self.stalls.append(Stall(partition, last_s, now_s))
+        self._note_stall(partition, time.monotonic())
+
+    def _note_stall(self, partition: int, now_s: float) -> None:
+        stall = Stall(partition, self.acknowledged_s[partition], now_s)
+        self.acknowledged_s[partition] = now_s
+        if stall.lasted_s >= _NOTED_FROM_S:
+            self.stalls.append(stall)
+            longest_ms = self.counts["longest stall, ms"]
+            self.counts["longest stall, ms"] = max(longest_ms, int(stall.lasted_s * 1000))
 
     async def _produce(self, leader: _LeaderLookup, partition: int, record: RecordId) -> bool:
         self._check.sent(record, partition)

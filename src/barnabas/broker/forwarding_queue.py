@@ -23,11 +23,14 @@ from __future__ import annotations
 
 from collections import deque
 from enum import Enum, auto
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from barnabas.common.errors import ErrorCode, invariant
 
-__all__ = ["Attempt", "AttemptLimit", "Call", "Fate", "ForwardingQueue", "Verdict", "verdict_of"]
+if TYPE_CHECKING:
+    from barnabas.broker.attempt_limit import AttemptLimit
+
+__all__ = ["Attempt", "Call", "Fate", "ForwardingQueue", "Verdict", "verdict_of"]
 
 LIMIT_MS: Final = 60_000
 """For how long a request is tried at most."""
@@ -92,24 +95,6 @@ def verdict_of(attempt: Attempt, error: ErrorCode = ErrorCode.NONE) -> Verdict:
     if error is ErrorCode.UNSUPPORTED_VERSION:
         return Verdict(Fate.HANG_UP)
     return _UNKNOWN
-
-
-class AttemptLimit(NamedTuple):
-    """For how long one attempt may take: the first one ``first_ms``, each later one twice as long, up to ``max_ms``.
-
-    The longer attempts are for a controller that is slow and not hung: with one short limit for all it would never
-    answer in time, and every attempt would add to its work.
-    """
-
-    first_ms: int
-    max_ms: int
-
-    def of(self, attempts: int) -> int:
-        """The limit of this attempt; they are counted from 1."""
-        return min(self.first_ms << min(attempts - 1, _DOUBLINGS_MAX), self.max_ms)
-
-
-_DOUBLINGS_MAX: Final = 16
 
 
 class Call:

@@ -101,6 +101,9 @@ class NodeConnection(asyncio.BufferedProtocol):
         self._can_write = asyncio.Event()
         self._can_write.set()
         self._lost = self._loop.create_future()
+        self._received_s = 0.0
+        self.silence_limit_s: float | None = None
+        """For how long the node may send nothing while an answer is owed to a request that is made from now on."""
 
     @property
     def is_open(self) -> bool:
@@ -173,7 +176,20 @@ class NodeConnection(asyncio.BufferedProtocol):
         limit = self._request_timeout_s if timeout_s is None else timeout_s
         timer = self._loop.call_later(limit, self._time_out, expected, limit)
         future.add_done_callback(lambda _: timer.cancel())
+        if self.silence_limit_s is not None and self.silence_limit_s < limit:
+            self._check_silence(expected, self.silence_limit_s, self._loop.time())
         return future
+
+    def _check_silence(self, expected: _Expected, limit_s: float, since_s: float) -> None:
+        """End the connection if nothing came for so long; ``since_s`` is when the request was sent."""
+        if expected.future.done():
+            return
+        due_s = max(self._received_s, since_s) + limit_s
+        if self._loop.time() >= due_s:
+            self._end(RequestTimedOut(f"{self.address} sent nothing for {limit_s:g} s"))
+            return
+        timer = self._loop.call_at(due_s, self._check_silence, expected, limit_s, since_s)
+        expected.future.add_done_callback(lambda _: timer.cancel())
 
     def tell(self, message: Message, *, version: int) -> None:
         """Send a request that is never answered: Produce with acks=0. Raises Disconnected."""
@@ -251,6 +267,7 @@ class NodeConnection(asyncio.BufferedProtocol):
         return self._reader.next_buffer()
 
     def buffer_updated(self, nbytes: int) -> None:
+        self._received_s = self._loop.time()
         try:
             for frame in self._reader.received(nbytes):
                 if self._ended is not None:

@@ -61,6 +61,11 @@ class BrokerHeartbeatManager:
         self._contacts[broker_id] = _Contact(epoch, now_ms, False)
         self._active.add(broker_id)
 
+    def stood_still(self, for_ms: int, now_ms: int) -> None:
+        """This controller read nothing for so long: sessions do not run out for what it did not read."""
+        for contact in self._contacts.values():
+            contact.last_contact_ms = min(now_ms, contact.last_contact_ms + for_ms)
+
     def forget(self, broker_id: int) -> None:
         self._contacts.pop(broker_id, None)
         self._active.discard(broker_id)

@@ -308,6 +308,11 @@ class QuorumController:
 
     # Time
 
+    def stood_still(self, for_ms: int, now_ms: int) -> None:
+        """The process did not run for so long. Brokers may have sent heartbeats that it has not read yet."""
+        if self.is_active:
+            self.cluster.heartbeats.stood_still(for_ms, now_ms)
+
     def take_turns(self) -> None:
         """Those of long decisions, until enough records were decided to let others come."""
         decided_before = self._next_write_offset

@@ -116,7 +116,7 @@ class Messages:
         requests = self._replica.requests
         if not requests.is_expected(failure.source_id, failure.correlation_id):
             return
-        requests.failed(failure.source_id, failure.correlation_id, now_ms)
+        requests.failed(failure.source_id, failure.correlation_id, now_ms, is_lost=True)
         self._changes.versions_unknown(failure.source_id)
         if failure.is_unsupported_version and isinstance(self._replica.quorum.state, ProspectiveState):
             # A voter that is too old for pre-votes: only a real election can be won with it.

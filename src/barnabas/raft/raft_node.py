@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 
 __all__ = ["RaftNode"]
 
+_STANDSTILL_MS = 500
+"""A leader's timers are due every second; when it is later than this for one of them, its process did not run."""
+
 
 class RaftNode:
     def __init__(
@@ -154,6 +157,7 @@ class RaftNode:
         return self._advance(now_ms)
 
     def tick(self, now_ms: int) -> Ready:
+        self._notice_standstill(now_ms)
         return self._advance(now_ms)
 
     def append(self, records: Sequence[Any], now_ms: int, *, is_atomic: bool = True) -> Ready:
@@ -213,6 +217,7 @@ class RaftNode:
 
         if self._messages is None:
             self._messages = Messages(self._replica)
+        self._notice_standstill(now_ms)
         self._messages.receive(message, now_ms)
         return self._advance(now_ms)
 
@@ -225,6 +230,20 @@ class RaftNode:
         return self._advance(now_ms)
 
     # --- what time and state ask for
+
+    def _notice_standstill(self, now_ms: int) -> None:
+        """A process that stood still finds messages in its sockets that were sent before.
+
+        They don't say that the voters still follow: others may have elected a leader meanwhile. So a leader that is out
+        of touch by its clock resigns before it reads them, and one that is not yet waits for newer ones.
+        """
+        leader = self._quorum.in_state(LeaderState)
+        if leader is None or leader.voters.is_only_voter(self._replica.config.key):
+            return
+        if now_ms >= leader.check_quorum_deadline_ms:
+            step(self._replica, now_ms)
+        elif now_ms - self._now_ms >= self._replica.config.begin_quorum_epoch_timeout_ms + _STANDSTILL_MS:
+            leader.distrust_next_fetches()
 
     def _advance(self, now_ms: int) -> Ready:
         """Make every move that is due, until none is."""

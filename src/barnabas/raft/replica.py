@@ -235,7 +235,7 @@ class Replica:
 
     def send(self, destination_id: int, endpoint: Endpoint, body: Message, now_ms: int) -> None:
         correlation_id = self.requests.new_correlation_id()
-        self.requests.sent(destination_id, correlation_id, now_ms)
+        self.requests.sent(destination_id, correlation_id, now_ms, endpoint)
         self.outbox.ready.requests.append(
             OutboundRequest(
                 correlation_id=correlation_id,

@@ -86,11 +86,15 @@ def handle_fetch_response(replica: Replica, response: RaftResponse, now_ms: int)
     if not _is_sound(partition):
         return False
     error = error_of(partition.error_code)
+    known = (replica.quorum.epoch, replica.quorum.leader_id)
     outcome = handle_fetch_answer(replica, error, partition.current_leader, body.node_endpoints, now_ms)
     follower = replica.quorum.in_state(FollowerState)
     if outcome is not CommonOutcome.GO_ON or follower is None:
-        # Somebody who knows no leader either is not asked again at once.
-        return outcome is not CommonOutcome.RETRY and follower is not None
+        # A replica that knows no leader, or only the one that has fallen silent, is not asked again at once.
+        if follower is None or outcome is CommonOutcome.RETRY:
+            return False
+        is_news = known != (replica.quorum.epoch, replica.quorum.leader_id)
+        return is_news or now_ms < follower.fetch_deadline_ms
     if partition.high_watermark > (replica.log.told_high_watermark or UNKNOWN):
         replica.log.told_high_watermark = partition.high_watermark
     if replica.quorum.recovery is not None:

@@ -23,18 +23,23 @@ class _Connection(Enum):
 class Destination:
     """What is known of the way to one replica."""
 
-    __slots__ = ("correlation_id", "state", "until_ms")
+    __slots__ = ("correlation_id", "endpoint", "state", "until_ms")
 
     def __init__(self) -> None:
         self.state = _Connection.READY
         self.correlation_id: int | None = None
+        self.endpoint: Endpoint | None = None
         self.until_ms = FOREVER_MS
 
-    def refresh(self, now_ms: int) -> None:
-        if self.state is not _Connection.READY and now_ms >= self.until_ms:
-            self.state = _Connection.READY
-            self.correlation_id = None
-            self.until_ms = FOREVER_MS
+    def refresh(self, now_ms: int) -> bool:
+        """Whether a request has just run out of time."""
+        if self.state is _Connection.READY or now_ms < self.until_ms:
+            return False
+        is_lost = self.state is _Connection.AWAITING_RESPONSE
+        self.state = _Connection.READY
+        self.correlation_id = None
+        self.until_ms = FOREVER_MS
+        return is_lost
 
 
 class RequestManager:
@@ -51,6 +56,8 @@ class RequestManager:
         self._retry_backoff_ms = retry_backoff_ms
         self._random_below = random_below
         self._destinations: dict[int, Destination] = {}
+        self._silent_until_ms: dict[Endpoint, int] = {}
+        """Where a request was lost a short time ago: other bootstrap servers are asked first."""
         self._next_correlation_id = 1
 
     @property
@@ -70,8 +77,16 @@ class RequestManager:
     def _destination(self, id_: int, now_ms: int) -> Destination | None:
         destination = self._destinations.get(id_)
         if destination is not None:
-            destination.refresh(now_ms)
+            self._refresh(destination, now_ms)
         return destination
+
+    def _refresh(self, destination: Destination, now_ms: int) -> None:
+        if destination.refresh(now_ms):
+            self._note_silence(destination, now_ms)
+
+    def _note_silence(self, destination: Destination, now_ms: int) -> None:
+        if destination.endpoint is not None:
+            self._silent_until_ms[destination.endpoint] = now_ms + self._request_timeout_ms // 2
 
     def is_ready(self, id_: int, now_ms: int) -> bool:
         destination = self._destination(id_, now_ms)
@@ -83,21 +98,28 @@ class RequestManager:
 
     def has_any_in_flight(self, now_ms: int) -> bool:
         for destination in self._destinations.values():
-            destination.refresh(now_ms)
+            self._refresh(destination, now_ms)
         return any(d.state is _Connection.AWAITING_RESPONSE for d in self._destinations.values())
 
     def ready_bootstrap_server(self, now_ms: int) -> tuple[int, Endpoint] | None:
-        """One of the servers that can be asked now, by chance; None while any request is in flight."""
+        """One of the servers that can be asked now, by chance; None while any request is in flight.
+
+        One that left a request without an answer a short time ago is passed over while another answers: a leader that
+        hangs is a bootstrap server too, and would hold up the news of its successor.
+        """
         if self.has_any_in_flight(now_ms):
             return None
-        ready = [id_ for id_ in self._bootstrap if self.is_ready(id_, now_ms)]
+        self._silent_until_ms = {end: until for end, until in self._silent_until_ms.items() if now_ms < until}
+        answering = [id_ for id_, server in self._bootstrap.items() if server not in self._silent_until_ms]
+        ready = [id_ for id_ in answering or self._bootstrap if self.is_ready(id_, now_ms)]
         if not ready:
             return None
         chosen = ready[self._random_below(len(ready))]
         return chosen, self._bootstrap[chosen]
 
-    def sent(self, id_: int, correlation_id: int, now_ms: int) -> None:
+    def sent(self, id_: int, correlation_id: int, now_ms: int, endpoint: Endpoint | None = None) -> None:
         destination = self._destinations.setdefault(id_, Destination())
+        destination.endpoint = endpoint
         destination.state = _Connection.AWAITING_RESPONSE
         destination.correlation_id = correlation_id
         destination.until_ms = now_ms + self._request_timeout_ms
@@ -108,11 +130,16 @@ class RequestManager:
 
     def succeeded(self, id_: int, correlation_id: int) -> None:
         if self.is_expected(id_, correlation_id):
-            del self._destinations[id_]
+            destination = self._destinations.pop(id_)
+            if destination.endpoint is not None:
+                self._silent_until_ms.pop(destination.endpoint, None)
 
-    def failed(self, id_: int, correlation_id: int, now_ms: int) -> None:
+    def failed(self, id_: int, correlation_id: int, now_ms: int, *, is_lost: bool = False) -> None:
+        """``is_lost``: there was no answer at all."""
         if self.is_expected(id_, correlation_id):
             destination = self._destinations[id_]
+            if is_lost:
+                self._note_silence(destination, now_ms)
             destination.state = _Connection.BACKING_OFF
             destination.correlation_id = None
             destination.until_ms = now_ms + self._retry_backoff_ms

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from barnabas.controller.envelope import ForwardedRequest
     from barnabas.network.api_handler import Access, HandlerTable
     from barnabas.network.api_stats import ApiStats
-    from barnabas.network.connection import Connection
+    from barnabas.network.connection import Answer, Connection
     from barnabas.network.long_work import LongWork
     from barnabas.network.request_limits import RequestLimits
     from barnabas.protocol.schema import Message
@@ -74,7 +74,9 @@ class ControllerDispatcher(RequestDispatcher):
         hold_timeout_s: float = HOLD_TIMEOUT_S,
         limits: RequestLimits | None = None,
         work: LongWork | None = None,
+        notice_time: Callable[[], None] | None = None,
     ) -> None:
+        """``notice_time`` is called before each request: a leader that stood still resigns before it answers."""
         super().__init__(
             server=server,
             handlers=handlers,
@@ -88,10 +90,18 @@ class ControllerDispatcher(RequestDispatcher):
         self._ready = ready
         self._deserialize = deserialize
         self._hold_timeout_s = hold_timeout_s
+        self._notice_time = notice_time
         self._under_way: dict[bytes, asyncio.Future[EnvelopeResponse]] = {}
         route = self._routes.get(ApiKey.ENVELOPE)
         if route is not None:
             route.handler = ApiHandler(ApiKey.ENVELOPE, frozenset(ACL), self._forwarded, None)
+
+    def process(
+        self, connection: Connection, frame: bytearray, refusal: ApiException | None = None
+    ) -> Answer | Awaitable[Answer]:
+        if self._notice_time is not None:
+            self._notice_time()
+        return super().process(connection, frame, refusal)
 
     def _throttle(
         self,

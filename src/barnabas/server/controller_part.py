@@ -68,6 +68,7 @@ class ControllerPart:
                 handlers=QuorumHandlers(core.driver, self.policies, served=SERVED_IN_PROCESS),
                 authorizer=core.authorizer,
                 own_context=partial(own_context, config, self.own_principal),
+                notice_time=core.driver.notice_time,
             ),
             self.controller,
             is_alone=lambda: core.driver.node.is_only_voter,
@@ -103,6 +104,7 @@ class ControllerPart:
                 limits=core.request_limits,
                 work=core.long_work,
                 deserialize=partial(listeners.deserialize_principal, endpoint.listener),
+                notice_time=core.driver.notice_time,
             )
             await listeners.open(endpoint, dispatcher, self.connections)
 

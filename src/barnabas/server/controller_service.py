@@ -21,6 +21,8 @@ __all__ = ["ControllerService"]
 log = logging.getLogger(__name__)
 
 _IDLE_POLL_S = 0.5
+_STANDSTILL_MS = 500
+"""A timer that is later than this was not held up by work: the process did not run."""
 
 
 class ControllerService:
@@ -30,6 +32,7 @@ class ControllerService:
         self._controller: QuorumController | None = None
         self._is_scheduled = False
         self._timer: asyncio.TimerHandle | None = None
+        self._due_ms = 0
         self._is_closed = False
 
     def connect(self, driver: RaftDriver, controller: QuorumController) -> None:
@@ -69,12 +72,15 @@ class ControllerService:
             self._timer.cancel()
         if self._is_closed or self._controller is None:
             return
-        due = self._controller.next_tick_ms()
-        wait = _IDLE_POLL_S if due is None else max(due - self._clock.monotonic_ms(), 0) / 1000
-        self._timer = asyncio.get_running_loop().call_later(wait, self._tick)
+        due, now_ms = self._controller.next_tick_ms(), self._clock.monotonic_ms()
+        self._due_ms = now_ms + int(_IDLE_POLL_S * 1000) if due is None else max(due, now_ms)
+        self._timer = asyncio.get_running_loop().call_later((self._due_ms - now_ms) / 1000, self._tick)
 
     def _tick(self) -> None:
         self._timer = None
         if self._controller is not None:
-            self._controller.tick(self._clock.monotonic_ms())
+            now_ms = self._clock.monotonic_ms()
+            if now_ms - self._due_ms >= _STANDSTILL_MS:
+                self._controller.stood_still(now_ms - self._due_ms, now_ms)
+            self._controller.tick(now_ms)
         self._schedule_tick()

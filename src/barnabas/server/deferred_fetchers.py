@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from barnabas.broker.attempt_limit import AttemptLimit
     from barnabas.broker.partition import Partition
     from barnabas.broker.replication.replication_quota import ReplicationQuota
     from barnabas.common.topic_partition import TopicPartition
     from barnabas.server.dynamic_settings import SettingsChange
+    from barnabas.server.node_config import NodeConfig
     from barnabas.server.node_core import NodeCore
     from barnabas.server.replica_fetchers import ReplicaFetchers
     from barnabas.storage.log_manager import LogManager
@@ -80,6 +82,7 @@ class DeferredFetchers:
                 response_max_bytes=config.replica_fetch_response_max_bytes,
                 partition_max_bytes=config.replica_fetch_max_bytes,
                 backoff_ms=config.replica_fetch_backoff_ms,
+                silence=_silence(config),
             ),
             fetchers_per_leader=config.num_replica_fetchers,
             broker_epoch=self._broker_epoch,
@@ -89,3 +92,12 @@ class DeferredFetchers:
             logs=self._logs,
             quota=self._quota,
         )
+
+
+def _silence(config: NodeConfig) -> AttemptLimit:
+    """A leader answers a fetch within its wait, and has as long for the rest as a controller has for a heartbeat."""
+    from barnabas.broker.attempt_limit import AttemptLimit
+
+    limit_ms = config.replica_socket_timeout_ms
+    first_ms = config.replica_fetch_wait_max_ms + config.broker_heartbeat_interval_ms
+    return AttemptLimit(min(first_ms, limit_ms), limit_ms)

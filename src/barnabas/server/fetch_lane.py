@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
 from barnabas.broker.replication.replica_fetcher import FETCH_VERSION_MIN
-from barnabas.clients.errors import ClientError, UnsupportedVersion
+from barnabas.clients.errors import ClientError, ConnectFailed, UnsupportedVersion
 from barnabas.common.errors import Transient
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.errors import DecodeError, EncodeError
@@ -96,11 +96,12 @@ class FetchLane:
             await self._wait(None if due_ms is None else due_ms - now_ms())
             return
         try:
-            connection = await self._connect()
+            connection = await self._connect_in_time()
             request = fetcher.next_request(now_ms(), fetch_version=connection.version_of(ApiKey.FETCH))
             if request is None:
                 return
             self.is_waiting = True
+            connection.silence_limit_s = fetcher.silence_limit_ms / 1000
             response = await connection.request(request)
         except (ClientError, DecodeError, EncodeError) as error:
             self._tell(error)
@@ -125,6 +126,14 @@ class FetchLane:
         with suppress(TimeoutError):
             async with asyncio.timeout(None if for_ms is None else for_ms / 1000):
                 await self._changed.wait()
+
+    async def _connect_in_time(self) -> NodeConnection:
+        limit_s = self.fetcher.connect_limit_ms / 1000
+        try:
+            async with asyncio.timeout(limit_s):
+                return await self._connect()
+        except TimeoutError as error:
+            raise ConnectFailed(f"no connection could be made in {limit_s:g} s") from error
 
     async def _connect(self) -> NodeConnection:
         known = self._connection

@@ -37,11 +37,14 @@ class InProcessChannel:
         handlers: HandlerTable,
         authorizer: Authorizer,
         own_context: Callable[[ApiKey, int], RequestContext],
+        notice_time: Callable[[], None] | None = None,
     ) -> None:
+        """``notice_time`` is called before each request: see ``ControllerDispatcher``."""
         self._controller = controller
         self._handlers = handlers
         self._authorizer = authorizer
         self._own_context = own_context
+        self._notice_time = notice_time
         self._boundary = AllowAllAuthorizer()
 
     async def forward(self, request: Message, context: RequestContext) -> Message:
@@ -55,6 +58,8 @@ class InProcessChannel:
         """Both sides are the same program."""
 
     async def _call(self, request: Message, context: RequestContext, authorizer: Authorizer) -> Message:
+        if self._notice_time is not None:
+            self._notice_time()
         handler = self._handlers.handler(context.api_key)
         access = Access(authorizer, context, handler.acl)
         if not self._controller.is_active:

@@ -20,8 +20,9 @@ from functools import partial
 from os import urandom
 from typing import TYPE_CHECKING, cast
 
+from barnabas.broker.attempt_limit import AttemptLimit
 from barnabas.broker.forwarded_call import ForwardedCall
-from barnabas.broker.forwarding_queue import LANES_MAX, Attempt, AttemptLimit, Fate, ForwardingQueue
+from barnabas.broker.forwarding_queue import LANES_MAX, Attempt, Fate, ForwardingQueue
 from barnabas.broker.forwarding_stats import ForwardingStats
 from barnabas.clients.client_config import Address
 from barnabas.clients.errors import (

@@ -394,6 +394,14 @@ class RaftDriver:
         if wait_ms < 24 * 60 * 60 * 1000:
             self._timer = asyncio.get_running_loop().call_later(max(wait_ms, 0) / 1000, self._tick)
 
+    def notice_time(self) -> None:
+        """Before a request is answered as leader: a process that stood still reads its sockets before its timers run.
+
+        Then others may lead by now, and this replica must resign before it answers.
+        """
+        if self.clock.now_ms() >= self.node.deadline_ms and not self._is_closed and self._fault is None:
+            self._tick()
+
     def _tick(self) -> None:
         self._timer = None
         self._enqueue(self.node.tick(self.clock.now_ms()))

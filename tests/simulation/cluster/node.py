@@ -486,6 +486,7 @@ class SimulatedNode:
             handlers=_Handlers(self, SERVED_IN_PROCESS),
             authorizer=self.authorizer,
             own_context=own_context,
+            notice_time=self.driver.notice_time,
         )
         self.dispatcher = ControllerDispatcher(
             server=self.controller,
@@ -493,6 +494,7 @@ class SimulatedNode:
             authorizer=self.authorizer,
             stats={},
             ready=self.authorization.ready,
+            notice_time=self.driver.notice_time,
         )
 
     def _channel(self) -> Any:

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.broker.forwarding_queue import Attempt, AttemptLimit, Call, Fate, ForwardingQueue, verdict_of
+from barnabas.broker.attempt_limit import AttemptLimit
+from barnabas.broker.forwarding_queue import Attempt, Call, Fate, ForwardingQueue, verdict_of
 from barnabas.common.errors import ErrorCode
 
 LIMIT_MS = 60_000

@@ -26,6 +26,7 @@ from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.headers import RequestHeader, ResponseHeader
 from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from barnabas.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from tests.simulation.cluster.virtual_loop import VirtualLoop
 
 ADDRESS = Address("node", 9092)
 
@@ -346,3 +347,32 @@ def test_who_is_not_ready_waits_for_the_socket() -> None:
         await waiting
 
     run(story)
+
+
+def test_a_node_that_sends_nothing_is_not_waited_for_while_one_that_sends_slowly_is() -> None:
+    loop = VirtualLoop()
+    peers: list[Peer] = []
+    outcomes: dict[str, object] = {}
+
+    async def ask(name: str, peer: Peer) -> None:
+        try:
+            outcomes[name] = (await peer.connection.request(DescribeClusterRequest())).cluster_id
+        except ClientError as error:
+            outcomes[name] = str(error)
+
+    def begin() -> None:
+        for name in ("silent", "slow"):
+            peers.append(peer := Peer())
+            peer.connection.silence_limit_s = 2.0
+            loop.create_task(ask(name, peer))
+
+    loop.call_soon(begin)
+    loop.run_until(1.5)
+    body = ResponseHeader(correlation_id=1).encode(1) + DescribeClusterResponse(cluster_id="c").encode(1)
+    frame = pack(">i", len(body)) + body
+    for at in range(0, len(frame), 4):
+        peers[1].receive(frame[at : at + 4])
+        loop.run_until(loop.now_s + 1.5)
+    assert outcomes == {"silent": "node:9092 sent nothing for 2 s", "slow": "c"}
+    assert peers[0].transport.is_aborted
+    assert not peers[1].transport.is_aborted

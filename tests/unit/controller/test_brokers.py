@@ -153,6 +153,20 @@ class TestHeartbeat:
         assert fenced == BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=fenced.broker_epoch, fenced=1)
         assert not trio.controller.committed_image.cluster.is_alive(1)
 
+    def test_no_session_ends_for_what_a_controller_that_stood_still_did_not_read(
+        self, harness: ControllerHarness
+    ) -> None:
+        harness.start_broker(1)
+        harness.clock.ms += 20_000
+        harness.controller.stood_still(20_000, harness.clock.ms)
+        harness.controller.tick(harness.clock.ms)
+        harness.settle()
+        assert not harness.controller.committed_image.cluster.brokers[1].fenced
+        harness.clock.ms += 9_000
+        harness.controller.tick(harness.clock.ms)
+        harness.settle()
+        assert harness.controller.committed_image.cluster.brokers[1].fenced
+
     def test_the_next_tick_is_due_when_a_session_ends_or_the_log_idles(self, harness: ControllerHarness) -> None:
         harness.start_broker(1)
         assert harness.controller.next_tick_ms() == harness.clock.ms + 500

@@ -170,3 +170,15 @@ def test_votes_are_counted_once_and_a_majority_is_more_than_half(count: int, ans
     assert tally.is_granted == (yes > count / 2)
     assert tally.is_rejected == (count - no <= count / 2)
     assert len(tally.unanswered) == count - len(first)
+
+
+def test_a_fetch_from_before_a_standstill_does_not_show_that_a_voter_follows() -> None:
+    state = leader(1, 2, 3)
+    state.update_replica(key(2), 0, 10, 100)
+    assert state.check_quorum_deadline_ms == 3100
+    state.distrust_next_fetches()
+    state.update_replica(key(2), 0, 10, 2900)
+    state.update_replica(key(3), 0, 10, 2900)
+    assert state.check_quorum_deadline_ms == 3100, "both lay in sockets"
+    state.update_replica(key(3), 0, 10, 2950)
+    assert state.check_quorum_deadline_ms == 5950, "this one answers to what was said since"

@@ -20,6 +20,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, NamedTuple
 
+from barnabas.broker.attempt_limit import AttemptLimit
 from barnabas.broker.replication.fetcher_partitions import (
     FetchedPartition,
     FetcherPartitions,
@@ -72,6 +73,8 @@ class FetcherConfig(NamedTuple):
     response_max_bytes: int = 10_485_760
     partition_max_bytes: int = 1_048_576
     backoff_ms: int = 1000
+    silence: AttemptLimit = AttemptLimit(2500, 30_000)
+    """For how long a leader may send nothing while it owes an answer, longer after each loss."""
 
 
 class ReplicaFetcher:
@@ -96,6 +99,20 @@ class ReplicaFetcher:
         self._paused_until_ms = 0
         self._losses = 0
         """Requests in a row that were not answered."""
+
+    @property
+    def connect_limit_ms(self) -> int:
+        """For how long a connection to the leader may take to be ready; a leader has little to do for one."""
+        return self._config.silence.first_ms
+
+    @property
+    def silence_limit_ms(self) -> int:
+        """For how long the leader may send nothing before the next request counts as lost.
+
+        A connection whose packets vanish looks like a leader that has nothing to say. Waiting for the whole of
+        ``replica.socket.timeout.ms`` would hold up producers for as long, because this replica may stay in the ISR.
+        """
+        return self._config.silence.of(self._losses + 1)
 
     @property
     def is_empty(self) -> bool:

@@ -68,6 +68,8 @@ class LeaderState(EpochState):
         self._check_quorum_timeout_ms = check_quorum_timeout_ms
         self._check_quorum_deadline_ms = now_ms + check_quorum_timeout_ms
         self._fetched_voters: set[int] = set()
+        self._distrusted: set[int] = set()
+        """Voters whose next fetch may be older than a standstill of this process."""
         self.voters = voters
         self.progress: dict[int, ReplicaProgress] = {id_.id: ReplicaProgress(id_) for id_ in voters.keys}
         self.observers: dict[ReplicaKey, ReplicaProgress] = {}
@@ -137,11 +139,22 @@ class LeaderState(EpochState):
     def _note_fetch(self, voter_id: int, now_ms: int) -> None:
         if voter_id == self._key.id:
             return
+        if voter_id in self._distrusted:
+            self._distrusted.discard(voter_id)
+            return
         self._fetched_voters.add(voter_id)
         needed = self.voters.majority - (1 if self.is_voter(self._key) else 0)
         if len(self._fetched_voters) >= needed:
             self._fetched_voters.clear()
             self._check_quorum_deadline_ms = now_ms + self._check_quorum_timeout_ms
+
+    def distrust_next_fetches(self) -> None:
+        """A fetch that waits in a socket may have been sent before this process stood still; the one after it was not.
+
+        A voter has one fetch under way, and sends the next when that is answered.
+        """
+        self._distrusted = {voter_id for voter_id in self.progress if voter_id != self._key.id}
+        self._fetched_voters.clear()
 
     def restart_check_quorum(self, now_ms: int) -> None:
         """The voters have changed: each of the new ones has the whole time to be heard of."""

@@ -383,3 +383,16 @@ def test_a_partition_that_is_stopped_while_its_disk_fails_stays_stopped() -> Non
     fetcher.follow(Failing(), 5)
     answer(fetcher, fetch(fetcher), response(data(0, [5])))
     assert (fetcher.is_empty, fetcher.failed) == (True, {})
+
+
+def test_a_silent_leader_has_more_time_with_each_request_that_it_leaves_without_an_answer() -> None:
+    fetcher = new_fetcher()
+    fetcher.follow(MemoryReplica(), 5)
+    limits = []
+    for _ in range(6):
+        limits.append(fetcher.silence_limit_ms)
+        fetcher.lost(0)
+    assert limits == [2500, 5000, 10_000, 20_000, 30_000, 30_000]
+    assert fetcher.connect_limit_ms == 2500, "a connection is ready at once or not at all"
+    answer(fetcher, fetch(fetcher, 60_000), response(data()))
+    assert fetcher.silence_limit_ms == 2500
