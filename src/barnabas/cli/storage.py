@@ -1,7 +1,7 @@
 """``barnabas storage format|info|random-uuid``: Kafka's storage tool, with its flags, texts and exit statuses.
 
-``decrypt-configs`` is ours: what ``barnabas.config.encryption.keys`` encrypted becomes readable for Kafka. So is
-``strays``: see ``storage_strays``.
+``decrypt-configs`` is ours: what ``barnabas.config.encryption.keys`` encrypted becomes readable for Kafka. So are
+``strays`` and ``repair``: see ``storage_strays`` and ``storage_repair``.
 
 Kafka's tool reads its arguments with a port of argparse, so argparse is what speaks like it (but for the exit status
 of a usage error, which is 1 there).
@@ -15,6 +15,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
+from barnabas.cli.storage_repair import add_repair_command, run_repair
 from barnabas.cli.storage_strays import add_strays_command, run_strays
 from barnabas.common.uuid import Uuid
 from barnabas.metadata.metadata_version import LATEST_PRODUCTION, MINIMUM
@@ -94,6 +95,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     _add_config(decrypt)
     _add_config(add_strays_command(commands))
+    _add_config(add_repair_command(commands))
     return parser
 
 
@@ -145,12 +147,17 @@ def _run_strays(parsed: argparse.Namespace) -> int:
     return run_strays(_load(parsed.config), remove=parsed.remove, is_confirmed=parsed.yes, write_line=_write_line)
 
 
+def _run_repair(parsed: argparse.Namespace) -> int:
+    return run_repair(_load(parsed.config), parsed, _write_line)
+
+
 _COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "info": _run_info,
     "format": _run_format,
     "random-uuid": _run_random_uuid,
     "decrypt-configs": _run_decrypt_configs,
     "strays": _run_strays,
+    "repair": _run_repair,
 }
 
 
