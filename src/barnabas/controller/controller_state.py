@@ -121,6 +121,13 @@ class ControllerState:
         else:
             self.committed = self.image = self.committed.with_provenance(provenance)
 
+    def follow(self, batches: Iterable[CommittedBatch], image: MetadataImage) -> None:
+        """A standby that takes over the image which these batches lead to; they begin and end outside a transaction."""
+        for batch in batches:
+            self._remember_registrations(batch)
+        self.committed = self.image = image
+        self._delta = MetadataDelta(image)
+
     def load_snapshot(self, image: MetadataImage) -> None:
         """Replace everything by a snapshot, whose brokers count as registered at its end."""
         self.transaction = TransactionState()

@@ -150,6 +150,14 @@ class QuorumController:
         else:
             self.state.handle_commit(followed)
 
+    def follow(self, batches: Sequence[CommittedBatch], image: MetadataImage) -> bool:
+        """The same for a standby, given the image that these batches lead to; False if it can't be taken over."""
+        if self.is_active or self.state.transaction.is_open:
+            return False
+        self.calls.replay(batches)
+        self.state.follow(batches, image)
+        return True
+
     def load_snapshot(self, image: MetadataImage) -> None:
         """Start anew from what a snapshot held; the image may be others' as well, because images never change."""
         invariant(not self.is_active, "an active controller does not load a snapshot")

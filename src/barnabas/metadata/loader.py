@@ -13,8 +13,8 @@ and takes nothing more: a node that went on would act on a state that nobody dec
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
 
 from barnabas.common.errors import InvariantViolated, invariant
 from barnabas.metadata.image.metadata_image import MetadataDelta, MetadataImage, MetadataProvenance
@@ -24,6 +24,9 @@ from barnabas.protocol.records.begin_transaction_record import BeginTransactionR
 from barnabas.protocol.records.end_transaction_record import EndTransactionRecord
 
 __all__ = ["CommittedBatch", "MetadataLoader", "TransactionState"]
+
+RECORDS_A_STEP: Final = 1_000
+"""Some 6 ms of replaying."""
 
 
 class CommittedBatch:
@@ -127,24 +130,52 @@ class MetadataLoader:
         if self._unpublished_batches and not self._transaction.is_open:
             self._publish(is_snapshot=False)
 
+    def handle_commit_in_steps(self, batches: Iterable[CommittedBatch]) -> Iterator[None]:
+        """The same as ``handle_commit``, for batches with so many records that others must be served in between.
+
+        The image is the one from before until it is published.
+        """
+        self._check_no_fault()
+        try:
+            for batch in batches:
+                yield from self._replay_batch_in_steps(batch)
+        except InvariantViolated as fault:
+            self.fault = fault
+            raise
+        if self._unpublished_batches and not self._transaction.is_open:
+            yield from self._publish_in_steps(is_snapshot=False)
+
     def load_snapshot(self, records: Iterable[Any], provenance: MetadataProvenance, byte_count: int = 0) -> None:
         """Replace the state by a snapshot's; ``provenance`` comes from its name and its header."""
+        for _ in self.load_snapshot_in_steps(records, provenance, byte_count):
+            pass
+
+    def load_snapshot_in_steps(
+        self, records: Iterable[Any], provenance: MetadataProvenance, byte_count: int = 0
+    ) -> Iterator[None]:
+        """The image is the one from before until the snapshot's is published."""
         self._check_no_fault()
         self._transaction = TransactionState()
         delta = MetadataDelta(self.image, is_snapshot=True)
         try:
-            for record in records:
+            for number, record in enumerate(records, start=1):
                 delta.replay(record)
-            delta.finish_snapshot()
+                if number % RECORDS_A_STEP == 0:
+                    yield
+            yield from delta.finish_snapshot_in_steps()
         except InvariantViolated as fault:
             self.fault = fault
             raise
         self._delta = delta
         self._provenance = provenance
         self._unpublished_batches, self._unpublished_bytes = 0, byte_count
-        self._publish(is_snapshot=True)
+        yield from self._publish_in_steps(is_snapshot=True)
 
     def _replay_batch(self, batch: CommittedBatch) -> None:
+        for _ in self._replay_batch_in_steps(batch):
+            pass
+
+    def _replay_batch_in_steps(self, batch: CommittedBatch) -> Iterator[None]:
         offset = batch.base_offset
         invariant(offset > self._provenance.last_contained_offset, f"batch at {offset} was applied before")
         transaction = self._transaction
@@ -155,19 +186,38 @@ class MetadataLoader:
             except InvariantViolated as fault:
                 raise InvariantViolated(f"{type(record).__name__} at offset {offset}: {fault}") from fault
             offset += 1
+            if (offset - batch.base_offset) % RECORDS_A_STEP == 0:
+                yield
         self._provenance = MetadataProvenance(batch.last_offset, batch.epoch, batch.append_time_ms)
         self._unpublished_batches += 1
         self._unpublished_bytes += batch.byte_count
 
     def _publish(self, *, is_snapshot: bool) -> None:
+        image = self._delta.apply(self._provenance)
+        delta, manifest = self._replaced_by(image, is_snapshot)
+        for publisher in self._publishers:
+            publisher.publish(delta, image, manifest)
+
+    def _publish_in_steps(self, *, is_snapshot: bool) -> Iterator[None]:
+        """To one publisher after another, in their order. One that is installed meanwhile has the new image already."""
+        image = yield from self._delta.apply_in_steps(self._provenance)
+        delta, manifest = self._replaced_by(image, is_snapshot)
+        for publisher in list(self._publishers):
+            in_steps = getattr(publisher, "publish_in_steps", None)
+            if in_steps is None:
+                publisher.publish(delta, image, manifest)
+            else:
+                yield from in_steps(delta, image, manifest)
+            yield
+
+    def _replaced_by(self, image: MetadataImage, is_snapshot: bool) -> tuple[MetadataDelta, LoaderManifest]:
         delta = self._delta
         manifest = LoaderManifest(self._provenance, is_snapshot, self._unpublished_batches, self._unpublished_bytes)
-        self.image = delta.apply(self._provenance)
-        self._delta = MetadataDelta(self.image)
+        self.image = image
+        self._delta = MetadataDelta(image)
         self._unpublished_batches = self._unpublished_bytes = 0
         self._has_published = True
-        for publisher in self._publishers:
-            publisher.publish(delta, self.image, manifest)
+        return delta, manifest
 
     def _check_no_fault(self) -> None:
         if self.fault is not None:

@@ -3,9 +3,14 @@
 An image must be a value: a reader that holds one sees the same cluster until it lets go. Copying a
 dict of all topics for each new topic would make ten thousand creations quadratic, so the entries
 are spread over buckets. A change copies the row of buckets and only those buckets that are touched.
-With n entries there are about sqrt(n) buckets of about sqrt(n) entries, so one change costs
-O(sqrt(n)) pointer copies (some microseconds at 100,000 entries) and a lookup is one hash, one index
-and one dict probe.
+A bucket has some tens of entries: a hundred changes at once copy a hundred small buckets, and not the
+whole map. Beyond 250,000 entries buckets grow with the row, so that copying the row costs O(sqrt(n)) pointers
+(some microseconds at 100,000 entries). A lookup is one hash, one index and one dict probe.
+
+A map that outgrows its row gets one that is twice as long, in which each old bucket stands twice: at its index and at
+the one half a row further. Both hold the same dict until one of them changes; then it is split. So growing costs a row,
+and never a pass over all entries. A bucket that stands twice has entries of both places, and readers of whole buckets
+pass over those of the other.
 
 The order of iteration is not defined. Whoever needs an order (a snapshot, an election) sorts.
 """
@@ -20,6 +25,9 @@ V = TypeVar("V")
 T = TypeVar("T")
 
 _SMALLEST_ROW = 8
+_BUCKET_ENTRIES = 48
+_ROW_PER_ENTRY = 64
+"""How many buckets a row has for each entry of a bucket, at least, once buckets are larger than the smallest."""
 _NOTHING: dict[Any, Any] = {}
 _SORTED_MAX = 4_096
 """A sort that takes a millisecond or two."""
@@ -47,9 +55,7 @@ class PersistentMap(Generic[K, V]):
         return result
 
     def _fill(self, items: Iterable[tuple[K, V]], count: int) -> None:
-        row = _SMALLEST_ROW
-        while count > row * row:
-            row *= 2
+        row = _row_for(count, _SMALLEST_ROW)
         mask = row - 1
         buckets: list[dict[K, V]] = [{} for _ in range(row)]
         for key, value in items:
@@ -73,23 +79,32 @@ class PersistentMap(Generic[K, V]):
         return self._size
 
     def __iter__(self) -> Iterator[K]:
-        for bucket in self._buckets:
+        for bucket in self.buckets():
             yield from bucket
 
     def keys(self) -> Iterator[K]:
         return iter(self)
 
     def values(self) -> Iterator[V]:
-        for bucket in self._buckets:
+        for bucket in self.buckets():
             yield from bucket.values()
 
     def items(self) -> Iterator[tuple[K, V]]:
-        for bucket in self._buckets:
+        for bucket in self.buckets():
             yield from bucket.items()
 
     def buckets(self) -> Iterator[Mapping[K, V]]:
-        """All entries in pieces of some sqrt(n)."""
-        return iter(self._buckets)
+        """All entries in small pieces."""
+        return map(self._bucket, range(len(self._buckets)))
+
+    def _bucket(self, index: int) -> Mapping[K, V]:
+        """The entries that belong at this index."""
+        buckets = self._buckets
+        bucket = buckets[index]
+        if not bucket or buckets[index ^ (len(buckets) >> 1)] is not bucket:
+            return bucket
+        mask = self._mask
+        return {key: value for key, value in bucket.items() if hash(key) & mask == index}
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, PersistentMap):
@@ -108,30 +123,23 @@ class PersistentMap(Generic[K, V]):
 
     def updated(self, entries: Mapping[K, V], removed: Iterable[K] = ()) -> "PersistentMap[K, V]":
         """The map without ``removed``, then with ``entries`` put in; this one stays as it is."""
-        size_bound = self._size + len(entries)
-        row = len(self._buckets)
-        if size_bound > row * row:
-            while size_bound > row * row:
-                row *= 2
-            result = self._spread(row)
-            owned = set(range(row))
-        else:
-            result = _raw(list(self._buckets), self._mask, self._size)
-            owned = set()
+        row = _row_for(self._size + len(entries), len(self._buckets))
+        buckets = self._buckets * (row // len(self._buckets))
+        mask = row - 1
+        owned: set[int] = set()
+        size = self._size
         for key in removed:
-            result._remove(key, owned)
-        buckets, mask, size = result._buckets, result._mask, result._size
+            index = hash(key) & mask
+            if key in buckets[index]:
+                del _owned(buckets, index, owned)[key]
+                size -= 1
         for key, value in entries.items():
             index = hash(key) & mask
-            bucket = buckets[index]
-            if index not in owned:
-                bucket = buckets[index] = bucket.copy()
-                owned.add(index)
+            bucket = buckets[index] if index in owned else _owned(buckets, index, owned)
             before = len(bucket)
             bucket[key] = value
             size += len(bucket) - before
-        result._size = size
-        return result
+        return _raw(buckets, mask, size)
 
     def keys_not_shared_with(self, older: "PersistentMap[K, V]") -> Iterator[K]:
         """The keys of all entries that are not in ``older``, and some of those that are.
@@ -141,29 +149,38 @@ class PersistentMap(Generic[K, V]):
         if self._mask != older._mask:
             yield from self
             return
-        for bucket, before in zip(self._buckets, older._buckets, strict=True):
+        for index, (bucket, before) in enumerate(zip(self._buckets, older._buckets, strict=True)):
             if bucket is not before:
-                yield from bucket
+                yield from self._bucket(index)
 
-    def _remove(self, key: K, owned: set[int]) -> None:
-        index = hash(key) & self._mask
-        bucket = self._buckets[index]
-        if key not in bucket:
-            return
-        if index not in owned:
-            bucket = self._buckets[index] = bucket.copy()
-            owned.add(index)
-        del bucket[key]
-        self._size -= 1
 
-    def _spread(self, row: int) -> "PersistentMap[K, V]":
-        """The same entries in ``row`` fresh buckets, none of them shared."""
-        mask = row - 1
-        buckets: list[dict[K, V]] = [{} for _ in range(row)]
-        for bucket in self._buckets:
-            for key, value in bucket.items():
-                buckets[hash(key) & mask][key] = value
-        return _raw(buckets, mask, self._size)
+def _owned(buckets: list[dict[K, V]], index: int, owned: set[int]) -> dict[K, V]:
+    """The bucket, which no other map has from now on; one that stands twice is split."""
+    bucket = buckets[index]
+    if index in owned:
+        return bucket
+    twin = index ^ (len(buckets) >> 1)
+    owned.add(index)
+    if not bucket or buckets[twin] is not bucket:
+        mine = buckets[index] = bucket.copy()
+        return mine
+    mask = len(buckets) - 1
+    mine, rest = {}, {}
+    for key, value in bucket.items():
+        place = hash(key) & mask
+        if place == index:
+            mine[key] = value
+        elif place == twin:
+            rest[key] = value
+    buckets[index], buckets[twin] = mine, rest
+    owned.add(twin)
+    return mine
+
+
+def _row_for(count: int, row: int) -> int:
+    while count > row * max(_BUCKET_ENTRIES, row // _ROW_PER_ENTRY):
+        row *= 2
+    return row
 
 
 def in_order(keyed: PersistentMap[K, Any]) -> Iterator[K]:

@@ -1,32 +1,43 @@
-"""Hands the committed log to those who follow it: each batch once, in order, from memory, disk or a snapshot."""
+"""Hands the committed log to those who follow it: each batch once, in order, from memory, disk or a snapshot.
+
+What is committed at once may be long: a controller that starts reads hundreds of thousands of records. It is handed on
+in turns, between which the node answers others: a voter that falls silent for longer than the fetch time-out loses its
+followers. A small commit is handed on at once. That this node leads is announced when all that was committed before has
+been handed on; that it no longer leads is announced immediately.
+"""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
-from typing import Protocol
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, Protocol
 
 from barnabas.metadata.loader import CommittedBatch
 from barnabas.protocol.record_batch import BatchView
 from barnabas.raft.ports import RecordSerde
 from barnabas.raft.ready import AppendedBatch, LeaderAndEpoch
+from barnabas.raft.replica_key import OffsetAndEpoch
 from barnabas.storage.metadata_log import MetadataLog
 from barnabas.storage.snapshot_file import SnapshotReader
 
 __all__ = ["CommitDelivery", "RaftListener"]
 
-_DELIVERY_BYTES = 4 * 1024 * 1024
-"""At a time, from disk: each delivery makes an image, and an image costs the more the less is in it."""
+RECORDS_A_TURN: Final = 400
+"""Some 10 ms: a record is decoded, replayed for the broker and for the controller, and published."""
+_BATCHES_IN_MEMORY: Final = 1_000
 
 
 class RaftListener(Protocol):
     """Follows the committed log. Exceptions are faults: they stop the driver."""
 
-    def handle_commit(self, batches: Sequence[CommittedBatch]) -> None:
-        """Batches that follow each other, the first right after what was handled before; control ones are empty."""
+    def handle_commit(self, batches: Sequence[CommittedBatch]) -> Iterator[None] | None:
+        """Batches that follow each other, the first right after what was handled before; control ones are empty.
+
+        What takes long is done in the steps of an iterator, and nothing else is handed on before its end.
+        """
         ...
 
-    def handle_load_snapshot(self, reader: SnapshotReader) -> None:
+    def handle_load_snapshot(self, reader: SnapshotReader) -> Iterator[None] | None:
         """Everything up to the snapshot's end is replaced by what it holds."""
         ...
 
@@ -34,72 +45,137 @@ class RaftListener(Protocol):
 
 
 class _Subscription:
-    __slots__ = ("leader", "listener", "next_offset")
+    """``announced`` is the leader that the listener knows, ``leader`` the one that it shall know in the end."""
+
+    __slots__ = ("announced", "handled_offset", "leader", "listener", "next_offset", "steps")
 
     def __init__(self, listener: RaftListener) -> None:
         self.listener = listener
         self.next_offset = 0
+        self.handled_offset = 0
+        self.steps: Iterator[None] | None = None
+        """What the listener has begun to handle, up to ``next_offset``."""
+        self.announced: LeaderAndEpoch | None = None
         self.leader: LeaderAndEpoch | None = None
 
 
 class CommitDelivery:
-    def __init__(self, log: MetadataLog, serde: RecordSerde) -> None:
+    def __init__(self, log: MetadataLog, serde: RecordSerde, node_id: int) -> None:
         self._log = log
         self._serde = serde
+        self._node_id = node_id
         self._subscriptions: list[_Subscription] = []
         self._recent: deque[CommittedBatch] = deque()
+        self._high_watermark = 0
+
+    @property
+    def delivered_offset(self) -> int:
+        """Every listener has handled what lies before it."""
+        handled = (subscription.handled_offset for subscription in self._subscriptions)
+        return min(handled, default=self._high_watermark)
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether ``advance`` has something to hand on."""
+        return self.delivered_offset < self._high_watermark
 
     def register(self, listener: RaftListener, high_watermark: int | None, leader: LeaderAndEpoch) -> None:
         """Bring a new listener up to what is committed, and keep it there."""
         subscription = _Subscription(listener)
         self._subscriptions.append(subscription)
-        if high_watermark is not None:
-            self._deliver(subscription, high_watermark)
-        _announce(subscription, leader)
+        self._high_watermark = max(self._high_watermark, high_watermark or 0)
+        while subscription.handled_offset < self._high_watermark:
+            self._take_turn(subscription)
+        self._announce(subscription, leader)
 
     def deliver(self, committed: Iterable[AppendedBatch], high_watermark: int) -> None:
-        """Everything up to the high watermark; ``committed`` is the part of it that is still in memory."""
-        self._recent.extend(self._committed(batch) for batch in committed)
+        """Begin to hand on everything up to the high watermark, of which ``committed`` is still in memory.
+
+        What is too much for one turn is left to ``advance``.
+        """
+        self._recent.extend(self._committed(batch) for batch in self._to_keep(committed))
+        self._high_watermark = high_watermark
+        self.advance()
+
+    def advance(self) -> None:
+        """Hand on as much as one turn may take."""
         for subscription in self._subscriptions:
-            self._deliver(subscription, high_watermark)
-        self._recent.clear()
+            if subscription.handled_offset < self._high_watermark:
+                self._take_turn(subscription)
+            if subscription.handled_offset >= self._high_watermark and subscription.leader is not None:
+                self._announce(subscription, subscription.leader)
+        delivered = self.delivered_offset
+        while self._recent and self._recent[0].last_offset < delivered:
+            self._recent.popleft()
 
     def announce(self, leader: LeaderAndEpoch) -> None:
         for subscription in self._subscriptions:
-            _announce(subscription, leader)
+            self._announce(subscription, leader)
 
-    def _deliver(self, subscription: _Subscription, high_watermark: int) -> None:
-        """Hand on everything up to the high watermark: from a snapshot, from disk, from memory, as it comes."""
-        self._maybe_load_snapshot(subscription)
-        first_recent = self._recent[0].base_offset if self._recent else high_watermark
-        if subscription.next_offset < min(first_recent, high_watermark):
-            self._deliver_from_disk(subscription, min(first_recent, high_watermark))
-        batches = [batch for batch in self._recent if batch.base_offset >= subscription.next_offset]
+    def _announce(self, subscription: _Subscription, leader: LeaderAndEpoch) -> None:
+        subscription.leader = leader
+        if subscription.announced == leader:
+            return
+        if leader.is_leader(self._node_id) and subscription.handled_offset < self._high_watermark:
+            return
+        subscription.announced = leader
+        subscription.listener.handle_leader_change(leader)
+
+    def _to_keep(self, committed: Iterable[AppendedBatch]) -> Iterable[AppendedBatch]:
+        """What waits in memory is bounded; the log on disk has the rest."""
+        for batch in committed:
+            if len(self._recent) >= _BATCHES_IN_MEMORY:
+                return
+            yield batch
+
+    def _take_turn(self, subscription: _Subscription) -> None:
+        """Hand on some of what is due: from a snapshot, from disk, from memory, as it comes."""
+        if subscription.steps is None:
+            subscription.steps = self._begin(subscription)
+        if subscription.steps is not None:
+            for _ in subscription.steps:
+                return
+            subscription.steps = None
+        subscription.handled_offset = subscription.next_offset
+
+    def _begin(self, subscription: _Subscription) -> Iterator[None] | None:
+        latest = self._snapshot_due(subscription)
+        if latest is not None:
+            subscription.next_offset = latest.offset
+            return subscription.listener.handle_load_snapshot(SnapshotReader(self._log.directory, latest))
+        end_offset = self._high_watermark
+        batches: list[CommittedBatch] = []
+        count = 0
+        for batch in self._due(subscription.next_offset, end_offset):
+            batches.append(batch)
+            count += len(batch.records)
+            if count >= RECORDS_A_TURN:
+                break
         if batches:
             subscription.next_offset = batches[-1].last_offset + 1
-            subscription.listener.handle_commit(batches)
+            return subscription.listener.handle_commit(batches)
+        return None
 
-    def _maybe_load_snapshot(self, subscription: _Subscription) -> None:
+    def _due(self, offset: int, end_offset: int) -> Iterator[CommittedBatch]:
+        first_in_memory = self._recent[0].base_offset if self._recent else end_offset
+        if offset < min(first_in_memory, end_offset):
+            for view in self._log.batches(offset, min(first_in_memory, end_offset)):
+                yield self._read_batch(view)
+                offset = view.next_offset
+        for batch in self._recent:
+            if batch.base_offset >= offset:
+                if batch.base_offset > offset:
+                    return
+                yield batch
+                offset = batch.last_offset + 1
+
+    def _snapshot_due(self, subscription: _Subscription) -> OffsetAndEpoch | None:
         latest = self._log.latest_snapshot_id
         if latest is None or latest.offset <= subscription.next_offset:
-            return
+            return None
         if subscription.next_offset > 0 and subscription.next_offset >= self._log.start_offset:
-            return
-        subscription.next_offset = latest.offset
-        subscription.listener.handle_load_snapshot(SnapshotReader(self._log.directory, latest))
-
-    def _deliver_from_disk(self, subscription: _Subscription, end_offset: int) -> None:
-        gathered: list[CommittedBatch] = []
-        size = 0
-        for batch in self._log.batches(subscription.next_offset, end_offset):
-            gathered.append(self._read_batch(batch))
-            size += batch.size
-            if size >= _DELIVERY_BYTES:
-                subscription.listener.handle_commit(gathered)
-                gathered, size = [], 0
-            subscription.next_offset = batch.next_offset
-        if gathered:
-            subscription.listener.handle_commit(gathered)
+            return None
+        return latest
 
     def _committed(self, batch: AppendedBatch) -> CommittedBatch:
         """What this node appended as leader is there as objects; what it fetched is read from its bytes."""
@@ -125,9 +201,3 @@ class CommitDelivery:
             records=records,
             byte_count=batch.size,
         )
-
-
-def _announce(subscription: _Subscription, leader: LeaderAndEpoch) -> None:
-    if subscription.leader != leader:
-        subscription.leader = leader
-        subscription.listener.handle_leader_change(leader)

@@ -6,12 +6,12 @@ The broker's image goes first: when the controller answers a caller, the broker 
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from barnabas.metadata.image.metadata_image import MetadataProvenance
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from barnabas.controller.quorum_controller import QuorumController
     from barnabas.metadata.loader import CommittedBatch, MetadataLoader
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 __all__ = ["MetadataListener"]
 
 log = logging.getLogger(__name__)
+
+RECORDS_AT_ONCE: Final = 800
+"""Two turns of deliveries: more are in one batch that must take effect as a whole, or a delivery of large batches."""
 
 
 class MetadataListener:
@@ -47,19 +50,34 @@ class MetadataListener:
         self._kraft_version = kraft_version
         self._on_leader_change = on_leader_change
 
-    def handle_commit(self, batches: Sequence[CommittedBatch]) -> None:
+    def handle_commit(self, batches: Sequence[CommittedBatch]) -> Iterator[None] | None:
+        if sum(len(batch.records) for batch in batches) > RECORDS_AT_ONCE:
+            return self._commit_in_steps(batches)
         self._loader.handle_commit(batches)
         if self._controller is not None:
             self._controller.features.kraft_version = self._kraft_version()
             self._controller.handle_commit(batches)
+        return None
 
-    def handle_load_snapshot(self, reader: SnapshotReader) -> None:
+    def _commit_in_steps(self, batches: Sequence[CommittedBatch]) -> Iterator[None]:
+        yield from self._loader.handle_commit_in_steps(batches)
+        controller = self._controller
+        if controller is not None:
+            controller.features.kraft_version = self._kraft_version()
+            if (
+                controller.is_active
+                or self._loader.in_transaction
+                or not controller.follow(batches, self._loader.image)
+            ):
+                controller.handle_commit(batches)
+
+    def handle_load_snapshot(self, reader: SnapshotReader) -> Iterator[None]:
         provenance = MetadataProvenance(
             last_contained_offset=reader.snapshot_id.offset - 1,
             last_contained_epoch=reader.snapshot_id.epoch,
             last_contained_log_time_ms=reader.last_contained_log_timestamp,
         )
-        self._loader.load_snapshot(reader.records(self._serde), provenance, reader.size)
+        yield from self._loader.load_snapshot_in_steps(reader.records(self._serde), provenance, reader.size)
         if self._controller is not None:
             if self._controller.is_active:
                 self._controller.deactivate()

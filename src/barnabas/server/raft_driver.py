@@ -90,7 +90,8 @@ class RaftDriver:
             raise StorageError(self._why_not_alone())
         self._exchange: RaftExchange | None = None
         self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="raft-io")
-        self._delivery = CommitDelivery(self.log, serde)
+        self._delivery = CommitDelivery(self.log, serde, config.node_id)
+        self._is_delivering = False
         self._read_indexes = ReadIndexes()
         self._inbox: deque[Ready] = deque()
         self._pending = PendingAppends()
@@ -297,7 +298,7 @@ class RaftDriver:
             self._set_leader(leader)
         if ready.high_watermark is not None:
             self._delivery.deliver(ready.committed, ready.high_watermark)
-            self._pending.complete(ready.high_watermark)
+            self._delivered()
             self._read_indexes.committed(ready.high_watermark, self._led_epoch)
         if leader is not None and leader.is_leader(self.config.node_id):
             self._set_leader(leader)
@@ -316,6 +317,24 @@ class RaftDriver:
             self.node.log_end_offset - 1,
         )
         self._run_in_thread(LostPromisesFile(self.log.directory).clear, lambda: None)
+
+    def _delivered(self) -> None:
+        """A part of what is committed, or all: the rest follows in turns with others."""
+        self._pending.complete(self._delivery.delivered_offset)
+        if self._delivery.is_behind and not self._is_delivering:
+            self._is_delivering = True
+            asyncio.get_running_loop().call_soon(self._deliver_more)
+
+    def _deliver_more(self) -> None:
+        self._is_delivering = False
+        if self._fault is not None or self._is_closed:
+            return
+        try:
+            self._delivery.advance()
+        except Exception as fault:
+            self.fail(fault)
+        else:
+            self._delivered()
 
     def _exchange_messages(self, exchange: RaftExchange, ready: Ready) -> None:
         for response in ready.responses:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import random
 import shutil
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -161,14 +161,20 @@ class _Listener(MetadataListener):
 
     node: SimulatedNode
 
-    def handle_commit(self, batches: Any) -> None:
+    def handle_commit(self, batches: Any) -> Iterator[None] | None:
         self.node.world.checks.committed(self.node, batches)
-        super().handle_commit(batches)
+        steps = super().handle_commit(batches)
+        if steps is not None:
+            return self._watched(steps)
         self.node.world.checks.published(self.node)
+        return None
 
-    def handle_load_snapshot(self, reader: SnapshotReader) -> None:
+    def handle_load_snapshot(self, reader: SnapshotReader) -> Iterator[None]:
         self.node.world.checks.snapshot_loaded(self.node, reader.snapshot_id)
-        super().handle_load_snapshot(reader)
+        return self._watched(super().handle_load_snapshot(reader))
+
+    def _watched(self, steps: Iterator[None]) -> Iterator[None]:
+        yield from steps
         self.node.world.checks.published(self.node)
 
 

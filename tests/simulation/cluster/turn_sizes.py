@@ -6,23 +6,35 @@ A run has some ten partitions. With the sizes of production no decision would ev
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from types import ModuleType
 
 from barnabas.controller import partition_walk, quorum_controller
+from barnabas.metadata import loader
+from barnabas.metadata.image import topics
+from barnabas.server import commit_delivery, metadata_listener
 
 __all__ = ["install_turn_sizes"]
 
-_SIZES = (1, 1, 2, 3, 250)
+_SIZES = (1, 1, 2, 3, 200)
+_PLACES: tuple[tuple[ModuleType, str], ...] = (
+    (partition_walk, "PARTITIONS_A_TURN"),
+    (quorum_controller, "RECORDS_A_TICK"),
+    (commit_delivery, "RECORDS_A_TURN"),
+    (metadata_listener, "RECORDS_AT_ONCE"),
+    (loader, "RECORDS_A_STEP"),
+    (topics, "CHANGES_A_STEP"),
+)
 
 
 def install_turn_sizes(seed: int) -> Callable[[], None]:
     """Draw them from the seed; returns what restores those of production."""
-    before = partition_walk.PARTITIONS_A_TURN, quorum_controller.RECORDS_A_TICK
-    size = random.Random(f"turns {seed}").choice(_SIZES)
-    _install(size, min(size, before[1]))
-    return lambda: _install(*before)
+    before = [getattr(module, name) for module, name in _PLACES]
+    draw = random.Random(f"turns {seed}")
+    _install([draw.choice(_SIZES) for _ in _PLACES])
+    return lambda: _install(before)
 
 
-def _install(partitions_a_turn: int, records_a_tick: int) -> None:
-    partition_walk.PARTITIONS_A_TURN = partitions_a_turn  # type: ignore[misc]
-    quorum_controller.RECORDS_A_TICK = records_a_tick  # type: ignore[misc]
+def _install(sizes: Sequence[int]) -> None:
+    for (module, name), size in zip(_PLACES, sizes, strict=True):
+        setattr(module, name, size)

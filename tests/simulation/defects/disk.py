@@ -79,26 +79,29 @@ def _() -> None:
 @defect("commit-handed-out-twice", "after a delivery from disk the same batches come from memory too")
 def _() -> None:
     def make(original: Any) -> Any:
-        def deliver(self: Any, subscription: Any, high_watermark: int) -> None:
+        def deliver(self: Any, subscription: Any) -> None:
             before = subscription.next_offset
-            original(self, subscription, high_watermark)
+            original(self, subscription)
             if self._recent and before < self._recent[0].base_offset:
                 subscription.listener.handle_commit(list(self._recent))
 
         return deliver
 
-    replace_in("server.commit_delivery", "CommitDelivery._deliver", make)
+    replace_in("server.commit_delivery", "CommitDelivery._take_turn", make)
 
 
 @defect("commit-skipped", "what was in the log before the start is not handed out")
 def _() -> None:
     def make(original: Any) -> Any:
-        def deliver(self: Any, subscription: Any, end_offset: int) -> None:
-            subscription.next_offset = max(subscription.next_offset, end_offset)
+        def due(self: Any, offset: int, end_offset: int) -> Any:
+            first_in_memory = self._recent[0].base_offset if self._recent else end_offset
+            for subscription in self._subscriptions:
+                subscription.next_offset = max(subscription.next_offset, first_in_memory)
+            return original(self, first_in_memory, end_offset)
 
-        return deliver
+        return due
 
-    replace_in("server.commit_delivery", "CommitDelivery._deliver_from_disk", make)
+    replace_in("server.commit_delivery", "CommitDelivery._due", make)
 
 
 @defect("leadership-before-commits", "the listener hears that this node leads before the commits that came first")

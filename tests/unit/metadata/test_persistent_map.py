@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -38,6 +40,19 @@ def test_equality_is_that_of_the_entries_whatever_the_history(entries: dict[str,
         one_by_one = one_by_one.updated({key: entries[key]})
     one_by_one = one_by_one.updated({}, ["to be removed"]) if "to be removed" not in entries else one_by_one
     assert at_once == one_by_one
+
+
+def test_a_map_that_grows_splits_only_the_buckets_that_are_touched() -> None:
+    maps = [PersistentMap({number: number for number in range(380)})]
+    for number in range(380, 2_000):
+        maps.append(maps[-1].updated({number: number}))
+    for older, newer in pairwise(maps):
+        row = len(older._buckets)
+        copied = sum(bucket is not older._buckets[index % row] for index, bucket in enumerate(newer._buckets))
+        assert copied <= 2
+    for size, version in enumerate(maps, start=380):
+        assert len(version) == size
+        assert sorted(version) == list(range(size))
 
 
 def test_a_change_copies_only_the_bucket_that_it_touches() -> None:

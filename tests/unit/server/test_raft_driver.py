@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from barnabas.raft.raft_config import RaftConfig
 from barnabas.raft.ready import LeaderAndEpoch
 from barnabas.raft.replica_key import OffsetAndEpoch, ReplicaKey
 from barnabas.raft.voter_set import Endpoint, VoterNode, VoterSet
+from barnabas.server import commit_delivery
 from barnabas.server.metadata_record_serde import MetadataRecordSerde
 from barnabas.server.metadata_snapshots import (
     MetadataSnapshots,
@@ -140,6 +141,66 @@ def test_a_listener_that_comes_late_gets_everything_once(tmp_path: Path) -> None
         await driver.append([topic("d")])
         assert late.names == ["a", "b", "c", "d"]
         assert late.events[1] == LeaderAndEpoch(1, 1)
+        await driver.close()
+
+    run(test)
+
+
+def test_what_is_committed_at_once_is_handed_on_in_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commit_delivery, "RECORDS_A_TURN", 2)
+
+    async def test() -> None:
+        driver, _ = await leading(tmp_path)
+        for name in "abcdefg":
+            await driver.append([topic(name)])
+        await driver.close()
+        again, recorder = await leading(tmp_path)
+        assert recorder.events[-5:] == [["a", "b"], ["c", "d"], ["e", "f"], ["g"], LeaderAndEpoch(1, 2)]
+        await again.close()
+
+    run(test)
+
+
+def test_others_are_served_between_two_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commit_delivery, "RECORDS_A_TURN", 1)
+
+    async def test() -> None:
+        driver, _ = await leading(tmp_path)
+        for name in "abcd":
+            await driver.append([topic(name)])
+        await driver.close()
+        again, _ = driver_of(tmp_path)
+        recorder = Recorder()
+        again.register(recorder)
+        again.start()
+        seen_by_others: list[int] = []
+        while not recorder.led.is_set():
+            seen_by_others.append(len(recorder.names))
+            await asyncio.sleep(0)
+        assert {1, 2, 3} <= set(seen_by_others)
+        await again.close()
+
+    run(test)
+
+
+def test_a_listener_that_takes_steps_ends_them_before_it_hears_of_more(tmp_path: Path) -> None:
+    class Slow(Recorder):
+        def handle_commit(self, batches: Sequence[CommittedBatch]) -> Iterator[None]:  # type: ignore[override]
+            for _ in range(3):
+                self.events.append("step")
+                yield
+            super().handle_commit(batches)
+
+    async def test() -> None:
+        driver, _ = driver_of(tmp_path)
+        slow = Slow()
+        driver.register(slow)
+        driver.start()
+        await slow.led.wait()
+        pending = [driver.append([topic(name)]) for name in "ab"]
+        for append in pending:
+            await append
+        assert slow.names[-2:] == ["a", "b"], "an append is done when the last step is"
         await driver.close()
 
     run(test)

@@ -11,7 +11,7 @@ writer disagree about the past and nothing it would publish could be trusted.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterator
 from typing import Any, ClassVar, NamedTuple
 
 from barnabas.common.errors import InvariantViolated
@@ -194,12 +194,31 @@ class MetadataDelta:
 
     def finish_snapshot(self) -> None:
         """After the last record of a snapshot: what it did not contain is gone."""
+        for _ in self.finish_snapshot_in_steps():
+            pass
+
+    def finish_snapshot_in_steps(self) -> Iterator[None]:
         for name, make in _PARTS.items():
             part = getattr(self, name)
             if part is None:
                 part = make(getattr(self.image, name))
                 setattr(self, name, part)
-            part.finish_snapshot()
+            yield from part.finish_snapshot() or ()
+            yield
+
+    def apply_in_steps(self, provenance: MetadataProvenance) -> Generator[None, None, MetadataImage]:
+        """The same image as ``apply``; large parts are made bit by bit."""
+        parts: dict[str, Any] = {}
+        for name in _PARTS:
+            part = getattr(self, name)
+            if part is None:
+                parts[name] = getattr(self.image, name)
+            elif isinstance(part, TopicsDelta):
+                parts[name] = yield from part.apply_in_steps()
+            else:
+                parts[name] = part.apply()
+                yield
+        return MetadataImage(provenance=provenance, **parts)
 
     def apply(self, provenance: MetadataProvenance) -> MetadataImage:
         parts = {name: getattr(self, name) for name in _PARTS}

@@ -7,8 +7,8 @@ that would collide in metrics, where Kafka writes ``.`` as ``_``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, ClassVar
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from typing import Any, ClassVar, Final
 
 from barnabas.common.errors import InvariantViolated
 from barnabas.common.topic_name import has_collision_characters, unified_topic_name
@@ -24,7 +24,11 @@ from barnabas.protocol.records.partition_record import PartitionRecord
 from barnabas.protocol.records.remove_topic_record import RemoveTopicRecord
 from barnabas.protocol.records.topic_record import TopicRecord
 
-__all__ = ["LocalReplicaChanges", "TopicDelta", "TopicImage", "TopicsDelta", "TopicsImage"]
+__all__ = ["CHANGES_A_STEP", "LocalReplicaChanges", "TopicDelta", "TopicImage", "TopicsDelta", "TopicsImage"]
+
+
+CHANGES_A_STEP: Final = 500
+"""Some 10 ms of making an image."""
 
 
 class TopicImage:
@@ -277,14 +281,47 @@ class TopicsDelta:
         topic = self.image.by_name.get(name)
         return None if topic is None or topic.id in self.deleted else topic.id
 
-    def finish_snapshot(self) -> None:
-        """What the snapshot did not name is gone; what it named unchanged did not change."""
-        for topic_id, topic in self.image.by_id.items():
+    def finish_snapshot(self) -> Iterator[None]:
+        """What the snapshot did not name is gone; what it named unchanged did not change. A step is some topics."""
+        for number, (topic_id, topic) in enumerate(self.image.by_id.items(), start=1):
+            if number % CHANGES_A_STEP == 0:
+                yield
             delta = self.changed.get(topic_id)
             if delta is None or delta.previous is None:
                 self.deleted[topic_id] = topic
             elif delta.changes == topic.partitions:
                 del self.changed[topic_id]
+
+    def apply_in_steps(self) -> Generator[None, None, TopicsImage]:
+        """The same image as ``apply``, of which each step makes a part."""
+        image = self.image
+        for part in self._parts():
+            part.image = image
+            image = part.apply()
+            yield
+        return image
+
+    def _parts(self) -> Iterator[TopicsDelta]:
+        """Deltas that give the same image one after another; deletions first, because a name may be taken again."""
+        part = TopicsDelta(self.image)
+        weight = 0
+        for deleted in self.deleted.values():
+            part.deleted[deleted.id] = deleted
+            weight += len(deleted.partitions)
+            if weight >= CHANGES_A_STEP:
+                yield part
+                part, weight = TopicsDelta(self.image), 0
+        if part.deleted:
+            yield part
+            part, weight = TopicsDelta(self.image), 0
+        for delta in self.changed.values():
+            part.changed[delta.id] = delta
+            weight += len(delta.changes) + 1
+            if weight >= CHANGES_A_STEP:
+                yield part
+                part, weight = TopicsDelta(self.image), 0
+        if part.changed:
+            yield part
 
     def apply(self) -> TopicsImage:
         if not self.changed and not self.deleted:
