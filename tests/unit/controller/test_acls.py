@@ -362,7 +362,7 @@ def test_a_long_search_is_put_right_before_it_is_decided(
         if steps == 3:
             delete(harness, ANY._replace(name="t7"), ANY._replace(name="t8"))
             create(harness, ALICE._replace(name="new"), many[8], BOB._replace(name="new"))
-    assert steps > 10
+    assert steps > 8
     response: DeleteAclsResponse = harness.answer(prepared.decide())
     assert response.filter_results[0].error_message == "Unknown patternFilter."
     assert deleted(response)[1] == {*many, ALICE._replace(name="new")} - {many[7]}
