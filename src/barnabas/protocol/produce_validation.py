@@ -202,8 +202,10 @@ def validate_produced(
     """Check the records of one partition of a produce request; ApiException says what a client is to be told.
 
     ``partition`` is only named in messages. Without ``is_client`` (a coordinator of this node writes) control records
-    are allowed, and offsets and sequences are the writer's business. With a ``budget`` WorkBudgetExceeded is raised
-    for a batch that takes longer; call again without one where that does not matter.
+    are allowed, offsets and sequences are the writer's business, and so are timestamps: a coordinator's clock does not
+    follow a wall clock that is set, and its groups must go on when the wall clock is set back by hours. With a
+    ``budget`` WorkBudgetExceeded is raised for a batch that takes longer; call again without one where that does not
+    matter.
     """
     header, data = _exactly_one_batch(records, partition)
     size, crc, attributes, base_timestamp, count = header[1] + LOG_OVERHEAD, header[4], header[5], header[7], header[12]
@@ -237,6 +239,8 @@ def validate_produced(
             _refuse(f"A timestamp of the record batch for {partition} does not fit 64 bits")
         if rules.is_log_append_time:
             is_suspicious = attributes & ATTRIBUTE_LOG_APPEND_TIME
+        elif not is_client:
+            is_suspicious = False
         else:
             is_suspicious = (
                 max_timestamp > now_ms + rules.timestamp_after_max_ms

@@ -215,6 +215,14 @@ def test_timestamps_have_their_bounds(codec: Compression) -> None:
         validate(build_batch([Record(0, time, b"k", b"")]), rules)
 
 
+def test_the_timestamps_of_a_coordinator_have_no_bounds() -> None:
+    """Its clock goes on evenly when the wall clock is set, by hours if need be, and its groups go on too."""
+    for time in (NOW - 10 * HOUR, NOW + 10 * HOUR):
+        data = build_batch([Record(0, time, b"k", b"")])
+        view = validate(data, ProduceRules(timestamp_before_max_ms=1000), is_client=False)
+        assert view.max_timestamp == time
+
+
 def test_log_append_time_needs_no_bounds_and_is_stamped() -> None:
     data = build_batch([Record(0, NOW + 10 * HOUR, b"k", b"")])
     view = validate(data, ProduceRules(is_log_append_time=True))
