@@ -168,6 +168,8 @@ def handle_common_response(
     quorum = replica.quorum
     if epoch < quorum.epoch or error is ErrorCode.UNKNOWN_LEADER_EPOCH:
         return CommonOutcome.HANDLED
+    if epoch == quorum.epoch:
+        _correct_endpoints(replica, leader_id, endpoints)
     if epoch > quorum.epoch or error in (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER):
         maybe_transition(replica, leader_id, epoch, endpoints, now_ms)
         return CommonOutcome.HANDLED
@@ -180,6 +182,20 @@ def handle_common_response(
     if error is ErrorCode.INVALID_REQUEST:
         raise InvariantViolated("a replica says that our request is invalid")
     return CommonOutcome.RETRY
+
+
+def _correct_endpoints(replica: Replica, leader_id: int | None, endpoints: Mapping[str, Endpoint]) -> None:
+    """Take over where the leader of this epoch listens, when it cannot be reached where this replica looks for it.
+
+    A replica that restarts knows from its disk who leads, and from the voters in the log where that leader listened
+    before. A leader that has moved since then tells every other voter where it is, but not the one that was down.
+    """
+    follower = replica.quorum.in_state(FollowerState)
+    if follower is None or not endpoints or leader_id != follower.leader_id or not follower.is_leader_unreachable:
+        return
+    if dict(endpoints) != dict(follower.leader_endpoints):
+        follower.leader_endpoints = dict(endpoints)
+        follower.is_leader_unreachable = False
 
 
 def handle_answer(

@@ -49,7 +49,10 @@ class LogState:
         """Size in bytes of each complete snapshot."""
         self.high_watermark: int | None = None
         self.told_high_watermark: int | None = None
-        """What leaders have said, which may be beyond the end of this log."""
+        """The high watermark as leaders reported it, this replica among them; it may be beyond the end of this log.
+
+        None until a leader has reported one: the end of a snapshot is committed, and the log of the quorum goes on.
+        """
 
     @property
     def last_epoch(self) -> int:
@@ -71,6 +74,10 @@ class LogState:
     @property
     def earliest_snapshot_id(self) -> OffsetAndEpoch | None:
         return next(iter(self.snapshots), None)
+
+    def leader_reports(self, high_watermark: int) -> None:
+        if self.told_high_watermark is None or high_watermark > self.told_high_watermark:
+            self.told_high_watermark = high_watermark
 
     def add_snapshot(self, snapshot_id: OffsetAndEpoch, size: int) -> None:
         self.snapshots[snapshot_id] = size

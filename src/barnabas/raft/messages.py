@@ -85,6 +85,7 @@ class Messages:
     def answer_waiting(self, now_ms: int) -> None:
         self._fetches.answer_waiting(now_ms)
         self._changes.answer_waiting(now_ms)
+        self._changes.maybe_update_leader(now_ms)
 
     def _receive_request(self, request: RaftRequest, now_ms: int) -> None:
         own = self._own_handlers.get(type(request.body))
@@ -100,6 +101,7 @@ class Messages:
         requests = self._replica.requests
         if not requests.is_expected(response.source_id, response.correlation_id):
             return
+        self._note_leader_reached(response.source_id, is_reached=True)
         if isinstance(response.body, ApiVersionsResponse):
             self._changes.handle_versions(response, now_ms)
             requests.succeeded(response.source_id, response.correlation_id)
@@ -117,6 +119,7 @@ class Messages:
         if not requests.is_expected(failure.source_id, failure.correlation_id):
             return
         requests.failed(failure.source_id, failure.correlation_id, now_ms, is_lost=True)
+        self._note_leader_reached(failure.source_id, is_reached=False)
         self._changes.versions_unknown(failure.source_id)
         if failure.is_unsupported_version and isinstance(self._replica.quorum.state, ProspectiveState):
             # A voter that is too old for pre-votes: only a real election can be won with it.
@@ -129,6 +132,11 @@ class Messages:
         if failure.is_refused and candidate is not None:
             candidate.votes.nobody_listens(failure.source_id)
             self._maybe_stand_again(now_ms)
+
+    def _note_leader_reached(self, replica_id: int, *, is_reached: bool) -> None:
+        follower = self._replica.quorum.in_state(FollowerState)
+        if follower is not None and follower.leader_id == replica_id:
+            follower.is_leader_unreachable = not is_reached
 
     def _maybe_stand_again(self, now_ms: int) -> None:
         """Kafka's candidates wait for the end of their election time-out, also when two have split the votes."""

@@ -114,9 +114,12 @@ class RaftNode:
 
     @property
     def known_high_watermark(self) -> int | None:
-        """Up to where records are known to be committed, also such as this replica has not fetched yet."""
-        known = [end for end in (self._log.high_watermark, self._log.told_high_watermark) if end is not None]
-        return max(known, default=None)
+        """The high watermark that a leader reported last; the records below it may not have been fetched yet.
+
+        None until a leader has reported one to this process. A snapshot that was fetched from a leader that does not
+        know its own high watermark yet says only that the records up to its end are committed.
+        """
+        return self._log.told_high_watermark
 
     @property
     def log_end_offset(self) -> int:
@@ -222,11 +225,18 @@ class RaftNode:
         return self._advance(now_ms)
 
     def snapshot_fetched(self, fetched: FetchedSnapshot, now_ms: int) -> Ready:
-        """The snapshot that was asked to be frozen is complete on disk: the log starts anew after it."""
-        self._replica.install_snapshot(fetched)
+        """The snapshot that was asked to be frozen is complete on disk: the log restarts after it.
+
+        It is not used when another leader has sent records beyond its end meanwhile. Those may be acknowledged, and a
+        restart of the log would drop them.
+        """
         follower = self._quorum.in_state(FollowerState)
-        if follower is not None:
-            follower.start_fetching_snapshot(None)
+        snapshot_id = fetched.snapshot_id
+        is_wanted = follower is not None and follower.fetching_snapshot == snapshot_id
+        if is_wanted or snapshot_id.offset > self._log.end_offset:
+            self._replica.install_snapshot(fetched)
+            if follower is not None:
+                follower.start_fetching_snapshot(None)
         return self._advance(now_ms)
 
     # --- what time and state ask for

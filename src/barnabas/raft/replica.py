@@ -119,6 +119,7 @@ class Replica:
 
     def leader_high_watermark_moved(self, leader: LeaderState) -> None:
         if leader.high_watermark is not None:
+            self.log.leader_reports(leader.high_watermark)
             self.advance_high_watermark(leader.high_watermark)
             self.announce_leader()
 

@@ -95,8 +95,8 @@ def handle_fetch_response(replica: Replica, response: RaftResponse, now_ms: int)
             return False
         is_news = known != (replica.quorum.epoch, replica.quorum.leader_id)
         return is_news or now_ms < follower.fetch_deadline_ms
-    if partition.high_watermark > (replica.log.told_high_watermark or UNKNOWN):
-        replica.log.told_high_watermark = partition.high_watermark
+    if partition.high_watermark >= 0:
+        replica.log.leader_reports(partition.high_watermark)
     if replica.quorum.recovery is not None:
         replica.quorum.recovery.leader_told(replica.quorum.epoch, partition.high_watermark)
     _follow(replica, follower, partition)

@@ -60,7 +60,11 @@ def _step_follower(replica: Replica, follower: FollowerState, now_ms: int) -> bo
             replica.quorum.transition_to_prospective(now_ms)
             replica.state_changed()
             return True
-        send_fetch_to_bootstrap_server(replica, now_ms)
+        if now_ms < follower.fetch_deadline_ms + replica.config.fetch_timeout_ms:
+            send_fetch_to_bootstrap_server(replica, now_ms)
+        else:
+            # No bootstrap server knows another leader. This one is asked again: it need not be one of them.
+            follower.fetch_deadline_ms = now_ms + replica.config.fetch_timeout_ms
     send_fetch(replica, follower, now_ms)
     _ask_for_epochs(replica, now_ms)
     return False

@@ -26,12 +26,12 @@ from barnabas.raft.control_records import QuorumRecord, voters_record
 from barnabas.raft.epochs import NOBODY, check_cluster_id, check_leader_request, listeners_of
 from barnabas.raft.errors import NotLeaderException, QuorumNotUpgradable
 from barnabas.raft.inbound import RaftRequest, RaftResponse
-from barnabas.raft.raft_config import KRAFT_VERSION_MAX, KRAFT_VERSION_MIN
 from barnabas.raft.replica import Replica
 from barnabas.raft.replica_key import ReplicaKey
 from barnabas.raft.states.epoch_state import FOREVER_MS
 from barnabas.raft.states.leader import LeaderState
 from barnabas.raft.voter_set import Endpoint, VoterNode, VoterSet
+from barnabas.raft.voter_update import own_voter_node, voter_node
 
 __all__ = ["VoterChanges", "upgrade_kraft_version"]
 
@@ -245,6 +245,24 @@ class VoterChanges:
         elif now_ms >= change.deadline_ms:
             self._finish(ErrorCode.REQUEST_TIMED_OUT, "The change of the voters was not committed in time.")
 
+    # --- the leader itself
+
+    def maybe_update_leader(self, now_ms: int) -> None:
+        """Write where this leader listens now, and its versions, when the log says something else of it.
+
+        Followers send UpdateRaftVoter for that. A leader has no other replica to send it to, and replicas that start
+        later find it by the log only.
+        """
+        replica = self._replica
+        leader, voter = replica.quorum.in_state(LeaderState), own_voter_node(replica)
+        if leader is None or voter is None or replica.control_records.last_kraft_version < 1:
+            return
+        known = replica.quorum.voters.get(voter.key.id)
+        if known is not None and known.key == voter.key and known != voter and self._is_idle(leader):
+            self._append(
+                leader, VoterSet(voter if other is known else other for other in replica.quorum.voters), now_ms
+            )
+
     def _append(self, leader: LeaderState, voters: VoterSet, now_ms: int) -> None:
         change = self._change
         batch = leader.accumulator.append_control([voters_record(voters)], now_ms)
@@ -303,8 +321,8 @@ def upgrade_kraft_version(replica: Replica, level: int, now_ms: int, *, validate
         raise NotLeaderException("This replica does not lead the quorum.")
     if level <= replica.control_records.last_kraft_version:
         return
-    config, described = replica.config, dict(leader.described_voters)
-    described[config.node_id] = VoterNode(config.key, config.listeners, KRAFT_VERSION_MIN, KRAFT_VERSION_MAX)
+    described = dict(leader.described_voters)
+    described[replica.config.node_id] = voter_node(replica.config)
     voters = [described.get(voter_id) for voter_id in replica.quorum.voters.ids]
     known = [voter for voter in voters if voter is not None and voter.key.has_directory]
     if len(known) < len(voters):

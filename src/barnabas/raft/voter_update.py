@@ -21,12 +21,23 @@ from barnabas.protocol.messages.update_raft_voter import (
 from barnabas.protocol.schema import Message
 from barnabas.raft.epochs import NOBODY, CommonOutcome, error_of, handle_common_response
 from barnabas.raft.inbound import RaftResponse
-from barnabas.raft.raft_config import KRAFT_VERSION_MAX, KRAFT_VERSION_MIN
+from barnabas.raft.raft_config import KRAFT_VERSION_MAX, KRAFT_VERSION_MIN, RaftConfig
 from barnabas.raft.replica import Replica
 from barnabas.raft.states.follower import FollowerState
-from barnabas.raft.voter_set import Endpoint
+from barnabas.raft.voter_set import Endpoint, VoterNode
 
-__all__ = ["handle_join_response", "handle_update_response", "voter_request"]
+__all__ = ["handle_join_response", "handle_update_response", "own_voter_node", "voter_node", "voter_request"]
+
+
+def voter_node(config: RaftConfig) -> VoterNode:
+    """This replica as the voters in the log should name it."""
+    return VoterNode(config.key, config.listeners, KRAFT_VERSION_MIN, KRAFT_VERSION_MAX)
+
+
+def own_voter_node(replica: Replica) -> VoterNode | None:
+    """The same; None for a replica that no other one can reach."""
+    config = replica.config
+    return voter_node(config) if config.listener_name in config.listeners else None
 
 
 def voter_request(replica: Replica, follower: FollowerState, now_ms: int) -> Message | None:

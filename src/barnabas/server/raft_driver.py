@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import secrets
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
@@ -49,6 +50,7 @@ from barnabas.storage.errors import StorageError
 from barnabas.storage.lost_promises_file import LostPromisesFile
 from barnabas.storage.metadata_log import MetadataLog
 from barnabas.storage.quorum_state_file import QuorumStateFile
+from barnabas.storage.snapshot_file import delete_snapshot
 
 if TYPE_CHECKING:
     from barnabas.protocol.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
@@ -346,17 +348,23 @@ class RaftDriver:
         for snapshot_id, position, data in ready.fetch_snapshot:
             exchange.write_chunk(snapshot_id, position, data)
         if ready.snapshot_to_freeze is not None:
-            freezing = asyncio.get_running_loop().run_in_executor(self._executor, exchange.freeze)
+            freezing = asyncio.get_running_loop().run_in_executor(self._executor, exchange.take_fetched())
             freezing.add_done_callback(self._snapshot_frozen)
 
     def _snapshot_frozen(self, freezing: asyncio.Future[FetchedSnapshot]) -> None:
         error = None if freezing.cancelled() else freezing.exception()
+        if freezing.cancelled() or self._is_closed:
+            return
         if error is not None:
             self.fail(error)
-        elif not freezing.cancelled() and not self._is_closed:
+        else:
             fetched = freezing.result()
-            self.log.snapshots[fetched.snapshot_id] = fetched.size
-            self._enqueue(self.node.snapshot_fetched(fetched, self.clock.now_ms()))
+            ready = self.node.snapshot_fetched(fetched, self.clock.now_ms())
+            if ready.restart_at == fetched.snapshot_id:
+                self.log.snapshots[fetched.snapshot_id] = fetched.size
+            elif fetched.snapshot_id not in self.log.snapshots:
+                os.unlink(delete_snapshot(self.log.directory, fetched.snapshot_id))
+            self._enqueue(ready)
 
     def _persist(self, election: ElectionState) -> None:
         self._is_persisting = True

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from collections.abc import Callable
+from functools import partial
 from itertools import count
 
+from barnabas.common.errors import InvariantViolated
 from barnabas.protocol.messages.fetch import FetchResponse
 from barnabas.protocol.messages.fetch_snapshot import FetchSnapshotResponse
 from barnabas.protocol.schema import Message
@@ -71,14 +74,16 @@ class RaftExchange:
         if self._fetching is not None:
             self._fetching.append(data)
 
-    def freeze(self) -> FetchedSnapshot:
-        """Make the snapshot durable and read what its control records say; runs on a thread."""
-        writer = self._fetching
+    def take_fetched(self) -> Callable[[], FetchedSnapshot]:
+        """What a thread does with the snapshot whose last chunk has been written: make it durable and read its control
+        records. From now on neither ``close`` nor the first chunk of another snapshot touches it."""
+        writer, self._fetching = self._fetching, None
         if writer is None:
-            raise RuntimeError("no snapshot is being fetched")
-        writer.freeze()
-        self._fetching = None
-        reader = SnapshotReader(self._log.directory, writer.snapshot_id)
-        return FetchedSnapshot(
-            writer.snapshot_id, reader.size, kraft_version=reader.kraft_version, voters=reader.voters
-        )
+            raise InvariantViolated("a snapshot is complete of which no chunk has been written")
+        return partial(_freeze, writer)
+
+
+def _freeze(writer: RawSnapshotWriter) -> FetchedSnapshot:
+    writer.freeze()
+    reader = SnapshotReader(writer.directory, writer.snapshot_id)
+    return FetchedSnapshot(writer.snapshot_id, reader.size, kraft_version=reader.kraft_version, voters=reader.voters)

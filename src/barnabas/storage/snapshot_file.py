@@ -91,7 +91,7 @@ class RawSnapshotWriter:
         self.snapshot_id = snapshot_id
         self.path = snapshot_path(directory, snapshot_id)
         self.size = 0
-        self._directory = directory
+        self.directory = directory
         self._temporary = f"{self.path.removesuffix(CHECKPOINT_SUFFIX)}-{token}{PART_SUFFIX}"
         self._fd = os.open(self._temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
 
@@ -108,7 +108,7 @@ class RawSnapshotWriter:
         os.fchmod(self._fd, READ_ONLY)
         self._close()
         os.rename(self._temporary, self.path)
-        sync_directory(self._directory)
+        sync_directory(self.directory)
 
     def abandon(self) -> None:
         if self._fd >= 0:

@@ -27,6 +27,8 @@ class FollowerState(EpochState):
         self._leader_id = leader_id
         self._voted_key = voted_key
         self.leader_endpoints = leader_endpoints
+        self.is_leader_unreachable = False
+        """Whether the last request to those endpoints has failed: then an answer that names others is believed."""
         self.fetch_deadline_ms = fetch_deadline_ms
         self.has_fetched_from_leader = False
         self.update_deadline_ms = fetch_deadline_ms

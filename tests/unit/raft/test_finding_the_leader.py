@@ -1,0 +1,115 @@
+"""How a replica finds a leader that was out of reach, or that listens elsewhere than the log says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from barnabas.common.errors import ErrorCode
+from barnabas.protocol.messages.fetch import (
+    FetchableTopicResponse,
+    FetchResponse,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionData,
+)
+from barnabas.raft.control_record_state_machine import ControlRecordStateMachine
+from barnabas.raft.election_state import ElectionState
+from barnabas.raft.inbound import RaftResponse, RequestFailed
+from barnabas.raft.raft_node import RaftNode
+from barnabas.raft.ready import OutboundRequest, Ready
+from barnabas.raft.voter_set import Endpoint
+from tests.unit.raft.single_voter import CONFIG, dynamic_quorum, only_voter, voter
+
+LEADER, OTHER = 2, 3
+BOOTSTRAP = -2
+OBSERVER = replace(CONFIG, can_be_voter=False, bootstrap_servers=(Endpoint("host3", 9093),))
+
+
+def one_request(ready: Ready) -> OutboundRequest:
+    (request,) = ready.requests
+    return request
+
+
+def not_leader(request: OutboundRequest, endpoint: Endpoint, epoch: int = 1) -> RaftResponse:
+    """Another replica names the leader of the epoch, and where it listens."""
+    data = PartitionData(
+        error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        current_leader=LeaderIdAndEpoch(leader_id=LEADER, leader_epoch=epoch),
+    )
+    body = FetchResponse(
+        responses=[FetchableTopicResponse(partitions=[data])],
+        node_endpoints=[NodeEndpoint(node_id=LEADER, host=endpoint.host, port=endpoint.port)],
+    )
+    return RaftResponse(request.correlation_id, request.destination_id, body)
+
+
+def test_an_observer_asks_its_leader_again_when_no_bootstrap_server_knows_another_one() -> None:
+    """The bootstrap servers need not include the leader, and then only the leader has the log."""
+    node = only_voter(None, dynamic_quorum(LEADER, OTHER), OBSERVER)
+    fetch = one_request(node.start(ElectionState(1, leader_id=LEADER), 0))
+    assert fetch.destination_id == LEADER
+    now_ms = CONFIG.fetch_timeout_ms + 1
+    failed = RequestFailed(fetch.correlation_id, LEADER)
+    asked = one_request(node.receive(failed, now_ms))
+    assert asked.destination_id == BOOTSTRAP
+    now_ms += 1
+    ready = node.receive(not_leader(asked, Endpoint("host2", 9093)), now_ms)
+    end_ms = now_ms + 3 * CONFIG.fetch_timeout_ms
+    while not any(request.destination_id == LEADER for request in ready.requests):
+        now_ms += CONFIG.retry_backoff_ms
+        assert now_ms < end_ms, "only bootstrap servers are asked"
+        ready = node.tick(now_ms)
+        for request in ready.requests:
+            if request.destination_id == BOOTSTRAP:
+                ready = node.receive(not_leader(request, Endpoint("host2", 9093)), now_ms)
+
+
+def test_a_follower_learns_where_its_leader_listens_when_it_cannot_reach_it() -> None:
+    """It was down when the leader moved and was elected, so the log and the disk name the place of before."""
+    moved = Endpoint("host2", 9999)
+    node = only_voter(None, dynamic_quorum(LEADER, OTHER), OBSERVER)
+    fetch = one_request(node.start(ElectionState(1, leader_id=LEADER), 0))
+    assert fetch.endpoint == Endpoint("host2", 9093)
+    asked = one_request(node.receive(RequestFailed(fetch.correlation_id, LEADER, is_refused=True), 1))
+    node.receive(not_leader(asked, moved), 2)
+    assert node.leader_endpoint == moved
+
+
+def test_a_leader_that_answers_is_not_looked_for_elsewhere() -> None:
+    """What another replica knows of it may be old."""
+    known = Endpoint("host2", 9093)
+    node = only_voter(None, dynamic_quorum(LEADER, OTHER), OBSERVER)
+    fetch = one_request(node.start(ElectionState(1, leader_id=LEADER), 0))
+    node.receive(not_leader(fetch, Endpoint("host2", 1)), 1)
+    assert node.leader_endpoint == known
+
+
+# --- the leader itself
+
+
+def restarted_leader(node: RaftNode) -> ControlRecordStateMachine:
+    """Flush what the only voter writes until it writes nothing more."""
+    ready = node.start(None, 0)
+    while ready.appends:
+        ready = node.log_flushed(node.log_end_offset, 1)
+    return node._replica.control_records
+
+
+def test_a_leader_that_has_moved_writes_into_the_log_where_it_is() -> None:
+    config = replace(CONFIG, listeners={"CONTROLLER": Endpoint("host1", 9999)})
+    records = dynamic_quorum(1)
+    node = only_voter(None, records, config)
+    restarted_leader(node)
+    node.receive(RequestFailed(99, OTHER), 2)
+    node.log_flushed(node.log_end_offset, 3)
+    assert records.last_voter_set.endpoint(1, "CONTROLLER") == Endpoint("host1", 9999)
+
+
+def test_a_leader_that_is_where_the_log_says_writes_nothing() -> None:
+    known = voter(1)
+    config = replace(CONFIG, listeners=known.listeners)
+    node = only_voter(None, dynamic_quorum(1), config)
+    restarted_leader(node)
+    end = node.log_end_offset
+    node.receive(RequestFailed(99, OTHER), 2)
+    assert node.log_end_offset == end
