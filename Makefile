@@ -32,7 +32,7 @@ PYTEST := $(BIN)/python -m pytest
 # One worker a core; the tests of a module stay on one of them, in the order that tests/conftest.py gives.
 WORKERS ?= auto
 SEEDS ?= 200
-FIRST ?= 0
+FIRST ?=
 SECONDS ?= 60
 SEED ?=
 KIND ?= ours
@@ -103,8 +103,8 @@ slow: dev ## what `make test` runs with less, in full (a million keys, a hundred
 spark: dev ## the pipelines on a local Spark session
 	@$(PYTEST) -m spark $(ARGS)
 
-simulate: dev ## whole clusters under faults, in virtual time (SEEDS=2000 of them, from FIRST=0 on)
-	@$(BIN)/python -m tests.simulation --seeds $(SEEDS) --first $(FIRST) $(ARGS)
+simulate: dev ## whole clusters under faults, in virtual time (SEEDS=2000 of them, from FIRST on, or from a block drawn at random)
+	@$(BIN)/python -m tests.simulation --seeds $(SEEDS) $(if $(FIRST),--first $(FIRST)) $(ARGS)
 
 defects: dev ## put each known mistake into the product and see that the simulator finds it
 	@$(BIN)/python -m tests.simulation --prove $(ARGS)

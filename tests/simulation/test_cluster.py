@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.simulation.cluster.command import failed_seeds
 from tests.simulation.cluster.defects import DEFECTS
 
 pytestmark = [pytest.mark.simulation, pytest.mark.timeout(240)]
@@ -51,6 +52,23 @@ def test_no_seed_of_a_sample_breaks_a_promise(half: int) -> None:
     count = SEEDS // 2
     found = simulation("--first", str(half * count), "--seeds", str(count), "--jobs", "1")
     assert found.returncode == 0, told(found)
+
+
+@pytest.mark.parametrize("part", [0, 1])
+def test_no_seed_that_ever_failed_fails_again(part: int) -> None:
+    """The list says what each of them found; with other plans or other code a seed becomes another run."""
+    seeds = failed_seeds()[part::2]
+    assert len(seeds) >= 5
+    found = simulation("--these", ",".join(map(str, seeds)), "--jobs", "1")
+    assert found.returncode == 0, told(found)
+
+
+def test_a_block_that_is_drawn_at_random_is_printed_with_the_command_that_repeats_it() -> None:
+    found = simulation("--seeds", "1", "--jobs", "1")
+    drawn = re.search(
+        r"^seeds (\d+) to \1, drawn at random; again: make simulate SEEDS=1 FIRST=\1$", found.stdout, re.M
+    )
+    assert drawn is not None, told(found)
 
 
 def test_a_run_is_the_same_every_time() -> None:

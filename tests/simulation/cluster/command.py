@@ -6,19 +6,25 @@ import argparse
 import logging
 import multiprocessing
 import os
+import secrets
 import sys
 import time
 import warnings
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from tests.simulation.cluster.defects import DEFECTS, apply_defect
 from tests.simulation.cluster.plan import Plan, draw_plan
 from tests.simulation.cluster.shrink import shrink
 from tests.simulation.cluster.world import Outcome, run_plan
 
-__all__ = ["main"]
+__all__ = ["failed_seeds", "main"]
 
+FAILED_SEEDS = Path(__file__).resolve().parent.parent / "failed_seeds.txt"
+BLOCK, BLOCKS = 1000, 1_000_000
+"""A block that is drawn begins at a multiple of the one, and there are so many of them."""
 HISTORY_LINES = 60
 TOLD_MAX = 110
 
@@ -44,13 +50,15 @@ def main() -> None:
     elif options.seed is not None:
         sys.exit(_run_one(options))
     else:
-        sys.exit(_run_many(range(options.first, options.first + options.seeds), options.jobs, options.defect))
+        sys.exit(_run_many(_seeds(options), options.jobs, options.defect))
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
     parser.add_argument("--seeds", type=int, default=200, help="how many seeds to run (default: 200)")
-    parser.add_argument("--first", type=int, default=0, help="the first of them (default: 0)")
+    parser.add_argument("--first", type=int, help="the first of them (default: a block drawn at random, and printed)")
+    parser.add_argument("--these", help="run these seeds, as numbers: 18,7000316")
+    parser.add_argument("--failed", action="store_true", help=f"run the seeds that ever failed: {FAILED_SEEDS.name}")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: one a core)")
     parser.add_argument("--seed", type=int, help="run this seed only and show its history")
     parser.add_argument("--only", help="with --seed: only these steps of its plan, as numbers: 3,7,12, or none")
@@ -103,11 +111,34 @@ def _repeat(plan: Plan, defect: str | None) -> str:
 # --- many seeds
 
 
+def failed_seeds() -> list[int]:
+    """The seeds that ever failed, in the order of their lines; each line says after the seed what was wrong."""
+    lines = FAILED_SEEDS.read_text().splitlines()
+    return [int(line.split()[0]) for line in lines if line and not line.startswith("#")]
+
+
+def _seeds(options: argparse.Namespace) -> Sequence[int]:
+    """Seeds that are run again and again find nothing new, so a block is drawn unless the caller names one."""
+    if options.these:
+        return [int(number) for number in options.these.split(",")]
+    if options.failed:
+        return failed_seeds()
+    first = options.first
+    if first is None:
+        first = BLOCK * secrets.randbelow(BLOCKS)
+        print(
+            f"seeds {first} to {first + options.seeds - 1}, drawn at random; "
+            f"again: make simulate SEEDS={options.seeds} FIRST={first}",
+            flush=True,
+        )
+    return range(first, first + options.seeds)
+
+
 def _outcome(seed: int) -> Outcome:
     return run_plan(draw_plan(seed), keeps_history=False)
 
 
-def _run_many(seeds: range, jobs: int, defect: str | None) -> int:
+def _run_many(seeds: Sequence[int], jobs: int, defect: str | None) -> int:
     begun = time.monotonic()
     counts: Counter[str] = Counter()
     failed: list[Outcome] = []

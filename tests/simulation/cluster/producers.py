@@ -30,9 +30,15 @@ MAX_WAIT_MS = 300
 PAUSE_S = 0.1
 BATCH_MAX = 4
 REFUSED = frozenset(
-    {ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID, ErrorCode.INVALID_PRODUCER_EPOCH}
+    {
+        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        ErrorCode.UNKNOWN_PRODUCER_ID,
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        ErrorCode.INVALID_TIMESTAMP,
+    }
 )
-"""The partition has forgotten the producer: it was lost with its disks, or its sequence was."""
+"""The partition has forgotten the producer: it was lost with its disks, or its sequence was. Or the leader's clock is
+more than ``message.timestamp.after.max.ms`` behind the producer's; Kafka's producers do not try again then either."""
 
 
 class _NotThere(Exception):
