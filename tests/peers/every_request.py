@@ -16,6 +16,7 @@ from barnabas.protocol.messages import (
     alter_replica_log_dirs,
     alter_user_scram_credentials,
     api_versions,
+    consumer_group_heartbeat,
     create_acls,
     create_delegation_token,
     create_partitions,
@@ -331,6 +332,9 @@ _MAKERS: dict[ApiKey, Callable[[Target, int], Any]] = {
     ApiKey.FIND_COORDINATOR: _find_coordinator,
     ApiKey.JOIN_GROUP: _join_group,
     ApiKey.HEARTBEAT: _heartbeat,
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: lambda at, version: consumer_group_heartbeat.ConsumerGroupHeartbeatRequest(
+        group_id=at.group
+    ),
     ApiKey.LEAVE_GROUP: _leave_group,
     ApiKey.SYNC_GROUP: _sync_group,
     ApiKey.DESCRIBE_GROUPS: lambda at, version: describe_groups.DescribeGroupsRequest(groups=[at.group]),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from barnabas.broker.missing_features import MissingFeatures
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -66,6 +68,7 @@ class Broker:
         self.clock = clock
         self.token_hmacs = token_hmacs
         """None while delegation tokens are disabled."""
+        self.missing_features = MissingFeatures()
         self.other_brokers: OtherBrokers | None = None
         """None where no client may ask this broker for what others know."""
         self.quotas: ClientQuotas | None = None

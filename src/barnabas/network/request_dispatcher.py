@@ -166,6 +166,7 @@ class RequestDispatcher:
             connection_id=connection.connection_id,
             from_privileged_listener=self._is_privileged,
         )
+        context.peer = connection
         if not route.is_plain and route.api_key is not ApiKey.API_VERSIONS:
             context.frame = frame
         try:

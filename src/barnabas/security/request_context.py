@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from barnabas.security.principal import ANONYMOUS, Principal
 
 if TYPE_CHECKING:
     from barnabas.protocol.api_keys import ApiKey
 
-__all__ = ["RequestContext"]
+__all__ = ["Peer", "RequestContext"]
+
+
+class Peer(Protocol):
+    """The client's end of a connection, as it presented itself."""
+
+    peer_port: int
+    client_software_name: str
+    client_software_version: str
 
 
 class RequestContext:
@@ -22,6 +30,7 @@ class RequestContext:
     __slots__ = (
         "_call_id",
         "_frame",
+        "_peer",
         "api_key",
         "api_version",
         "client_host",
@@ -70,6 +79,23 @@ class RequestContext:
     @call_id.setter
     def call_id(self, call_id: bytes) -> None:
         self._call_id = call_id
+
+    @property
+    def software(self) -> str:
+        """Name and version of the client, as it gave them with ApiVersions."""
+        peer = self.peer
+        if peer is None or peer.client_software_name == "unknown":
+            return "unknown software"
+        return f"{peer.client_software_name} {peer.client_software_version}"
+
+    @property
+    def peer(self) -> Peer | None:
+        """The connection on which the request came; None in an Envelope and within a process."""
+        return getattr(self, "_peer", None)
+
+    @peer.setter
+    def peer(self, peer: Peer) -> None:
+        self._peer = peer
 
     @property
     def frame(self) -> bytes | bytearray | None:

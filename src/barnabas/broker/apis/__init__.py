@@ -5,7 +5,7 @@ Ranges are Kafka 4.3.1's. An API that is not finished is not in the table, and i
 
 from barnabas.protocol.api_keys import API_TABLE, ApiKey
 
-__all__ = ["SERVED_BY_BROKER"]
+__all__ = ["REFUSED_BY_BROKER", "SERVED_BY_BROKER"]
 
 _SERVED = (
     ApiKey.PRODUCE,
@@ -61,8 +61,11 @@ _SERVED = (
     ApiKey.REMOVE_RAFT_VOTER,
 )
 
+REFUSED_BY_BROKER = frozenset({ApiKey.CONSUMER_GROUP_HEARTBEAT})
+"""Advertised, and answered with UNSUPPORTED_VERSION: only by that answer do all clients stop at once."""
+
 SERVED_BY_BROKER: dict[ApiKey, tuple[int, int]] = {
-    key: (API_TABLE[key].lowest, API_TABLE[key].highest) for key in _SERVED
+    key: (API_TABLE[key].lowest, API_TABLE[key].highest) for key in (*_SERVED, *sorted(REFUSED_BY_BROKER))
 }
 # Old librdkafka looks for version 0; versions below 3 are advertised and not served (reference: forwarding F-27).
 SERVED_BY_BROKER[ApiKey.PRODUCE] = (0, API_TABLE[ApiKey.PRODUCE].highest)

@@ -29,6 +29,8 @@ _GROUP, _TRANSACTION, _SHARE = 0, 1, 2
 _BATCH_SINCE = 4
 _SHARE_SINCE = 6
 _NO_NODE = -1
+_WITHOUT_TRANSACTIONS = "use a producer without transactional.id"
+_WITHOUT_SHARE_GROUPS = "use a consumer group"
 
 
 def _error_response(request: FindCoordinatorRequest, error: ApiException) -> FindCoordinatorResponse:
@@ -50,7 +52,7 @@ def handle_find_coordinator(
     broker: Broker, request: FindCoordinatorRequest, access: Access
 ) -> FindCoordinatorResponse | Awaitable[FindCoordinatorResponse]:
     keys = request.coordinator_keys if access.context.api_version >= _BATCH_SINCE else [request.key]
-    errors = {key: _key_error(request.key_type, key, access) for key in keys}
+    errors = {key: _key_error(broker, request.key_type, key, access) for key in keys}
     if broker.metadata.topic(GROUP_METADATA_TOPIC) is None and any(error is None for error in errors.values()):
         return _create_and_respond(broker, keys, errors, access)
     return _respond(broker, keys, errors, access)
@@ -79,7 +81,7 @@ def _respond(
     )
 
 
-def _key_error(key_type: int, key: str, access: Access) -> ApiException | None:
+def _key_error(broker: Broker, key_type: int, key: str, access: Access) -> ApiException | None:
     if key_type == _GROUP:
         if not access.allows(ResourceType.GROUP, AclOperation.DESCRIBE, key):
             return access.denied(AclOperation.DESCRIBE, ResourceType.GROUP, key)
@@ -87,14 +89,18 @@ def _key_error(key_type: int, key: str, access: Access) -> ApiException | None:
     if key_type == _TRANSACTION:
         if not access.allows(ResourceType.TRANSACTIONAL_ID, AclOperation.DESCRIBE, key):
             return access.denied(AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, key)
+        broker.missing_features.requested("transactions", _WITHOUT_TRANSACTIONS, access.context)
+        is_old = access.context.api_version < _BATCH_SINCE
         return ApiException(
-            ErrorCode.INVALID_REQUEST,
-            "Transactions are not supported by this broker yet; use a producer without a transactional id.",
+            # The code has to end the client's search. librdkafka (versions below 4) goes on after any but this one.
+            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED if is_old else ErrorCode.UNSUPPORTED_VERSION,
+            f"This broker has no transactions: {_WITHOUT_TRANSACTIONS}.",
         )
     if key_type == _SHARE and access.context.api_version >= _SHARE_SINCE:
         if not access.allows_on_cluster(AclOperation.CLUSTER_ACTION):
             return access.denied(AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER)
-        return ApiException(ErrorCode.INVALID_REQUEST, "Share groups are not supported by this broker.")
+        broker.missing_features.requested("share groups", _WITHOUT_SHARE_GROUPS, access.context)
+        return ApiException(ErrorCode.UNSUPPORTED_VERSION, f"This broker has no share groups: {_WITHOUT_SHARE_GROUPS}.")
     return ApiException(ErrorCode.INVALID_REQUEST, f"Unknown coordinator type {key_type}.")
 
 

@@ -71,8 +71,13 @@ def test_features_whose_apis_are_not_served_are_not_offered() -> None:
 
 def test_a_feature_is_offered_as_soon_as_its_api_is_served() -> None:
     broker = FakeBroker()
-    broker.served = {**SERVED_BY_BROKER, ApiKey.CONSUMER_GROUP_HEARTBEAT: (0, 1)}
-    assert "group.version" in {feature.name for feature in ask(4, broker=broker).finalized_features}
+    broker.served = {**SERVED_BY_BROKER, ApiKey.SHARE_GROUP_HEARTBEAT: (1, 1)}
+    assert "share.version" in {feature.name for feature in ask(4, broker=broker).finalized_features}
+
+
+def test_a_feature_whose_api_is_advertised_only_to_refuse_it_is_not_offered() -> None:
+    assert ApiKey.CONSUMER_GROUP_HEARTBEAT in {api.api_key for api in ask(4).api_keys}
+    assert "group.version" not in {feature.name for feature in ask(4).finalized_features}
 
 
 def test_the_epoch_of_the_features_is_the_offset_of_the_image() -> None:

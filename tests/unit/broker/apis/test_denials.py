@@ -46,6 +46,8 @@ ON_PLAINTEXT = 64
 """What everybody who asks for delegation tokens is told there, whatever the rights."""
 LOGGED_IN = 34
 """There is nothing to log in to any more, whatever the rights."""
+NOT_SERVED = 35
+"""The protocol of the group is missing, whatever the rights."""
 TABLE = HandlerTable("barnabas.broker.apis", SERVED_BY_BROKER)
 
 # What a denied request of tests.peers.every_request is told; nothing at all where the API leaves out what is denied.
@@ -101,6 +103,7 @@ TOLD: dict[ApiKey, set[int]] = {
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: {TOPIC},
     ApiKey.ADD_RAFT_VOTER: {CLUSTER},
     ApiKey.REMOVE_RAFT_VOTER: {CLUSTER},
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: {NOT_SERVED},
 }
 VERSIONS = [
     (key, version)
@@ -195,6 +198,7 @@ class World:
             replicas=Untouched(topic_name=lambda i: "secret" if i == topic_id else None, bytes_out=0),
             producer_ids=Untouched(),
             topic_creation=Untouched(),
+            missing_features=SimpleNamespace(requested=lambda *_: None),
             quotas=None,
             fetch_sessions=FetchSessionCache(slots=10, eviction_ms=1000, new_session_id=lambda: 1),
             groups=SimpleNamespace(
@@ -274,7 +278,7 @@ def test_a_denied_request_is_told_what_kafka_tells(key: ApiKey, version: int) ->
         assert answer.groups == []
     filters = (
         key is ApiKey.INIT_PRODUCER_ID
-        or told in ({ON_PLAINTEXT}, {LOGGED_IN})
+        or told in ({ON_PLAINTEXT}, {LOGGED_IN}, {NOT_SERVED})
         or not (told or key is ApiKey.DESCRIBE_LOG_DIRS)
     )
     assert bool(world.authorizer.logged) != filters, "what only filters is not logged"

@@ -104,6 +104,8 @@ class FakeBroker:
         }
         self.alive = True
         self.topic_creation = TopicCreation(self)
+        self.missing: list[str] = []
+        self.missing_features = SimpleNamespace(requested=lambda feature, *_: self.missing.append(feature))
         self.metadata = SimpleNamespace(
             topic=self.topics.get,
             topic_by_id=lambda topic_id: next((t for t in self.topics.values() if t.id == topic_id), None),
@@ -438,10 +440,12 @@ def test_without_a_live_leader_the_coordinator_is_not_available(broker: FakeBrok
         (0, 6, set(), ErrorCode.GROUP_AUTHORIZATION_FAILED),
         (0, 3, set(), ErrorCode.GROUP_AUTHORIZATION_FAILED),
         (1, 6, set(), ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
-        (1, 1, {(X, DESCRIBE)}, ErrorCode.INVALID_REQUEST),
-        (1, 6, {(X, DESCRIBE)}, ErrorCode.INVALID_REQUEST),
+        (1, 1, {(X, DESCRIBE)}, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
+        (1, 3, {(X, DESCRIBE)}, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
+        (1, 4, {(X, DESCRIBE)}, ErrorCode.UNSUPPORTED_VERSION),
+        (1, 6, {(X, DESCRIBE)}, ErrorCode.UNSUPPORTED_VERSION),
         (2, 6, set(), ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
-        (2, 6, {(C, AclOperation.CLUSTER_ACTION)}, ErrorCode.INVALID_REQUEST),
+        (2, 6, {(C, AclOperation.CLUSTER_ACTION)}, ErrorCode.UNSUPPORTED_VERSION),
         (2, 5, None, ErrorCode.INVALID_REQUEST),
         (9, 6, None, ErrorCode.INVALID_REQUEST),
     ],
@@ -458,6 +462,8 @@ def test_other_kinds_of_coordinators_are_refused_with_a_reason(
     found = answer if version < 4 else answer.coordinators[0]
     assert (found.error_code, found.node_id) == (code, -1)
     assert found.error_message
+    is_missing = "This broker has no " in found.error_message
+    assert broker.missing == ([{1: "transactions", 2: "share groups"}[key_type]] if is_missing else [])
 
 
 def test_the_first_to_ask_has_the_offsets_topic_created(broker: FakeBroker) -> None:

@@ -1,0 +1,33 @@
+"""ConsumerGroupHeartbeat (KIP-848): refused until groups of this protocol exist, as by a Kafka with group.version=0.
+
+It is advertised all the same, as it is by such a Kafka: a librdkafka that does not find it waits without a word, and
+one that gets UNSUPPORTED_VERSION fails at once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.network.api_handler import Access, handles
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+
+_ADVICE = "set group.protocol=classic in the consumer"
+
+
+@handles(ApiKey.CONSUMER_GROUP_HEARTBEAT)
+def handle_consumer_group_heartbeat(
+    broker: Broker, request: ConsumerGroupHeartbeatRequest, access: Access
+) -> ConsumerGroupHeartbeatResponse:
+    """Needs no access, as with Kafka: nothing is said about the group."""
+    broker.missing_features.requested("a group of the consumer protocol", _ADVICE, access.context)
+    raise ApiException(
+        ErrorCode.UNSUPPORTED_VERSION, f"This broker has no groups of the consumer protocol (KIP-848): {_ADVICE}."
+    )

@@ -1,0 +1,34 @@
+"""Says in the log which clients ask for what this broker does not have: transactions, groups of another protocol.
+
+The client gets an error that it takes for final. Its operator reads the node's log next: a line for each client, no
+more than a few in ten seconds, and none again for the same client within a minute.
+"""
+
+from __future__ import annotations
+
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from barnabas.network.refusal_log import RefusalLog
+
+if TYPE_CHECKING:
+    from barnabas.security.request_context import RequestContext
+
+__all__ = ["MissingFeatures"]
+
+
+class MissingFeatures:
+    def __init__(self) -> None:
+        self._logs: dict[str, RefusalLog] = {}
+
+    def requested(self, feature: str, advice: str, context: RequestContext) -> None:
+        log = self._logs.get(context.listener_name)
+        if log is None:
+            log = self._logs[context.listener_name] = RefusalLog(context.listener_name, "cannot serve")
+        log.refused(
+            context.client_host,
+            0 if context.peer is None else context.peer.peer_port,
+            f"client {context.client_id!r} ({context.software}) of {context.principal} asks for {feature}, "
+            f"which this broker does not have: {advice}",
+            monotonic(),
+        )

@@ -1,0 +1,82 @@
+"""Clients that ask for what this release does not have fail at once, with the reason, and the node's log names them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, KafkaException, Producer
+
+from tests.peers.barnabas_node import BarnabasNode
+from tests.peers.java import run_source
+
+pytestmark = [
+    pytest.mark.interop,
+    pytest.mark.timeout(120),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+LIMIT_S = 20.0
+"""Of each client; what fails at once needs no second of it."""
+
+
+def test_librdkafkas_transactional_producer(barnabas_node: BarnabasNode) -> None:
+    name = "rdkafka-transactional"
+    producer = Producer({"bootstrap.servers": barnabas_node.bootstrap, "transactional.id": "tx", "client.id": name})
+    with pytest.raises(KafkaException) as failed:
+        producer.init_transactions(LIMIT_S)
+    error = failed.value.args[0]
+    assert error.fatal()
+    assert "This broker has no transactions" in error.str()
+    printed = barnabas_node.printed()
+    assert f"client '{name}' (confluent-kafka-python" in printed
+    assert "of User:ANONYMOUS asks for transactions" in printed
+
+
+def test_librdkafkas_consumer_of_the_new_protocol(barnabas_node: BarnabasNode) -> None:
+    name = "rdkafka-consumer"
+    settings = {"bootstrap.servers": barnabas_node.bootstrap, "group.id": "new", "group.protocol": "consumer"}
+    consumer = Consumer({**settings, "client.id": name})
+    consumer.subscribe(["t"])
+    message = consumer.poll(LIMIT_S)
+    assert message is not None
+    assert message.error() is not None
+    assert "ConsumerGroupHeartbeat" in message.error().str()
+    consumer.close()
+    assert f"client '{name}' (confluent-kafka-python" in barnabas_node.printed()
+
+
+def test_kafka_pythons_transactional_producer(barnabas_node: BarnabasNode) -> None:
+    from kafka import KafkaProducer
+
+    producer = KafkaProducer(
+        bootstrap_servers=barnabas_node.bootstrap, transactional_id="tx", max_block_ms=int(LIMIT_S * 1000)
+    )
+    with pytest.raises(Exception, match="UnsupportedVersionError"):
+        producer.init_transactions()
+    producer.close(timeout=0)
+
+
+def test_aiokafkas_transactional_producer(barnabas_node: BarnabasNode) -> None:
+    import aiokafka
+
+    async def start() -> Any:
+        producer = aiokafka.AIOKafkaProducer(bootstrap_servers=barnabas_node.bootstrap, transactional_id="tx")
+        try:
+            await asyncio.wait_for(producer.start(), LIMIT_S)
+        finally:
+            await producer.stop()
+
+    with pytest.raises(aiokafka.errors.TransactionalIdAuthorizationFailed):
+        asyncio.run(start())
+
+
+def test_clients_of_java(barnabas_node: BarnabasNode, kafka_peer: Any) -> None:
+    told = dict(line.split(": ", 1) for line in run_source("MissingFeatures", barnabas_node.bootstrap).splitlines())
+    assert "slow" not in told
+    assert "This broker has no transactions" in told["transactions"]
+    assert "UnsupportedVersionException" in told["consumer"]
+    assert "group.protocol=classic" in told["consumer"]
+    assert "UnsupportedVersionException" in told["share"]

@@ -1,0 +1,50 @@
+"""The log names each client that asks for what is missing: once, and no more than some lines for all of them."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from barnabas.broker.missing_features import MissingFeatures
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.security.principal import Principal
+from barnabas.security.request_context import RequestContext
+
+
+def context(client_id: str, *, software: str = "librdkafka") -> RequestContext:
+    made = RequestContext(
+        api_key=ApiKey.FIND_COORDINATOR,
+        api_version=2,
+        client_id=client_id,
+        principal=Principal("User", "alice"),
+        client_host="192.0.2.7",
+        listener_name="SASL",
+    )
+    peer: Any = SimpleNamespace(peer_port=4711, client_software_name=software, client_software_version="2.16")
+    made.peer = peer
+    return made
+
+
+def test_the_client_is_named_in_full_and_once(caplog: pytest.LogCaptureFixture) -> None:
+    missing = MissingFeatures()
+    for _ in range(3):
+        missing.requested("transactions", "use none", context("billing"))
+    (line,) = [record.getMessage() for record in caplog.records]
+    assert line == (
+        "listener SASL: cannot serve 192.0.2.7:4711: client 'billing' (librdkafka 2.16) of User:alice asks for "
+        "transactions, which this broker does not have: use none"
+    )
+
+
+def test_a_client_that_gave_no_name_of_its_software(caplog: pytest.LogCaptureFixture) -> None:
+    MissingFeatures().requested("transactions", "use none", context("a\nb", software="unknown"))
+    assert "client 'a\\nb' (unknown software)" in caplog.text
+
+
+def test_many_clients_do_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    missing = MissingFeatures()
+    for number in range(10_000):
+        missing.requested("transactions", "use none", context(f"client-{number}"))
+    assert len(caplog.records) < 50
