@@ -32,7 +32,7 @@ FIRST_SERVED = {ApiKey.PRODUCE: 3}
 
 # What a request of ours may be told: it names a member that is not there, or asks for what is done already.
 EXPECTED = {
-    ApiKey.CONSUMER_GROUP_HEARTBEAT: {ErrorCode.UNSUPPORTED_VERSION},  # Advertised so that clients stop: the protocol is missing.
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: {ErrorCode.UNSUPPORTED_VERSION},  # So that clients stop.
     ApiKey.ALTER_REPLICA_LOG_DIRS: {ErrorCode.LOG_DIR_NOT_FOUND},
     ApiKey.HEARTBEAT: {ErrorCode.UNKNOWN_MEMBER_ID},
     ApiKey.SYNC_GROUP: {ErrorCode.UNKNOWN_MEMBER_ID},
