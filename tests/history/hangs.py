@@ -34,7 +34,18 @@ from tests.history.story import check_equal_logs, create_replicated, leader, wai
 from tests.peers.link_proxy import CLIENT
 from tests.peers.quorums import wait_until
 
-__all__ = ["SESSION_S", "STALL_SLACK_S", "Hang", "HangStory", "Outcome", "Target", "Way", "active_controller", "hung"]
+__all__ = [
+    "SESSION_S",
+    "SETTINGS",
+    "STALL_SLACK_S",
+    "Hang",
+    "HangStory",
+    "Outcome",
+    "Target",
+    "Way",
+    "active_controller",
+    "hung",
+]
 
 TOPIC = "hangs"
 ASSIGNMENTS = [[1, 2, 3], [2, 1, 3]]
@@ -43,7 +54,7 @@ SESSION_S = 9.0
 """Kafka's default, and ours."""
 STALL_SLACK_S = 1.0
 HEARTBEAT_S = 2.0
-_SETTINGS = {
+SETTINGS = {
     "broker.session.timeout.ms": str(int(SESSION_S * 1000)),
     "broker.heartbeat.interval.ms": str(int(HEARTBEAT_S * 1000)),
     "replica.lag.time.max.ms": "30000",
@@ -229,7 +240,7 @@ def main() -> int:
         for target in given.target or Target.__members__
         for way in given.way or Way.__members__
     ]
-    settings = {**_SETTINGS, "broker.session.timeout.ms": str(int(given.session * 1000))}
+    settings = {**SETTINGS, "broker.session.timeout.ms": str(int(given.session * 1000))}
     with running_cluster(folder, KINDS[given.kind], settings=settings) as cluster:
         story = HangStory(cluster, say=lambda text: print(text, flush=True))
         story.run(hangs)

@@ -30,8 +30,11 @@ _REPLICA_BYTES_MAX = 64
 _TOO_LARGE = "Unable to perform excessively large batch operation."
 
 
-def check_limits(records: Sequence[ApiMessageAndVersion], *, is_atomic: bool, max_records: int) -> None:
-    """Raise POLICY_VIOLATION unless the log will take the records; INVALID_REQUEST for what no record can hold."""
+def check_limits(records: Sequence[ApiMessageAndVersion], *, is_atomic: bool, max_records: int) -> int:
+    """How many bytes of a batch are left for one more record.
+
+    Raises POLICY_VIOLATION unless the log will take the records; INVALID_REQUEST for what no record can hold.
+    """
     if is_atomic and len(records) > max_records:
         raise ApiException(ErrorCode.POLICY_VIOLATION, _TOO_LARGE)
     total = _BATCH_OVERHEAD
@@ -43,6 +46,7 @@ def check_limits(records: Sequence[ApiMessageAndVersion], *, is_atomic: bool, ma
         total = (total if is_atomic else _BATCH_OVERHEAD) + _RECORD_OVERHEAD + size
         if total > BATCH_MAX_BYTES:
             raise ApiException(ErrorCode.POLICY_VIOLATION, _TOO_LARGE)
+    return BATCH_MAX_BYTES - (total if is_atomic else _BATCH_OVERHEAD) - _RECORD_OVERHEAD
 
 
 def _size_bound(record: ApiMessageAndVersion) -> int:

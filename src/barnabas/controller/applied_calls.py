@@ -6,8 +6,10 @@ NoOpRecord with the number and the answer in a tagged field, which other readers
 so that where it is everything is; a result that is cut into batches and breaks off may be decided again. Whoever
 replays the log knows the call from it, also a controller that becomes active later.
 
-An answer with secrets, or a very long one, is not kept: then it is only known that the call was applied. Calls are
-forgotten when brokers have long given up on them. What a snapshot stands for is forgotten too, by who starts from it.
+An answer with secrets is not kept, nor one for which its batch has no room: then it is only known that the call was
+applied. The configs of created topics, by far the most of a long answer, are left out: ``restore_configs`` of
+``controller.apis.create_topics`` makes them again from the request. Calls are forgotten when no broker tries them any
+more. What a snapshot stands for is forgotten too, by a controller that starts from it.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import copy
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
 
     from barnabas.common.clock import Clock
     from barnabas.metadata.loader import CommittedBatch
+    from barnabas.protocol.schema import Message
 
 __all__ = ["AppliedCall", "AppliedCalls"]
 
@@ -38,9 +42,13 @@ Call = tuple[bytes, int]
 
 KEEP_MS: Final = 180_000
 """Three times as long as a broker tries."""
-BODY_BYTES_MAX: Final = 8 * 1024
+BODY_BYTES_MAX: Final = 4 * 1024 * 1024
+"""Half of a batch of the metadata log: more than the answer to as many changes as one call may make."""
 _TOTAL_BYTES_MAX: Final = 16 * 1024 * 1024
 _ENTRY_BYTES: Final = 200
+
+_MARK_BYTES: Final = 64
+"""Of a mark without its body."""
 
 _HEAD = Struct(">16sh")
 
@@ -83,13 +91,15 @@ class AppliedCalls:
         finally:
             self.deciding = before
 
-    def marked(self, result: ControllerResult[T], *, records_max: int) -> ControllerResult[T]:
-        """The same result, with the call in its last record. A result that fills a batch alone has no room for it."""
+    def marked(self, result: ControllerResult[T], *, room_bytes: int) -> ControllerResult[T]:
+        """The same result, with the call in its last record, which may have ``room_bytes``."""
         deciding = self.deciding
-        if deciding is None or not result.records or (result.is_atomic and len(result.records) >= records_max):
+        room_bytes -= _MARK_BYTES
+        if deciding is None or not result.records or room_bytes < 0:
             return result
         call_id, api_version = deciding
-        mark = NoOpRecord(unknown_tags=[(CALL_TAG, _HEAD.pack(call_id, api_version) + _body(result, api_version))])
+        body = _body(result, api_version, min(room_bytes, BODY_BYTES_MAX))
+        mark = NoOpRecord(unknown_tags=[(CALL_TAG, _HEAD.pack(call_id, api_version) + body)])
         records = (*result.records, ApiMessageAndVersion(mark, 0))
         return ControllerResult(records, result.response, is_atomic=result.is_atomic)
 
@@ -125,10 +135,21 @@ def _size(call: AppliedCall) -> int:
     return _ENTRY_BYTES + CALL_ID_SIZE + len(call.body or b"")
 
 
-def _body(result: ControllerResult[Any], api_version: int) -> bytes:
+def _body(result: ControllerResult[Any], api_version: int, bytes_max: int) -> bytes:
     """Nothing for an answer that is not to be kept."""
     fields = getattr(type(result.response), "FIELDS", None)
     if fields is None or any(field.secret for field in fields):
         return b""
-    body: bytes = result.response.encode(api_version)
-    return body if len(body) <= BODY_BYTES_MAX else b""
+    body: bytes = _without_configs(result.response).encode(api_version)
+    return body if len(body) <= bytes_max else b""
+
+
+def _without_configs(response: Message) -> Message:
+    from barnabas.protocol.messages.create_topics import CreateTopicsResponse  # Only numbered calls need it.
+
+    if not isinstance(response, CreateTopicsResponse):
+        return response
+    topics = [copy(topic) for topic in response.topics]
+    for topic in topics:
+        topic.configs = None
+    return CreateTopicsResponse(throttle_time_ms=response.throttle_time_ms, topics=topics)

@@ -258,8 +258,8 @@ class QuorumController:
     def _decided(self, decide: Callable[[], ControllerResult[T]]) -> ControllerResult[T]:
         result = decide()
         limit = self.config.max_records_per_batch
-        check_limits(result.records, is_atomic=result.is_atomic, max_records=limit)
-        return self.calls.marked(result, records_max=limit)
+        room_bytes = check_limits(result.records, is_atomic=result.is_atomic, max_records=limit)
+        return self.calls.marked(result, room_bytes=room_bytes)
 
     def _answer_when_committed(
         self, result: ControllerResult[T], deferred: Deferred[T], answer_error: Callable[[ApiException], T]

@@ -16,7 +16,7 @@ import logging
 from collections.abc import Awaitable
 from struct import Struct
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.long_answer import LongAnswer
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from barnabas.network.connection import Answer, Connection
     from barnabas.network.long_work import LongWork
     from barnabas.network.request_limits import RequestLimits
+    from barnabas.protocol.messages.create_topics import CreateTopicsRequest
     from barnabas.protocol.schema import Message
     from barnabas.security.authorizer.authorizer import Authorizer
     from barnabas.security.principal import Principal
@@ -170,6 +171,12 @@ class ControllerDispatcher(RequestDispatcher):
                 ErrorCode.REQUEST_TIMED_OUT, "The request was carried out, but its answer has been lost."
             )
             return self._sealed(opened, opened.handler.on_error(opened.request, lost), size, perf_counter(), 0.0)
+        if context.api_key is ApiKey.CREATE_TOPICS:
+            from barnabas.controller.apis.create_topics import restore_configs
+
+            known = opened.handler.response_type.decode(applied.body, context.api_version)
+            restored = restore_configs(self._server, cast("CreateTopicsRequest", opened.request), cast("Any", known))
+            return self._sealed(opened, restored, size, perf_counter(), 0.0)
         route = self._routes[context.api_key]
         header = _FLEXIBLE_CORRELATION if context.api_version >= route.response_flexible_since else _CORRELATION
         return EnvelopeResponse(response_data=header.pack(context.correlation_id) + applied.body)

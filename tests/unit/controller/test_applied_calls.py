@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from barnabas.common.config_value import Password
 from barnabas.common.errors import ErrorCode
 from barnabas.controller.apis import create_delegation_token, create_topics
-from barnabas.controller.applied_calls import BODY_BYTES_MAX, KEEP_MS
+from barnabas.controller.applied_calls import KEEP_MS, AppliedCalls
+from barnabas.controller.controller_result import ControllerResult
+from barnabas.metadata.image.record_writer import ApiMessageAndVersion
 from barnabas.protocol.messages.create_delegation_token import CreateDelegationTokenRequest
-from barnabas.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from barnabas.protocol.messages.create_topics import (
+    CreatableTopicConfig,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
 from barnabas.protocol.record_serde import decode_metadata_record, encode_metadata_record
 from barnabas.protocol.records.no_op_record import NoOpRecord
 from tests.unit.controller.controller_harness import ControllerHarness, topic
@@ -39,7 +46,11 @@ def test_what_was_applied_is_known_with_its_answer_when_it_is_committed() -> Non
     known = harness.controller.calls.find(CALL)
     assert known is not None
     assert known.api_version == 7
-    assert CreateTopicsResponse.decode(known.body or b"", 7) == answer
+    kept = CreateTopicsResponse.decode(known.body or b"", 7)
+    assert kept.topics[0].configs is None, "by far the most of an answer"
+    assert (
+        create_topics.restore_configs(harness.controller, CreateTopicsRequest(topics=[topic("orders")]), kept) == answer
+    )
     mark = harness.log[-1].records[-1]
     assert isinstance(mark, NoOpRecord)
     assert decode_metadata_record(encode_metadata_record(mark, 0)) == (mark, 0), "others read it back, and us"
@@ -99,13 +110,48 @@ def test_a_secret_in_an_answer_does_not_get_into_the_log() -> None:
     assert answer.hmac not in encode_metadata_record(harness.log[-1].records[-1], 0)
 
 
-def test_a_very_long_answer_is_not_kept() -> None:
+def test_the_answer_to_as_many_topics_as_a_call_may_create_is_kept() -> None:
     harness = started()
-    names = [f"{'x' * 200}-{number}" for number in range(100)]
-    assert len(create(harness, *names).encode(7)) > BODY_BYTES_MAX
+    names = [f"{'x' * 200}-{number}" for number in range(4999)]
+    requested = CreateTopicsRequest(topics=[topic(name) for name in names])
+    answer = create(harness, *names)
+    assert {each.error_code for each in answer.topics} == {0}
     known = harness.controller.calls.find(CALL)
     assert known is not None
-    assert known.body is None
+    kept = CreateTopicsResponse.decode(known.body or b"", 7)
+    assert create_topics.restore_configs(harness.controller, requested, kept) == answer
+
+
+def test_configs_that_the_client_set_are_restored_and_those_that_it_may_not_see_stay_hidden() -> None:
+    harness = started()
+    requested = CreateTopicsRequest(
+        topics=[topic("orders", configs=[CreatableTopicConfig(name="retention.ms", value="1000")]), topic("hidden")]
+    )
+    response = CreateTopicsResponse(
+        topics=[
+            CreatableTopicResult(name="orders", configs=None),
+            CreatableTopicResult(name="hidden", configs=None, topic_config_error_code=29),
+        ]
+    )
+    orders, hidden = create_topics.restore_configs(harness.controller, requested, response).topics
+    values = {config.name: config.value for config in orders.configs or ()}
+    assert values["retention.ms"] == "1000"
+    assert "cleanup.policy" in values
+    assert hidden.configs is None
+
+
+def test_an_answer_that_its_batch_has_no_room_for_is_not_kept() -> None:
+    calls = AppliedCalls(cast("Any", None))
+    response = CreateTopicsResponse(topics=[CreatableTopicResult(name="orders")])
+    result = ControllerResult([ApiMessageAndVersion(NoOpRecord(), 0)], response)
+    with calls.deciding_for((CALL, 7)):
+        lengths = [
+            [len(record.message.unknown_tags[0][1]) for record in calls.marked(result, room_bytes=room).records[1:]]
+            for room in (0, 64, 10_000)
+        ]
+    assert lengths[0] == [], "not even for the number"
+    assert lengths[1] == [18]
+    assert lengths[2][0] > 18
 
 
 def test_calls_are_forgotten_when_nobody_can_ask_any_more() -> None:
@@ -117,8 +163,8 @@ def test_calls_are_forgotten_when_nobody_can_ask_any_more() -> None:
     assert harness.controller.calls.find(bytes(16)) is not None
 
 
-def test_a_result_that_fills_a_batch_alone_has_no_mark() -> None:
+def test_a_result_that_fills_a_batch_has_its_mark_too() -> None:
     harness = started(max_records_per_batch=4)
     assert create(harness, "two", "more").topics[0].error_code == 0
-    assert len(harness.log[-1].records) == 4
-    assert harness.controller.calls.find(CALL) is None
+    assert len(harness.log[-1].records) == 5
+    assert harness.controller.calls.find(CALL) is not None

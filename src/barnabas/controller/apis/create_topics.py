@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from barnabas.security.authorizer.authorizer import Authorizer
     from barnabas.security.request_context import RequestContext
 
-__all__ = ["ACL", "error_response", "handle"]
+__all__ = ["ACL", "error_response", "handle", "restore_configs"]
 
 ACL = (
     AclRule(ResourceType.CLUSTER, AclOperation.CREATE),
@@ -73,6 +73,17 @@ def handle(
         return CreateTopicsResponse(topics=[*failed, *refused])
 
     return controller.submit(decide, answer_error)
+
+
+def restore_configs(
+    controller: QuorumController, request: CreateTopicsRequest, response: CreateTopicsResponse
+) -> CreateTopicsResponse:
+    """The answer to a call that was applied before: the log does not keep the configs of the topics (decision 13)."""
+    wanted = {topic.name: {config.name: config.value for config in topic.configs} for topic in request.topics}
+    for topic in response.topics:
+        if not topic.error_code and not topic.topic_config_error_code and topic.configs is None:
+            topic.configs = controller.configs.described_topic_configs(wanted.get(topic.name, {}))
+    return response
 
 
 def error_response(request: CreateTopicsRequest, error: ApiException) -> CreateTopicsResponse:
