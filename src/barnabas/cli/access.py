@@ -1,5 +1,7 @@
 """``barnabas access explain|who|of``: who may do what, decided as a node decides, with the rule that says so.
 
+``mine`` asks the cluster what the caller itself may do.
+
 Exit status, for scripts: 0 answered (for ``explain``: allowed), 3 ``explain`` says denied, 1 there is no answer (no
 cluster, no rights, no such file), 2 the command line makes no sense.
 """
@@ -9,7 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from cyclopts import Parameter
 
@@ -19,13 +21,16 @@ from barnabas.access.listing import of as access_of
 from barnabas.access.listing import who as holders_of
 from barnabas.access.words import parse_host, parse_operation, parse_principal, parse_resource, parse_super_users
 from barnabas.cli.access_sources import LoadedPolicy, Source, SourceError, load_policy
-from barnabas.cli.answer import as_json, as_yaml
+from barnabas.cli.answer import Answer, as_json, as_yaml
 from barnabas.cli.cluster_command import cluster_app, main_of
-from barnabas.cli.cluster_options import UsageError, running_command
+from barnabas.cli.cluster_options import ClusterOptions, UsageError, running_command
 from barnabas.cli.exit_status import DENIED, FAILED
 from barnabas.common.acl import WILDCARD_PRINCIPAL, AclBindingFilter
 from barnabas.common.printable import printable
 from barnabas.common.resource import PatternType
+
+if TYPE_CHECKING:
+    from barnabas.clients.admin import AdminClient
 
 __all__ = ["main"]
 
@@ -212,6 +217,39 @@ def of(
         print_holdings(holdings)
         _print_notes(loaded)
     return 0
+
+
+@app.command
+def mine(
+    *,
+    topic: list[str] | None = None,
+    group: list[str] | None = None,
+    options: ClusterOptions | None = None,
+) -> int:
+    """Show what you may do yourself. It needs no right on the cluster, and the rules stay hidden.
+
+    The answer covers the cluster, and the topics and groups that you may describe.
+
+    For example:
+
+        barnabas access mine --bootstrap-server localhost:9092 --command-config alice.properties
+        barnabas access mine --topic orders --output json
+
+    Parameters
+    ----------
+    topic
+        Only this topic, by its name. May be repeated.
+    group
+        Only this group, by its id. May be repeated.
+    """
+    from barnabas.cli.access_mine import mine_answer
+
+    is_chosen = bool(topic or group)
+
+    async def work(admin: AdminClient) -> Answer:
+        return await mine_answer(admin, topic or [] if is_chosen else None, group or [] if is_chosen else None)
+
+    return (options or ClusterOptions()).run(work)
 
 
 def _parsed(parse: Callable[[str], T], text: str) -> T:

@@ -28,7 +28,12 @@ app.command(drain)
 
 
 @app.command(name=["describe", "list-endpoints"])
-def describe(*, include_fenced_brokers: Flag = False, options: ClusterOptions | None = None) -> int:
+def describe(
+    *,
+    include_fenced_brokers: Flag = False,
+    authorized_operations: Flag = False,
+    options: ClusterOptions | None = None,
+) -> int:
     """Show the brokers, or with --bootstrap-controller the controllers.
 
     For example:
@@ -41,10 +46,20 @@ def describe(*, include_fenced_brokers: Flag = False, options: ClusterOptions | 
     ----------
     include_fenced_brokers
         Also brokers that are registered and not alive. Needs Kafka 4.0 or later.
+    authorized_operations
+        Also what you may do on the cluster.
     """
 
     async def work(admin: AdminClient) -> Answer:
-        return _described(await admin.describe_cluster(include_fenced_brokers=include_fenced_brokers))
+        from barnabas.cli.access_mine import add_operations
+
+        found = await admin.describe_cluster(
+            include_fenced_brokers=include_fenced_brokers, include_authorized_operations=authorized_operations
+        )
+        answer = _described(found)
+        if not authorized_operations:
+            return answer
+        return add_operations(answer, [answer.document], [("Cluster:kafka-cluster", found.authorized_operations)])
 
     return (options or ClusterOptions()).run(work)
 

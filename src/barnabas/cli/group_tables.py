@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from barnabas.cli.access_mine import add_operations
 from barnabas.cli.advice import problems_of
 from barnabas.cli.answer import Answer
 from barnabas.cli.cluster_options import UsageError
@@ -48,8 +49,10 @@ async def group_names(admin: AdminClient) -> list[str]:
     return [each.group_id for each in (await admin.list_groups()).groups]
 
 
-async def described_answer(admin: AdminClient, names: Sequence[str], *, members: bool, state: bool) -> Answer:
-    results = await admin.describe_groups(names)
+async def described_answer(
+    admin: AdminClient, names: Sequence[str], *, members: bool, state: bool, with_operations: bool = False
+) -> Answer:
+    results = await admin.describe_groups(names, include_authorized_operations=with_operations)
     known = await group_names(admin) if results.errors else []
     problems = problems_of(results.errors, right="DESCRIBE on Group:{item}", names=known)
     groups = [results.values[name] for name in names if name in results.values]
@@ -67,7 +70,11 @@ async def described_answer(admin: AdminClient, names: Sequence[str], *, members:
             notes.append(f"group {group.group_id} has no members")
         if not places[group.group_id] and not members and not state:
             notes.append(f"group {group.group_id} has no offsets")
-    return Answer({"groups": documents}, [sheet for sheet in sheets if sheet.rows], notes, problems)
+    answer = Answer({"groups": documents}, [sheet for sheet in sheets if sheet.rows], notes, problems)
+    if with_operations:
+        rows = [(f"Group:{group.group_id}", group.authorized_operations) for group in groups]
+        return add_operations(answer, documents, rows)
+    return answer
 
 
 async def _places(admin: AdminClient, groups: Sequence[GroupDescription]) -> dict[str, list[_Place]]:

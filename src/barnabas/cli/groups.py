@@ -74,6 +74,7 @@ def describe(
     offsets: Flag = False,
     members: Flag = False,
     state: Flag = False,
+    authorized_operations: Flag = False,
     options: ClusterOptions | None = None,
 ) -> int:
     """Show where groups are in the topics that they read, and how far behind.
@@ -96,6 +97,8 @@ def describe(
         The members and what each reads instead.
     state
         The state, number of members and lag of each group instead.
+    authorized_operations
+        Also what you may do on each group.
     """
     if offsets + members + state > 1:
         raise UsageError("--offsets, --members and --state: only one of them can be shown")
@@ -103,7 +106,9 @@ def describe(
 
     async def work(admin: AdminClient) -> Answer:
         wanted = await group_names(admin) if names is None else names
-        return await described_answer(admin, wanted, members=members, state=state)
+        return await described_answer(
+            admin, wanted, members=members, state=state, with_operations=authorized_operations
+        )
 
     return (options or ClusterOptions()).run(work)
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from barnabas.cli.access_mine import add_operations
 from barnabas.cli.answer import Answer
 from barnabas.cli.progress import in_steps
 from barnabas.cli.sheet import Sheet
@@ -42,12 +43,14 @@ class Shown:
                 return True
 
 
-async def described_answer(admin: AdminClient, names: Sequence[Any], shown: Shown) -> Answer:
+async def described_answer(
+    admin: AdminClient, names: Sequence[Any], shown: Shown, *, with_operations: bool = False
+) -> Answer:
     topics: list[TopicDescription] = []
     errors: dict[Any, Any] = {}
     configs: dict[str, Config] = {}
     for part in in_steps(names, _TOPICS_PER_STEP, "describing topics"):
-        results = await admin.describe_topics(part)
+        results = await admin.describe_topics(part, include_authorized_operations=with_operations)
         topics += results.values.values()
         errors |= results.errors
         configs |= await _configs(admin, [each.name for each in results.values.values()])
@@ -67,7 +70,11 @@ async def described_answer(admin: AdminClient, names: Sequence[Any], shown: Show
         notes.append(f"settings are not shown: this needs DESCRIBE_CONFIGS on {which}")
     if not rows and not problems:
         notes.append("there are no such topics" if shown.kind is None else f"no partition is {shown.kind}")
-    return Answer(document, _sheets(rows, overrides, shown), notes, problems)
+    answer = Answer(document, _sheets(rows, overrides, shown), notes, problems)
+    if with_operations:
+        shown_topics = [(f"Topic:{topic.name}", topic.authorized_operations) for topic, _ in rows]
+        return add_operations(answer, document["topics"], shown_topics)
+    return answer
 
 
 async def _configs(admin: AdminClient, names: Sequence[str]) -> dict[str, Config]:

@@ -87,6 +87,7 @@ def describe(
     at_min_isr_partitions: Flag = False,
     topics_with_overrides: Flag = False,
     exclude_internal: Flag = False,
+    authorized_operations: Flag = False,
     options: ClusterOptions | None = None,
 ) -> int:
     """Describe topics: partitions, leaders, replicas, and the settings that differ from the cluster's.
@@ -117,6 +118,8 @@ def describe(
         Only topics that have settings of their own, without their partitions.
     exclude_internal
         Without the cluster's own, such as __consumer_offsets.
+    authorized_operations
+        Also what you may do on each topic.
     """
     from barnabas.cli.topic_tables import Shown, described_answer
 
@@ -136,7 +139,7 @@ def describe(
         names: list[Any] = list(ids)
         if topic or not ids:
             names += [each.name for each in await select_topics(admin, topic, include_internal=not exclude_internal)]
-        return await described_answer(admin, names, shown)
+        return await described_answer(admin, names, shown, with_operations=authorized_operations)
 
     return (options or ClusterOptions()).run(work, right="DESCRIBE on the topics")
 
