@@ -66,7 +66,7 @@ async def mine_answer(admin: AdminClient, topics: Sequence[str] | None, groups: 
         group_results = await admin.describe_groups(names, include_authorized_operations=True)
         by_group |= {group.group_id: group.authorized_operations for group in group_results.values.values()}
         problems += problems_of(group_results.errors, right="DESCRIBE on Group:{item}")
-    rows = [("Cluster:kafka-cluster", cluster)]
+    rows: list[tuple[str, Collection[AclOperation] | None]] = [("Cluster:kafka-cluster", cluster)]
     rows += [(f"Topic:{name}", by_topic[name]) for name in sorted(by_topic)]
     rows += [(f"Group:{name}", by_group[name]) for name in sorted(by_group)]
     document = {

@@ -1,7 +1,8 @@
 """The levels of this process's loggers, as the config resource BROKER_LOGGER shows and changes them (KIP-412).
 
 Loggers have the names that log lines end with (``barnabas.network.listener``); any name above one works for all below
-it, and ``root`` stands for all. Levels are Kafka's words. A change holds until the node stops: nothing is stored.
+it, and ``root`` stands for all. Kafka's names work, too (``logger_aliases``). Levels are Kafka's words. A change holds
+until the node stops: nothing is stored.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.metadata.config_operations import ConfigOperation, OpType, check_operations
+from barnabas.metadata.logger_aliases import LOGGER_ALIASES, logger_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -36,7 +38,8 @@ def log_levels(names: Iterable[str] | None = None) -> list[tuple[str, str]]:
     """The level in force of every logger, sorted by name. ``names`` of None or nothing means all."""
     wanted = set(names or ())
     known = _known()
-    return [(name, _level_of(name)) for name in sorted(known & wanted if wanted else known)]
+    shown = {name for name in wanted if name in known or logger_for(name)} if wanted else known | LOGGER_ALIASES.keys()
+    return [(name, _level_of(_logger_name(name, known))) for name in sorted(shown)]
 
 
 def alter_log_levels(operations: Sequence[ConfigOperation], *, who: Principal, validate_only: bool) -> None:
@@ -49,11 +52,23 @@ def alter_log_levels(operations: Sequence[ConfigOperation], *, who: Principal, v
     if validate_only:
         return
     for operation in operations:
-        logger = logging.getLogger(None if operation.name == ROOT else operation.name)
+        name = _logger_name(operation.name, known)
+        logger = logging.getLogger(None if name == ROOT else name)
         logger.setLevel(LEVELS[operation.value or ""] if operation.op == OpType.SET else logging.NOTSET)
     if operations:
-        levels = ", ".join(f"{each.name}={each.value if each.op == OpType.SET else ''}" for each in operations)
+        levels = ", ".join(_told(operation, known) for operation in operations)
         log.warning("%s changed log levels: %s", who, levels)
+
+
+def _logger_name(name: str, known: set[str]) -> str:
+    """The logger's name here. ``kafka`` exists here, too, above the loggers of requests and audit, and means all."""
+    return name if name in known and name not in LOGGER_ALIASES else logger_for(name) or name
+
+
+def _told(operation: ConfigOperation, known: set[str]) -> str:
+    level = operation.value if operation.op == OpType.SET else ""
+    name = _logger_name(operation.name, known)
+    return f"{operation.name}={level}" + (f" ({name})" if name != operation.name else "")
 
 
 def _known() -> set[str]:
@@ -62,8 +77,8 @@ def _known() -> set[str]:
 
 
 def _level_of(name: str) -> str:
-    logger = logging.root if name == ROOT else logging.root.manager.loggerDict[name]
-    if isinstance(logger, logging.PlaceHolder):
+    logger = logging.root if name == ROOT else logging.root.manager.loggerDict.get(name)
+    if logger is None or isinstance(logger, logging.PlaceHolder):
         logger = logging.root.getChild(name)
     number = logger.getEffectiveLevel()
     return next((level for level, limit in LEVELS.items() if number <= limit), "FATAL")
@@ -73,7 +88,7 @@ def _problem(operation: ConfigOperation, known: set[str]) -> ApiException | None
     if operation.op not in (OpType.SET, OpType.DELETE):
         kind = OpType(operation.op).name
         return ApiException(ErrorCode.INVALID_REQUEST, f"{kind} is not for log levels ({operation.name})")
-    if operation.name not in known:
+    if operation.name not in known and logger_for(operation.name) is None:
         return ApiException(
             ErrorCode.INVALID_CONFIG, f"Logger {operation.name} does not exist!{_hint(operation, known)}"
         )
@@ -90,5 +105,5 @@ def _problem(operation: ConfigOperation, known: set[str]) -> ApiException | None
 def _hint(operation: ConfigOperation, known: set[str]) -> str:
     from difflib import get_close_matches  # Only a mistake needs it.
 
-    close = get_close_matches(operation.name, known, n=1, cutoff=0.8)
+    close = get_close_matches(operation.name, known | LOGGER_ALIASES.keys(), n=1, cutoff=0.8)
     return f" Did you mean {close[0]}?" if close else ""

@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 __all__ = ["Quotas", "RequestDispatcher"]
 
 log = logging.getLogger(__name__)
+request_log = logging.getLogger("kafka.request.logger")
+"""Kafka's name. A line for each request at DEBUG; it stays off with DEBUG for everything else."""
+request_log.setLevel(logging.WARNING)
 
 _HEADER = Struct(">hhih")
 _CORRELATION = Struct(">i")
@@ -308,7 +311,10 @@ class RequestDispatcher:
     ) -> Answer:
         version = context.api_version
         if response is None:
-            route.stats.answered(version, perf_counter() - started, request_bytes, 0)
+            took_s = perf_counter() - started
+            route.stats.answered(version, took_s, request_bytes, 0)
+            if request_log.isEnabledFor(logging.DEBUG):
+                _log_request(context, took_s, request_bytes, 0)
             return None
         header = _FLEXIBLE_CORRELATION if version >= route.response_flexible_since else _CORRELATION
         chunks = [header.pack(context.correlation_id)]
@@ -320,7 +326,10 @@ class RequestDispatcher:
         size = sum(map(len, chunks))
         for error_code in route.errors_of(response):
             route.stats.failed(error_code)
-        route.stats.answered(version, perf_counter() - started, request_bytes, size)
+        took_s = perf_counter() - started
+        route.stats.answered(version, took_s, request_bytes, size)
+        if request_log.isEnabledFor(logging.DEBUG):
+            _log_request(context, took_s, request_bytes, size)
         if size < 65536:
             return [b"".join(chunks)]
         return list(chunks)
@@ -332,6 +341,22 @@ class RequestDispatcher:
         response.error_code = int(ErrorCode.UNSUPPORTED_VERSION)
         route.stats.failed(response.error_code)
         return [_CORRELATION.pack(correlation_id) + response.encode(0)]
+
+
+def _log_request(context: RequestContext, took_s: float, request_bytes: int, response_bytes: int) -> None:
+    """Who asked for what, and no contents: requests carry passwords and records."""
+    request_log.debug(
+        "Completed request %s version %d from %s (client %r, %s) over %s: %.3f ms, %d bytes in, %d bytes out",
+        context.api_key.name,
+        context.api_version,
+        context.principal,
+        context.client_id,
+        context.client_host,
+        context.listener_name,
+        took_s * 1000,
+        request_bytes,
+        response_bytes,
+    )
 
 
 def _unreadable(route: _Route, version: int, error: Exception) -> CloseConnection:
