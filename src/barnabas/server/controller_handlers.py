@@ -17,6 +17,7 @@ from barnabas.network.api_handler import ApiHandler, HandlerTable
 from barnabas.network.turns import worked_out
 from barnabas.protocol.api_keys import API_TABLE, ApiKey
 from barnabas.security.authorizer.authorizer import Authorizer
+from barnabas.server.turn_times import TurnTimes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -84,8 +85,14 @@ SERVED_ON_CONTROLLER_LISTENERS = _with_versions(_ON_LISTENERS)
 class ControllerHandlers(HandlerTable):
     """The controller's API modules, for the broker of its own process or for its listeners."""
 
-    def __init__(self, served: Mapping[ApiKey, tuple[int, int]], policies: Policies | None = None) -> None:
+    def __init__(
+        self,
+        served: Mapping[ApiKey, tuple[int, int]],
+        policies: Policies | None = None,
+        turn_times: TurnTimes | None = None,
+    ) -> None:
         super().__init__("barnabas.controller.apis", served)
+        self._turn_times = turn_times or TurnTimes()
         self._policies = policies
 
     def handler(self, api_key: ApiKey) -> ApiHandler:
@@ -93,8 +100,12 @@ class ControllerHandlers(HandlerTable):
         if known is None:
             module = import_module(f"barnabas.controller.apis.{api_key.name.lower()}")
 
+            kind = "".join(word.capitalize() for word in api_key.name.split("_"))
+
             def function(controller: Any, request: Any, access: Access) -> Any:
-                return _wait_for(_handle(module, controller, request, access))
+                with self._turn_times.of(kind):
+                    decided = _handle(module, controller, request, access)
+                return _wait_for(decided)
 
             policies = self._policies
             guarded = None if policies is None or not policies.guards(api_key) else policies

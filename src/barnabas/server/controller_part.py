@@ -46,7 +46,7 @@ class ControllerPart:
         self._core = core
         self.stats: dict[ApiKey, ApiStats] = {}
         self.own_principal = own_principal(config)
-        self._service = ControllerService(clock=core.clock)
+        self._service = ControllerService(clock=core.clock, turn_times=core.turn_times)
         self.policies = self._policies()
         self.controller = QuorumController(
             controller_config(config, core.identity, self.policies, core.config_cipher),
@@ -65,7 +65,9 @@ class ControllerPart:
         self.channel = CombinedChannel(
             InProcessChannel(
                 controller=self.controller,
-                handlers=QuorumHandlers(core.driver, self.policies, served=SERVED_IN_PROCESS),
+                handlers=QuorumHandlers(
+                    core.driver, self.policies, served=SERVED_IN_PROCESS, turn_times=core.turn_times
+                ),
                 authorizer=core.authorizer,
                 own_context=partial(own_context, config, self.own_principal),
                 notice_time=core.driver.notice_time,
@@ -92,7 +94,7 @@ class ControllerPart:
 
     async def bind(self, listeners: NodeListeners) -> None:
         core = self._core
-        handlers = QuorumHandlers(core.driver, self.policies)
+        handlers = QuorumHandlers(core.driver, self.policies, turn_times=core.turn_times)
         for endpoint in core.config.controller_listeners:
             dispatcher = ControllerDispatcher(
                 server=self.controller,

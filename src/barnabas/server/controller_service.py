@@ -10,6 +10,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from barnabas.raft.errors import NotLeaderException
+from barnabas.server.turn_times import TurnTimes
 
 if TYPE_CHECKING:
     from barnabas.common.clock import Clock
@@ -26,8 +27,9 @@ _STANDSTILL_MS = 500
 
 
 class ControllerService:
-    def __init__(self, *, clock: Clock) -> None:
+    def __init__(self, *, clock: Clock, turn_times: TurnTimes | None = None) -> None:
         self._clock = clock
+        self._turn_times = turn_times or TurnTimes()
         self._driver: RaftDriver | None = None
         self._controller: QuorumController | None = None
         self._is_scheduled = False
@@ -59,7 +61,8 @@ class ControllerService:
             return
         for append in controller.take_appends():
             try:
-                pending = driver.append(append.records, is_atomic=append.is_atomic)
+                with self._turn_times.of("append"):
+                    pending = driver.append(append.records, is_atomic=append.is_atomic)
             except NotLeaderException as error:
                 log.warning("this node no longer leads the metadata quorum: %s", error)
                 controller.deactivate()
@@ -82,5 +85,6 @@ class ControllerService:
             now_ms = self._clock.monotonic_ms()
             if now_ms - self._due_ms >= _STANDSTILL_MS:
                 self._controller.stood_still(now_ms - self._due_ms, now_ms)
-            self._controller.tick(now_ms)
+            with self._turn_times.of("tick"):
+                self._controller.tick(now_ms)
         self._schedule_tick()

@@ -23,11 +23,13 @@ from barnabas.common.errors import ApiException
 from barnabas.server.broker_part import BrokerPart
 from barnabas.server.controller_access import network_channel
 from barnabas.server.controller_part import ControllerPart
+from barnabas.server.garbage_collection import BoundedPauses
 from barnabas.server.logging_setup import configure_logging
 from barnabas.server.node_core import NodeCore
 from barnabas.server.node_listeners import NodeListeners
 from barnabas.server.node_metrics import MetricsEndpoint
 from barnabas.server.node_storage import LogDirectoriesLost, NodeStartError
+from barnabas.server.turn_times import measured_loop
 from barnabas.storage.errors import StorageError
 
 if TYPE_CHECKING:
@@ -175,7 +177,8 @@ def run(config: NodeConfig) -> int:
     for warning in config.warnings:
         log.warning("%s", warning)
     try:
-        return asyncio.run(_main(config))
+        with asyncio.Runner(loop_factory=measured_loop) as runner:
+            return runner.run(_main(config))
     except NodeStartError as error:
         log.critical("the node can't start: %s", error)
         return 1
@@ -194,6 +197,7 @@ async def _main(config: NodeConfig) -> int:
     # What a start reads from disk stays: looking through it for garbage again and again would take half of the time.
     gc.collect()
     gc.disable()
+    pauses = BoundedPauses()
     starting = loop.create_task(node.start())
     stopped = loop.create_task(stop.wait())
     failed = loop.create_task(node.core.stopping.wait())
@@ -203,6 +207,7 @@ async def _main(config: NodeConfig) -> int:
             starting.result()
             gc.freeze()
             gc.enable()
+            pauses.install()
             log.info(
                 "barnabas node %d is ready in %.2f s: %s; cluster %s; data in %s",
                 config.node_id,

@@ -154,6 +154,19 @@ METRICS: dict[str, MetricInfo] = {
             "kafka_controller_kafka_controller_active_broker_count", "gauge", "Registered brokers that are not fenced."
         ),
         *CONTROLLER_METRICS,
+        MetricInfo(
+            "barnabas_event_loop_longest_turn_seconds",
+            "gauge",
+            "The longest time of the last one to two minutes in which the node looked at no socket.",
+        ),
+        MetricInfo("barnabas_event_loop_long_turns", "counter", "Turns of the event loop of more than 20 ms."),
+        MetricInfo(
+            "barnabas_controller_longest_decision_seconds",
+            "gauge",
+            "The longest of each kind in the last one to two minutes: a request by its API, a tick (sessions, "
+            "elections, later turns of long decisions), an append to the metadata log, a commit handed on.",
+            ("decision",),
+        ),
         MetricInfo("kafka_controller_kafka_controller_global_topic_count", "gauge", "Topics of the cluster."),
         MetricInfo("kafka_controller_kafka_controller_global_partition_count", "gauge", "Partitions of the cluster."),
         MetricInfo(
@@ -430,6 +443,15 @@ class NodeCollector(Collector):
         yield from (decisions, events)
         yield _single("barnabas_access_audit_dropped", 0 if service is None else service.dropped)
 
+    def _turns(self) -> Iterator[Metric]:
+        turns = self._node.core.loop_turns
+        yield _single("barnabas_event_loop_longest_turn_seconds", 0 if turns is None else turns.longest_s)
+        yield _single("barnabas_event_loop_long_turns", 0 if turns is None else turns.long_turns)
+        decisions = _family("barnabas_controller_longest_decision_seconds")
+        for kind, seconds in self._node.core.turn_times.longest_s().items():
+            decisions.add_metric([kind], seconds)
+        yield decisions
+
     def _controller(self) -> Iterator[Metric]:
         core, controller = self._node.core, self._node.controller_part
         image = core.metadata.image
@@ -439,6 +461,7 @@ class NodeCollector(Collector):
         yield _single("kafka_controller_kafka_controller_active_controller_count", int(is_active))
         yield _single("kafka_controller_kafka_controller_fenced_broker_count", fenced)
         yield _single("kafka_controller_kafka_controller_active_broker_count", len(brokers) - fenced)
+        yield from self._turns()
         for name, value in controller_values(image.topics, None if controller is None else controller.controller):
             yield _single(name, value)
         yield _single("kafka_controller_kafka_controller_global_topic_count", len(image.topics))

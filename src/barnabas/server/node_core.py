@@ -32,6 +32,7 @@ from barnabas.server.node_storage import NodeStartError, read_identity
 from barnabas.server.part_settings import metadata_log_config, raft_config, request_limits
 from barnabas.server.raft_driver import RaftDriver
 from barnabas.server.system_clock import SystemClock
+from barnabas.server.turn_times import TurnTimes, turns_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -78,6 +79,8 @@ class NodeCore:
         )
         self.loader = MetadataLoader()
         self.applied = AppliedOffset()
+        self.turn_times = TurnTimes()
+        self.loop_turns = turns_of(asyncio.get_running_loop())
         self.on_leader_change: list[Callable[[], None]] = []
         """Called whenever the metadata quorum has another leader, or none."""
         self._connection_quotas: list[ConnectionQuotas] = []
@@ -88,6 +91,7 @@ class NodeCore:
             serde=self.serde,
             fault_handler=self._fail,
             send=self._send_to_replica,
+            turn_times=self.turn_times,
         )
         self._raft_channel: RaftChannel | None = None
         if not self.driver.node.is_only_voter:

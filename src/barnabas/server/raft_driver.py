@@ -46,6 +46,7 @@ from barnabas.server.raft_recovery import (
     replay_control_records,
 )
 from barnabas.server.read_indexes import ReadIndexes
+from barnabas.server.turn_times import TurnTimes
 from barnabas.storage.errors import StorageError
 from barnabas.storage.lost_promises_file import LostPromisesFile
 from barnabas.storage.metadata_log import MetadataLog
@@ -72,6 +73,7 @@ class RaftDriver:
         fault_handler: Callable[[BaseException], None],
         send: Callable[[OutboundRequest], None] | None = None,
         random_below: Callable[[int], int] = secrets.randbelow,
+        turn_times: TurnTimes | None = None,
     ) -> None:
         """Opens and recovers the log; nothing runs before ``start``.
 
@@ -93,6 +95,7 @@ class RaftDriver:
         self._exchange: RaftExchange | None = None
         self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="raft-io")
         self._delivery = CommitDelivery(self.log, serde, config.node_id)
+        self._turn_times = turn_times or TurnTimes()
         self._is_delivering = False
         self._read_indexes = ReadIndexes()
         self._inbox: deque[Ready] = deque()
@@ -299,7 +302,8 @@ class RaftDriver:
         if leader is not None and not leader.is_leader(self.config.node_id):
             self._set_leader(leader)
         if ready.high_watermark is not None:
-            self._delivery.deliver(ready.committed, ready.high_watermark)
+            with self._turn_times.of("commit"):
+                self._delivery.deliver(ready.committed, ready.high_watermark)
             self._delivered()
             self._read_indexes.committed(ready.high_watermark, self._led_epoch)
         if leader is not None and leader.is_leader(self.config.node_id):
@@ -332,7 +336,8 @@ class RaftDriver:
         if self._fault is not None or self._is_closed:
             return
         try:
-            self._delivery.advance()
+            with self._turn_times.of("commit"):
+                self._delivery.advance()
         except Exception as fault:
             self.fail(fault)
         else:

@@ -16,6 +16,7 @@ from barnabas.protocol.api_keys import API_TABLE, ApiKey
 from barnabas.protocol.errors import DecodeError
 from barnabas.raft.errors import NotLeaderException
 from barnabas.server.controller_handlers import SERVED_ON_CONTROLLER_LISTENERS, SERVED_TO_OWN_BROKER, ControllerHandlers
+from barnabas.server.turn_times import TurnTimes
 
 if TYPE_CHECKING:
     import asyncio
@@ -62,8 +63,9 @@ class QuorumHandlers(ControllerHandlers):
         policies: Policies | None = None,
         *,
         served: Mapping[ApiKey, tuple[int, int]] = SERVED_BY_CONTROLLER,
+        turn_times: TurnTimes | None = None,
     ) -> None:
-        super().__init__(served, policies)
+        super().__init__(served, policies, turn_times)
         self._driver = driver
 
     def handler(self, api_key: ApiKey) -> ApiHandler:
