@@ -97,6 +97,11 @@ class TextPath:
     def sink_frame(self, batches: Sequence[RecordBatch], columns: Sequence[str] = SINK_COLUMNS) -> DataFrame:
         return batches[0].good.select(*columns)
 
+    def merged_batch(
+        self, batches: Sequence[RecordBatch], columns: Sequence[str], *, takes_variant: bool
+    ) -> RecordBatch:
+        return batches[0]
+
     def fixed_batch(self, raw: DataFrame, columns: Sequence[str]) -> RecordBatch | None:
         return self.sink_batches(raw)[0]
 

@@ -5,6 +5,7 @@ The file and its names are Kafka's (connect-distributed).
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -27,6 +28,9 @@ Workers with the same group.id share their connectors; Kafka's own workers may b
 """
 
 USAGE_ERROR = 2
+
+_UMASK = 0o027
+"""Checkpoints, logs and what tasks write are for the worker's user and group; a stricter umask stays."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -66,6 +70,7 @@ def _run(config: WorkerConfig) -> int:
     from barnabas.connect.worker_config import InvalidWorkerConfig
     from barnabas.server.logging_setup import configure_logging
 
+    os.umask(os.umask(_UMASK) | _UMASK)
     configure_logging(config)
     for chatty in ("httpx", "py4j"):  # Our own lines tell of requests, and of what Spark does.
         logging.getLogger(chatty).setLevel(logging.WARNING)

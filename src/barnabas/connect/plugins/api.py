@@ -344,6 +344,12 @@ class SinkTask(Task):
         """Write one batch; returning means that it is safe. Batches come one after the other."""
         raise NotImplementedError
 
+    @property
+    def takes_variant(self) -> bool:
+        """Whether ``df`` has data without a schema as VARIANT. If not overridden, it has the type that holds all that
+        the batch has: then a column's type may be another one in each batch. For a sink that keeps one schema."""
+        return False
+
     def columns(self) -> Sequence[str] | None:
         """The columns that ``write`` uses: ``df`` has these alone. None, if not overridden: it has all.
 
@@ -357,6 +363,9 @@ class SinkTask(Task):
 
         Refused records are bad records, like those that a converter rejects: ``errors.tolerance`` and the dead-letter
         topic are for them. What ``write`` raises fails the whole batch. None, if not overridden: none is refused.
+
+        Keys and values have the types in which ``write`` gets them. ``failure`` is a column of ``df`` as well: rows in
+        which it is not null are bad already. Called once for each attempt to write a batch, before ``write``.
         """
         return None
 

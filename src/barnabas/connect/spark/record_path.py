@@ -37,6 +37,12 @@ class RecordPath(Protocol):
     def sink_frame(self, batches: Sequence[RecordBatch], columns: Sequence[str] = SINK_COLUMNS) -> DataFrame:
         """The good rows of all batches, for ``SinkTask.write``."""
 
+    def merged_batch(
+        self, batches: Sequence[RecordBatch], columns: Sequence[str], *, takes_variant: bool
+    ) -> RecordBatch:
+        """All batches as one, bad rows included, in the types of ``sink_frame``; with ``takes_variant`` data without a
+        schema stays VARIANT."""
+
     def fixed_batch(self, raw: DataFrame, columns: Sequence[str]) -> RecordBatch | None:
         """The only one of ``sink_batches``, for a whole stream; None where schemas, or the types of these columns,
         depend on the records of a micro-batch."""
@@ -62,6 +68,11 @@ class ConverterPath:
 
     def sink_frame(self, batches: Sequence[RecordBatch], columns: Sequence[str] = SINK_COLUMNS) -> DataFrame:
         return self._converter.to_frame(batches, columns)
+
+    def merged_batch(
+        self, batches: Sequence[RecordBatch], columns: Sequence[str], *, takes_variant: bool
+    ) -> RecordBatch:
+        return self._converter.merged(batches, columns, infers=not takes_variant)
 
     def fixed_batch(self, raw: DataFrame, columns: Sequence[str]) -> RecordBatch | None:
         if not self._converter.knows_schemas:

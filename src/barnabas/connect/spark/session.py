@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from barnabas.connect.identifiers import ConnectorTaskId
 from barnabas.connect.spark.settings import SparkSettings
+from barnabas.connect.spark.work_directory import open_work_directory
 from barnabas.spark.errors import SparkUnavailable
 
 if TYPE_CHECKING:
@@ -55,6 +56,8 @@ _EMBEDDED_CONF = {
     # Beside each file Hadoop would write one with checksums, which nobody moves or looks at: files have their own.
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
+    # Files are for the worker's user and group: Hadoop gives them a mode of its own, whatever the process's umask is.
+    "spark.hadoop.fs.permissions.umask-mode": "027",
 }
 
 _JAVA_OPTIONS = (
@@ -207,7 +210,7 @@ def _start_embedded(
         jars += avro_jars(cache_directory(environment), java, log.info)
     if settings.has_delta:
         jars += delta_jars(cache_directory(environment), java, log.info)
-    settings.directory.mkdir(parents=True, exist_ok=True)
+    open_work_directory(settings.directory)
     context = spark_session(
         "barnabas-connect",
         master=settings.master,

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
     from barnabas.clients.admin.sync_client import SyncAdminClient
     from barnabas.connect.spark.batch_gate import BatchGate
+    from barnabas.connect.spark.converters.record_batch import RecordBatch
     from barnabas.connect.spark.task_spec import TaskSpec
 
 __all__ = ["SinkProgram", "ranges_of"]
@@ -72,6 +73,7 @@ class SinkProgram:
         self._consumer = consumer_settings(spec.worker_config, spec.connector_config)
         self._partitions = _partitions(spec)
         self._columns = used_columns(task)
+        self._refuses = type(task).refused is not SinkTask.refused
         self._is_fixed = False
         """What the running query gives is what the task writes."""
         self._bad_records = 0
@@ -196,11 +198,12 @@ class SinkProgram:
         """
         raw = raw.select(*_RAW_COLUMNS)
         self._is_fixed = False
-        refuses = type(self._task).refused is not SinkTask.refused
-        if self._columns == SINK_COLUMNS or refuses:
+        if self._columns == SINK_COLUMNS:
             return raw
         fixed = self._path.fixed_batch(raw, self._columns)
         if fixed is None or (fixed.can_fail and self._policy.wants_bad_records):
+            return raw
+        if self._refuses and self._task.refused(fixed.frame) is not None:
             return raw
         self._is_fixed = True
         return self._path.sink_frame([fixed if self._policy.tolerates else strict(fixed)], self._columns)
@@ -245,20 +248,29 @@ class SinkProgram:
         if self._is_fixed:
             self._task.write(frame, batch)
             return
-        found = self._path.sink_batches(frame.select(*_RAW_COLUMNS))
-        batches = [refusing(each, self._task) for each in found]
+        batches = self._path.sink_batches(frame.select(*_RAW_COLUMNS))
+        if self._refuses:
+            takes_variant = self._task.takes_variant
+            merged = self._path.merged_batch(batches, self._columns, takes_variant=takes_variant)
+            batches = [refusing(merged, self._task)]
         if not self._policy.wants_bad_records or not any(each.can_fail for each in batches):
             if not self._policy.tolerates:
                 batches = [strict(each) for each in batches]
-            self._task.write(self._path.sink_frame(batches, self._columns), batch)
+            self._task.write(self._given(batches), batch)
             return
         watched = [(each, Observation()) for each in batches]
         observed = [each.with_frame(counted(each.frame, observation)) for each, observation in watched]
-        self._task.write(self._path.sink_frame(observed, self._columns), batch)
+        self._task.write(self._given(observed), batch)
         failures = _failures([observation for _, observation in watched], batch)
         if failures != 0:
             gate.ensure_unfenced()
             self._report_bad_records([each.failed for each in batches], failures)
+
+    def _given(self, batches: Sequence[RecordBatch]) -> DataFrame:
+        """The good rows, as the task gets them."""
+        if self._refuses:
+            return batches[0].good.select(*self._columns)
+        return self._path.sink_frame(batches, self._columns)
 
     def _report_bad_records(self, bad: Sequence[DataFrame], count: int | None) -> None:
         figures = self._spec.figures

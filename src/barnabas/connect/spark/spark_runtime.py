@@ -37,6 +37,7 @@ from barnabas.connect.spark.sink_query import SinkProgram
 from barnabas.connect.spark.source_query import SourceProgram
 from barnabas.connect.spark.task_query import QueryProgram, TaskQuery
 from barnabas.connect.spark.task_spec import TaskSpec, WorkerTaskContext, new_figures
+from barnabas.connect.spark.work_directory import open_work_directory
 
 __all__ = ["RecordPaths", "SparkTaskRuntime"]
 
@@ -166,6 +167,7 @@ class SparkTaskRuntime:
     def _program(
         self, start: TaskStart, sessions: Sessions, figures: TaskFigures, report: Callable[[TaskEvent], None]
     ) -> QueryProgram:
+        open_work_directory(self.settings.directory)
         spec = TaskSpec(
             start.task,
             start.connector_config,

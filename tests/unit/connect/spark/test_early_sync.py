@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import pytest
@@ -22,3 +23,18 @@ def test_only_files_that_have_grown_are_synced_again(tmp_path: Path) -> None:
 def test_a_failure_of_the_block_is_its_own(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="from inside"), syncing(tmp_path / "gone"):
         raise ValueError("from inside")
+
+
+def test_a_folder_that_is_removed_meanwhile_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "_temporary" / "0").mkdir(parents=True)
+    (tmp_path / "one").write_text("a")
+    real = os.scandir
+
+    def scandir(path: object) -> object:
+        if str(path).endswith("_temporary"):
+            (tmp_path / "_temporary" / "0").rmdir()
+            (tmp_path / "_temporary").rmdir()
+        return real(path)  # type: ignore[call-overload]
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    assert sync_grown(tmp_path, {}) == [tmp_path / "one"]

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
+from barnabas.connect.spark.connectors.variant_fitting import fitted_variant
+
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
@@ -40,7 +42,7 @@ def fitted(column: Column, found: t.DataType, wanted: t.DataType) -> Fitted:
     if isinstance(found, t.MapType) and isinstance(wanted, t.MapType):
         return _map(column, found, wanted)
     if isinstance(found, t.VariantType):
-        return _checked(column, F.try_variant_get(column, "$", wanted.simpleString()))
+        return Fitted(*fitted_variant(column, wanted))
     if isinstance(wanted, t.StringType):
         return Fitted(_text(column, found), None)
     return _atomic(column, found, wanted)

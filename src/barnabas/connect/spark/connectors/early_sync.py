@@ -38,7 +38,9 @@ def _sync_until(folder: Path, ends: threading.Event) -> None:
 def sync_grown(folder: Path, seen: dict[Path, int]) -> list[Path]:
     """Sync the files that have another size than in ``seen``, which is brought up to date; return them."""
     synced: list[Path] = []
-    for path in sorted(folder.rglob("*")):
+    # A folder may be removed while it is walked through, which this passes over.
+    found = (Path(place, name) for place, _, names in os.walk(folder) for name in names)
+    for path in sorted(found):
         with suppress(OSError):  # It was renamed or removed meanwhile.
             size = path.stat().st_size
             if path.is_file() and seen.get(path) != size:

@@ -6,7 +6,9 @@ Beside the data there is ``_barnabas/<connector>`` (readers such as Spark pass o
 - ``pending/<batch>.json``: the manifest: which staged file becomes which data file, and the positions after the batch.
   **The moment at which it gets this name is the commit**: before it the batch never was, after it the batch is there,
   even if its files still have to be moved;
-- ``positions.json``: the positions after all batches whose manifests are done and gone.
+- ``positions.json``: the positions after all batches whose manifests are done and gone;
+- ``schema.json``: the schema of all files (``file_schema``), which all tasks share. It is written before the first file
+  that needs it.
 
 Whoever comes next finishes what is pending: moving a file that was moved already is nothing. A file's name follows from
 the ranges of its batch alone, so the same records would come under the same name.
@@ -21,8 +23,9 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
@@ -132,6 +135,28 @@ class FileCommits:
             manifest = {"files": moves, "positions": kafka_json(ends)}
             self._files.write(self._home / "pending" / f"{name}.json", json.dumps(manifest))
             self._finish_pending()
+
+    def change_schema(self, change: Callable[[str | None], str | None]) -> None:
+        """``change`` gets the schema as it is stored, None if there is none, and gives it as it is to be. No other task
+        changes it meanwhile. Raises what ``change`` raises."""
+        path = self._home / "schema.json"
+        with self._locked():
+            try:
+                stored = path.read_text()
+            except FileNotFoundError:
+                stored = None
+            changed = change(stored)
+            if changed is not None and changed != stored:
+                self._files.write(path, changed)
+
+    def data_files(self, extension: str) -> list[Path]:
+        """Those that this connector has committed."""
+        name = re.compile(rf"{re.escape(self._connector)}-\d+-\d{{16}}-[0-9a-f]{{10}}-\d{{5}}\.(.*\.)?{extension}")
+        return [
+            path
+            for path in sorted(self._root.rglob(f"*.{extension}"))
+            if name.fullmatch(path.name) and path.relative_to(self._root).parts[0] != _HOME
+        ]
 
     def set_positions(self, offsets: Mapping[TopicPartition, int | None]) -> None:
         """By hand; None forgets one. The data stay as they are."""

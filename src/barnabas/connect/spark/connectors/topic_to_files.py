@@ -1,7 +1,9 @@
 """Topics to Parquet, JSON, CSV or ORC files, in folders by topic, day or hour. Each record is in exactly one file.
 
 Files appear when a batch is committed (``file_commits``), so readers never see half a batch that may yet be repeated.
-A value that is an object becomes columns, one for each field; any other value becomes the column ``value``.
+A value that is an object becomes columns, one for each field; any other value becomes the column ``value``. All files
+of a connector have the same columns (``file_schema``), but for JSON, which has no types. A record that does not fit is
+a bad record.
 """
 
 from __future__ import annotations
@@ -29,9 +31,12 @@ from barnabas.connect.plugins.api import (
 from barnabas.connect.spark.connectors.early_sync import syncing
 from barnabas.connect.spark.connectors.file_commits import FileCommits, batch_name
 from barnabas.connect.spark.connectors.shared_folder import require_shared
+from barnabas.connect.spark.connectors.shared_schema import SharedSchema
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
+
+    from barnabas.connect.spark.connectors.file_rows import FileRows
 
 __all__ = ["TopicToFiles"]
 
@@ -41,6 +46,7 @@ _PARTITION_BY = "partition.by"
 _RECORD_COLUMNS = "record.columns"
 _COMPRESSION = "compression"
 _FILE_ROWS = "file.records.max"
+_SCHEMA = "schema"
 
 _FORMATS = ("parquet", "json", "csv", "orc")
 _COMPRESSIONS = {
@@ -57,13 +63,18 @@ class TopicToFilesTask(SinkTask):
     exactly_once: ClassVar[bool] = True
 
     def start(self, spark: SparkSession) -> None:
-        self._commits = FileCommits(_root(self.settings), self.context.connector)
+        root = _root(self.settings)
+        self._commits = FileCommits(root, self.context.connector)
         try:
             self._commits.prepare()
         except OSError as error:
-            raise TerminalError(f"{_root(self.settings)} can't be written: {error.strerror}") from error
+            raise TerminalError(f"{root} can't be written: {error.strerror}") from error
         require_shared(spark, self._commits.home, _DIRECTORY)
         self._commits.forget_staging(self.context.task)
+        self._planned: FileRows | None = None
+        if self.takes_variant:
+            self._schema = SharedSchema(self._commits, str(root), str(self.settings[_FORMAT]))
+            self._schema.open(spark, str(self.settings[_SCHEMA] or ""))
 
     def positions(self, partitions: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
         noted = self._commits.positions()
@@ -74,12 +85,22 @@ class TopicToFilesTask(SinkTask):
         wanted = [folders.get(each, each) for each in _list(self.settings[_PARTITION_BY])]
         return list(dict.fromkeys(["value", *_list(self.settings[_RECORD_COLUMNS]), *wanted]))
 
+    @property
+    def takes_variant(self) -> bool:
+        return self.settings[_FORMAT] != "json"
+
+    def refused(self, df: DataFrame) -> Column | None:
+        if not self.takes_variant:
+            return None
+        self._planned = self._plan(df)
+        return self._planned.refusal()
+
     def write(self, df: DataFrame, batch: SinkBatch) -> None:
         name = batch_name(self.context.task, batch.ranges)
         staging = self._commits.begin(name, batch.ranges)
         if staging is None:
             return
-        rows = _rows(df, self.settings)
+        rows = self._rows(df)
         writer = rows.write.format(str(self.settings[_FORMAT])).mode("overwrite")
         if self.settings[_COMPRESSION]:
             writer = writer.option("compression", str(self.settings[_COMPRESSION]))
@@ -88,9 +109,28 @@ class TopicToFilesTask(SinkTask):
         folders = _list(self.settings[_PARTITION_BY])
         if folders:
             writer = writer.partitionBy(*folders)
-        with syncing(staging):
-            writer.option("header", "true").save(str(staging))
+        if len(rows.columns) > len(folders):
+            with syncing(staging):
+                writer.option("header", "true").save(str(staging))
+        else:  # Nothing but nulls and empty objects so far: there is nothing that a file could hold.
+            staging.mkdir(parents=True)
         self._commits.commit(name, batch.ranges)
+
+    def _rows(self, df: DataFrame) -> DataFrame:
+        folders = _folders(self.settings)
+        if not self.takes_variant:
+            return _plain(_columns(df, self.settings, folders), "json")
+        planned, self._planned = self._planned or self._plan(df), None
+        _refuse_taken(planned.columns.fieldNames(), [], list(folders))
+        named = [column.alias(name) for name, column in folders.items()]
+        return _plain(planned.rows(df, named), str(self.settings[_FORMAT]))
+
+    def _plan(self, df: DataFrame) -> FileRows:
+        from barnabas.connect.spark.connectors.file_rows import find_columns
+
+        found = find_columns(df, _list(self.settings[_RECORD_COLUMNS]))
+        _refuse_taken(found.of(True).fieldNames(), list(found.extra), list(_folders(self.settings)))
+        return self._schema.rows(found)
 
 
 class TopicToFiles(SinkConnector):
@@ -124,6 +164,13 @@ class TopicToFiles(SinkConnector):
                 "What of the record is written beside its value, as columns that begin with _: of "
                 f"{', '.join(_COLUMNS)}.",
             ),
+            ConfigKey(
+                _SCHEMA,
+                ConfigType.STRING,
+                "",
+                "Columns that all files have from the first one on, with their types, such as id BIGINT, price DOUBLE. "
+                "Other columns get theirs from the first batch that has them. Not for json, which has no types.",
+            ),
             ConfigKey(_COMPRESSION, ConfigType.STRING, "", "How files are compressed; empty for the format's default."),
             ConfigKey(
                 _FILE_ROWS,
@@ -148,6 +195,8 @@ class TopicToFiles(SinkConnector):
             wrong = [each for each in _list(settings.get(name)) if each not in allowed]
             if wrong:
                 errors[name] = [f"{', '.join(wrong)}: there are {', '.join(allowed)}."]
+        if settings.get(_SCHEMA) and settings.get(_FORMAT) in ("json", "csv"):
+            errors[_SCHEMA] = [f"format={settings[_FORMAT]} has no types: leave it out."]
         given, compressions = settings.get(_COMPRESSION), _COMPRESSIONS.get(str(settings.get(_FORMAT)), ())
         if given and compressions and given not in compressions:
             errors[_COMPRESSION] = [f"{given}: {settings[_FORMAT]} files can have {', '.join(compressions)}."]
@@ -177,7 +226,29 @@ def _list(value: Any) -> list[str]:
     return [str(each) for each in value or ()]
 
 
-def _rows(df: DataFrame, settings: Mapping[str, Any]) -> DataFrame:
+def _folders(settings: Mapping[str, Any]) -> dict[str, Column]:
+    from pyspark.sql import functions as F
+
+    folders: dict[str, Column] = {
+        "topic": F.col("topic"),
+        "partition": F.col("partition"),
+        "date": F.date_format("timestamp", "yyyy-MM-dd"),
+        "hour": F.date_format("timestamp", "HH"),
+    }
+    return {name: folders[name] for name in _list(settings[_PARTITION_BY])}
+
+
+def _refuse_taken(names: Sequence[str], extra: Sequence[str], folders: Sequence[str]) -> None:
+    """``names`` include those of ``extra``, once. Raises TerminalError."""
+    taken = [name for name in (*extra, *folders) if list(names).count(name) > (name in extra)]
+    if taken:
+        raise TerminalError(
+            f"the value has fields with the names {', '.join(taken)}, which {_PARTITION_BY} and {_RECORD_COLUMNS} make "
+            "too. Rename them with the transform ReplaceField."
+        )
+
+
+def _columns(df: DataFrame, settings: Mapping[str, Any], folders: Mapping[str, Column]) -> DataFrame:
     """The value's columns, the wanted ones of the record with ``_`` before them, and those that make folders."""
     from pyspark.sql import functions as F
     from pyspark.sql.types import StructType
@@ -189,22 +260,9 @@ def _rows(df: DataFrame, settings: Mapping[str, Any]) -> DataFrame:
     else:
         values, names = [F.col("value")], ["value"]
     extra = {f"_{name}": F.col(name) for name in _list(settings[_RECORD_COLUMNS])}
-    folders: dict[str, Column] = {
-        "topic": F.col("topic"),
-        "partition": F.col("partition"),
-        "date": F.date_format("timestamp", "yyyy-MM-dd"),
-        "hour": F.date_format("timestamp", "HH"),
-    }
-    wanted = _list(settings[_PARTITION_BY])
-    taken = [name for name in (*extra, *wanted) if name in names]
-    if taken:
-        raise TerminalError(
-            f"the value has fields with the names {', '.join(taken)}, which {_PARTITION_BY} and {_RECORD_COLUMNS} make "
-            "too. Rename them with the transform ReplaceField."
-        )
+    _refuse_taken([*names, *extra], list(extra), list(folders))
     columns = [*values, *(column.alias(name) for name, column in extra.items())]
-    flat = df.select(*columns, *(folders[name].alias(name) for name in wanted))
-    return _plain(flat, str(settings[_FORMAT]))
+    return df.select(*columns, *(column.alias(name) for name, column in folders.items()))
 
 
 def _plain(rows: DataFrame, file_format: str) -> DataFrame:

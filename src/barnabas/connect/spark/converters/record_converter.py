@@ -228,6 +228,27 @@ class RecordConverter:
     # ---- For plugins ----
 
     @staticmethod
+    def merged(batches: Sequence[RecordBatch], columns: Sequence[str] = _FRAME, *, infers: bool = True) -> RecordBatch:
+        """All batches as one, bad rows included, with the wanted keys and values in the types of ``to_frame``. Without
+        ``infers`` schemaless data stays VARIANT."""
+        types = {
+            name: [_actual_type(batch, name) if infers else _declared_type(batch, name) for batch in batches]
+            for name in ("key", "value")
+            if name in columns
+        }
+        targets = {name: _settled(merged_type(kinds)) for name, kinds in types.items()}
+
+        def column(batch: RecordBatch, at: int, name: str) -> Column:
+            if name not in types:
+                return F.lit(None).alias(name) if name in ("key", "value") else F.col(name)
+            return moved(F.col(name), _source(batch, name, types[name][at]), targets[name]).alias(name)
+
+        names = (*_FRAME, "failure", "original")
+        frames = [batch.frame.select(*(column(batch, at, name) for name in names)) for at, batch in enumerate(batches)]
+        frame = reduce(lambda one, other: one.union(other), frames)
+        return RecordBatch(frame, None, None, any(batch.can_fail for batch in batches))
+
+    @staticmethod
     def to_frame(batches: Sequence[RecordBatch], columns: Sequence[str] = _FRAME) -> DataFrame:
         """One DataFrame for ``SinkTask.write``: the wanted columns of all good rows, in Connect's order. Different
         schemas are merged (a field that a record lacks is null; types that don't fit together become VARIANT), and
@@ -286,6 +307,10 @@ def _schema(batch: RecordBatch, name: str) -> ConnectSchema | None:
 def _actual_type(batch: RecordBatch, name: str) -> t.DataType:
     schema = _schema(batch, name)
     return inferred_type(batch.good, F.col(name)) if schema is None else spark_type(schema)
+
+
+def _declared_type(batch: RecordBatch, name: str) -> t.DataType:
+    return spark_type(_schema(batch, name))
 
 
 def _source(batch: RecordBatch, name: str, actual: t.DataType) -> t.DataType:

@@ -24,12 +24,14 @@ _WHOLE = (t.ByteType(), t.ShortType(), t.IntegerType(), t.LongType())
 _FLOATING = (t.FloatType(), t.DoubleType())
 
 
-def inferred_type(frame: DataFrame, column: Column) -> t.DataType:
-    """The type that holds all VARIANTs of a column; NullType if it has none. Reads the frame once."""
+def inferred_type(frame: DataFrame, column: Column, *, keeps_void: bool = False) -> t.DataType:
+    """The type that holds all VARIANTs of a column; NullType if it has none. Reads the frame once. A field that is null
+    wherever it appears has the type STRING, or with ``keeps_void`` NullType."""
     row = frame.select(F.schema_of_variant_agg(column)).first()
     told = "VOID" if row is None or row[0] is None else str(row[0])
     # The function calls a struct an object.
-    return _without_void(t.DataType.fromDDL(told.replace("OBJECT<", "STRUCT<")))
+    found = t.DataType.fromDDL(told.replace("OBJECT<", "STRUCT<"))
+    return found if keeps_void else _without_void(found)
 
 
 def _without_void(kind: t.DataType, inside: bool = False) -> t.DataType:
