@@ -25,6 +25,8 @@ __all__ = [
     "PREFIX",
     "TRANSACTIONAL_FLAG",
     "Buffer",
+    "batch_is_valid",
+    "batch_size",
     "crc_matches",
     "header_problem",
 ]
@@ -53,6 +55,20 @@ DELETE_HORIZON_FLAG = 0x40
 def crc_matches(batch: Buffer, crc: int) -> bool:
     """Whether the checksum in the header is that of the batch's bytes."""
     return crc32c(memoryview(batch)[ATTRIBUTES_OFFSET:]) == crc
+
+
+def batch_size(data: Buffer, position: int) -> int | None:
+    """The size that the header at ``position`` gives to its batch; None if a header does not fit there."""
+    if position + HEADER_SIZE > len(data):
+        return None
+    length: int = PREFIX.unpack_from(data, position)[1]
+    return length + BATCH_OVERHEAD if length >= HEADER_SIZE - BATCH_OVERHEAD else None
+
+
+def batch_is_valid(batch: Buffer) -> bool:
+    """Whether the header is possible and the checksum in it that of the batch's bytes."""
+    header = HEADER.unpack_from(batch)
+    return header_problem(header[1], header[3], header[6], header[12]) is None and crc_matches(batch, header[4])
 
 
 def header_problem(batch_length: int, magic: int, last_offset_delta: int, count: int) -> str | None:

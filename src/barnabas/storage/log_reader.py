@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from barnabas.storage.segment import Segment
+from barnabas.storage.segment_damage import DamagedRangeError
 from barnabas.storage.transaction_index import AbortedTransaction
 
 __all__ = ["FetchedRecords", "read_segments"]
@@ -42,19 +43,32 @@ def read_segments(
         if base_offset >= max_offset:
             break
         end = segment.size
+        for damage in segment.damaged:
+            if position < damage.position < end:
+                end = damage.position
         if not is_whole_log and (at + 1 == len(segments) or segments[at + 1].base_offset > max_offset):
-            first_hidden = segment.find(max_offset)
-            end = end if first_hidden is None else first_hidden[0]
+            end = min(end, _position_of(segment, max_offset))
         length = min(max_bytes, end - position)
         if length < size:
             if not min_one_message:
                 break
             length = size
+        records = segment.read(position, length)
+        length = segment.end_of_valid(position, records, position + length) - position
         aborted = None
         if committed_only:
             aborted = _aborted_transactions(segments, at, fetch_offset, position + length, max_offset)
-        return FetchedRecords(segment.read(position, length), aborted)
+        return FetchedRecords(records if length == len(records) else memoryview(records)[:length], aborted)
     return FetchedRecords(b"", [] if committed_only else None)
+
+
+def _position_of(segment: Segment, offset: int) -> int:
+    """Where the batch begins that a reader below ``offset`` may not see; the end of the segment if none follows."""
+    try:
+        found = segment.find(offset)
+    except DamagedRangeError as error:
+        return error.position
+    return segment.size if found is None else found[0]
 
 
 def _aborted_transactions(

@@ -4,60 +4,51 @@ After a clean shutdown everything on disk is believed; only missing indexes are 
 
 1. Leftovers go: ``.deleted`` and ``.cleaned`` files. A ``.swap`` segment is a finished compaction whose replacement was
    interrupted: the segments it was made from go, and it takes their place.
-2. Segments that may hold anything above the recovery point are read whole. At the first batch that is cut, has a
-   wrong checksum or goes back in offsets, the log ends: the rest of that segment and all later ones are removed.
-   For the last segment this is the torn tail of a last write; anywhere else it is damage, and is reported as such.
-3. Producer state is the last snapshot and the batches since; leader epochs are the checkpoint and the batches read.
+2. Segments that may hold anything above the recovery point are read whole. Bytes at the end of the last one that are
+   no valid batch are the torn tail of a last write, and are cut, if they lie above the recovery point.
+   Anything else is damage: it is reported, stays in the file, and readers step over it (``segment_damage``). A log that
+   ends before its recovery point goes on at the recovery point, so that no offset is given twice.
+3. A leader epoch checkpoint that is lost is made anew from all batches.
+4. Producer state is the last snapshot and the batches since; leader epochs are the checkpoint and the batches read.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from barnabas.common.crc32c import crc32c
 from barnabas.common.topic_config import TopicConfig
 from barnabas.common.topic_partition import TopicPartition
 from barnabas.common.uuid import Uuid
-from barnabas.storage.batch_header import (
-    ATTRIBUTES_OFFSET,
-    BATCH_OVERHEAD,
-    HEADER,
-    HEADER_SIZE,
-    header_problem,
-)
-from barnabas.storage.errors import CorruptFileError, CorruptIndexError
+from barnabas.storage.damaged_files import copy_aside, move_aside
+from barnabas.storage.errors import CorruptFileError, CorruptIndexError, CorruptSegmentError
 from barnabas.storage.file_pool import FilePool
 from barnabas.storage.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT, LeaderEpochCheckpoint
 from barnabas.storage.partition_log import PartitionLog
 from barnabas.storage.partition_metadata import read_partition_metadata
 from barnabas.storage.producer_recovery import rebuild_producers
-from barnabas.storage.segment import CLEANED_SUFFIX, DELETED_SUFFIX, RELATIVE_OFFSET_MAX, SWAP_SUFFIX, Segment
+from barnabas.storage.segment import CLEANED_SUFFIX, DELETED_SUFFIX, SWAP_SUFFIX, Segment
+from barnabas.storage.segment_check import InvalidTail, check_segment, report_damage
+from barnabas.storage.segment_damage import DamagedRange
 
-__all__ = ["Truncation", "load_log", "recover_segment"]
+__all__ = ["Truncation", "load_log"]
 
 _log = logging.getLogger(__name__)
 
-_LENGTH_MIN = HEADER_SIZE - BATCH_OVERHEAD
 _SEGMENT_EXTENSIONS = (".log", ".index", ".timeindex", ".txnindex")
 
 
 class Truncation(NamedTuple):
-    """Recovery removed something: from this position of this segment on, and so many later segments."""
+    """Recovery cut the torn end of the last write: from this position of this segment on, [offset, ...) in the log."""
 
     path: str
     position: int
+    offset: int
     removed_bytes: int
-    removed_segments: int
     reason: str
-
-    @property
-    def is_damage(self) -> bool:
-        """More than the torn end of the last write: there was a later segment, so these bytes were complete once."""
-        return self.removed_segments > 0
 
 
 def load_log(
@@ -83,14 +74,14 @@ def load_log(
     ]
     for segment in segments:
         segment.is_flushed = is_clean or segment.size == 0
-    epochs = _load_epochs(directory, exists=LEADER_EPOCH_CHECKPOINT in sizes)
-    truncation = None
-    if is_clean:
-        _rebuild_missing_indexes(segments, sizes, config.index_interval_bytes)
+    epochs, has_epochs = _load_epochs(directory, exists=LEADER_EPOCH_CHECKPOINT in sizes)
+    known_end = max(recovery_point, _last_snapshot(sizes)) if is_clean else recovery_point
+    reader = _SegmentReader(segments, epochs, config.index_interval_bytes, known_end=known_end, is_clean=is_clean)
+    if is_clean and has_epochs:
+        reader.check_indexes(sizes)
     else:
-        truncation = _recover(
-            segments, sizes, max(recovery_point, log_start_offset), epochs, config.index_interval_bytes
-        )
+        reader.check_from(0 if not has_epochs else max(recovery_point, log_start_offset), sizes)
+    truncation = reader.settle_end(directory, pool, now_ms)
     if not segments or segments[-1].read_next_offset() < log_start_offset:
         segments = [_start_anew(directory, segments, log_start_offset, pool, now_ms)]
     log_end_offset = segments[-1].read_next_offset()
@@ -112,15 +103,25 @@ def load_log(
     )
     has_snapshots = any(name.endswith(".snapshot") for name in sizes)
     if has_snapshots or not is_clean:
-        log.restore_producers(*rebuild_producers(directory, segments, log_start_offset, log_end_offset))
+        reader.rebuild_producers(log, directory)
     return log, truncation
+
+
+def _last_snapshot(names: Iterable[str]) -> int:
+    """Where a clean shutdown left the log's end, if it left a producer snapshot."""
+    stems = [name.removesuffix(".snapshot") for name in names if name.endswith(".snapshot")]
+    return max((int(stem) for stem in stems if stem.isdigit()), default=0)
 
 
 def _start_anew(directory: str, lost: Sequence[Segment], base_offset: int, pool: FilePool, now_ms: int) -> Segment:
     """An empty segment for a log that is new, or that ends before its start (its tail was lost, its deletion not)."""
     segment = Segment(directory, base_offset, pool, created_ms=now_ms)
     if lost:
-        _log.warning("%s ends before its start %d: it begins anew there", directory, base_offset)
+        kept = [move_aside(old.path) for old in lost if old.size]
+        _log.error(
+            "%s ends before its start %d, as written in log-start-offset-checkpoint: it begins anew there; kept: %s",
+            directory, base_offset, ", ".join(kept) or "nothing, it was empty",
+        )  # fmt: skip
         for old in lost:
             old.delete()
     if base_offset:
@@ -184,53 +185,123 @@ def _remove_orphans(directory: str) -> None:
 # Indexes and tails
 
 
-def _rebuild_missing_indexes(segments: Sequence[Segment], names: dict[str, int], index_interval_bytes: int) -> None:
-    for segment in segments:
-        if segment.size and not _has_indexes(segment, names):
-            _log.warning("an index of %s is missing: rebuilding it", segment.path)
-            recover_segment(segment, None, index_interval_bytes)
-            segment.complete_indexes()
-
-
 def _has_indexes(segment: Segment, names: dict[str, int]) -> bool:
     stem = f"{segment.base_offset:020d}"
     return f"{stem}.index" in names and f"{stem}.timeindex" in names
 
 
-def _recover(
-    segments: list[Segment],
-    names: dict[str, int],
-    recovery_point: int,
-    epochs: LeaderEpochCheckpoint,
-    index_interval_bytes: int,
-) -> Truncation | None:
-    """Read what may not be durable, cut it where it stops making sense; ``segments`` shrinks accordingly."""
-    for index, segment in enumerate(segments):
-        is_durable = index + 1 < len(segments) and segments[index + 1].base_offset <= recovery_point
-        if is_durable and _indexes_are_sane(segment, names):
-            continue
-        problem = recover_segment(segment, epochs, index_interval_bytes)
-        if problem is None:
-            if index + 1 < len(segments):
-                segment.complete_indexes()
-                segment.release()
-            continue
-        position, removed_bytes, reason = problem
-        later = segments[index + 1 :]
-        del segments[index + 1 :]
-        for lost in later:
-            lost.delete()
-        truncation = Truncation(
-            segment.path, position, removed_bytes + sum(lost.size for lost in later), len(later), reason
-        )
-        level = logging.ERROR if truncation.is_damage else logging.WARNING
-        _log.log(
-            level,
-            "%s: invalid at position %d (%s): removed %d bytes and %d later segments",
-            truncation.path, position, reason, truncation.removed_bytes, len(later),
+class _SegmentReader:
+    """Reads the segments of a log that starts; ``segments`` shrinks and grows at its end."""
+
+    def __init__(
+        self,
+        segments: list[Segment],
+        epochs: LeaderEpochCheckpoint,
+        index_interval_bytes: int,
+        *,
+        known_end: int,
+        is_clean: bool,
+    ) -> None:
+        """``known_end``: the log's end was once there, durably."""
+        self._segments = segments
+        self._epochs = epochs
+        self._interval = index_interval_bytes
+        self._known_end = known_end
+        self._is_clean = is_clean
+        self._tail: InvalidTail | None = None
+
+    def check_indexes(self, names: dict[str, int]) -> None:
+        """After a clean shutdown: read only segments whose indexes cannot be right, and a last one that has no end."""
+        last = self._segments[-1] if self._segments else None
+        for segment in self._segments:
+            if not _indexes_are_sane(segment, names) or (segment is last and not _has_end(segment)):
+                self._check(segment)
+
+    def check_from(self, recovery_point: int, names: dict[str, int]) -> None:
+        """Read what may not be durable."""
+        for index, segment in enumerate(self._segments):
+            is_last = index + 1 == len(self._segments)
+            is_durable = not is_last and self._segments[index + 1].base_offset <= recovery_point
+            if not is_durable or not _indexes_are_sane(segment, names):
+                self._check(segment)
+
+    def _check(self, segment: Segment) -> None:
+        is_last = segment is self._segments[-1]
+        tail = check_segment(segment, self._epochs, self._interval)
+        if is_last:
+            self._tail = tail
+        elif tail is not None:
+            following = self._segments[self._segments.index(segment) + 1].base_offset
+            _add_damage(segment, DamagedRange(tail.position, segment.size, tail.offset, following, tail.reason))
+        for damage in segment.damaged:
+            report_damage(segment, damage)
+        if not is_last or self._is_clean:
+            segment.complete_indexes()
+        if not is_last:
+            segment.release()
+
+    def settle_end(self, directory: str, pool: FilePool, now_ms: int) -> Truncation | None:
+        """Cut a torn tail. A log that ends before ``known_end`` goes on there; what is missing is damage."""
+        if not self._segments:
+            return None
+        last, tail, known_end = self._segments[-1], self._tail, self._known_end
+        end = last.read_next_offset() if tail is None else tail.offset
+        if end < known_end and (tail is not None or self._is_clean):
+            reason = "the file ends before the recovery point" if tail is None else tail.reason
+            position = last.size if tail is None else tail.position
+            _add_damage(last, DamagedRange(position, last.size, end, known_end, reason))
+            report_damage(last, last.damaged[-1])
+            last.become_inactive()
+            segment = Segment(directory, known_end, pool, created_ms=now_ms)
+            segment.create_file()
+            self._segments.append(segment)
+            return None
+        if end < known_end:
+            _log.error("%s ends at offset %d, below its recovery point %d", last.path, end, known_end)
+        return None if tail is None else self._cut(last, tail)
+
+    def _cut(self, segment: Segment, tail: InvalidTail) -> Truncation:
+        removed = segment.size - tail.position
+        kept = ""
+        if not tail.reason.startswith("the file ends"):
+            # All of the batch was written, so it may be one that a client was told of.
+            kept = f"; they are kept as {copy_aside(segment.path, tail.position)}"
+        os.truncate(segment.path, tail.position)
+        segment.size = tail.position
+        segment.checked.cut(tail.position)
+        _log.warning(
+            "%s: the end is not a valid batch: at position %d, offset %d: %s; cut %d bytes%s",
+            segment.path, tail.position, tail.offset, tail.reason, removed, kept,
         )  # fmt: skip
-        return truncation
-    return None
+        return Truncation(segment.path, tail.position, tail.offset, removed, tail.reason)
+
+    def rebuild_producers(self, log: PartitionLog, directory: str) -> None:
+        """A segment that was not read before may turn out to be damaged: then it is read whole."""
+        checked: set[Segment] = set()
+        while True:
+            try:
+                found = rebuild_producers(directory, log.segments, log.log_start_offset, log.log_end_offset)
+            except CorruptSegmentError as error:
+                damaged = next(segment for segment in log.segments if segment.path == error.path)
+                if damaged in checked:
+                    raise
+                checked.add(damaged)
+                log.check_segment(damaged)
+            else:
+                log.restore_producers(*found)
+                return
+
+
+def _add_damage(segment: Segment, damage: DamagedRange) -> None:
+    segment.set_damaged([*segment.damaged, damage])
+
+
+def _has_end(segment: Segment) -> bool:
+    try:
+        segment.read_next_offset()
+    except (CorruptSegmentError, CorruptIndexError):
+        return False
+    return True
 
 
 def _indexes_are_sane(segment: Segment, names: dict[str, int]) -> bool:
@@ -249,89 +320,23 @@ def _indexes_are_sane(segment: Segment, names: dict[str, int]) -> bool:
     return True
 
 
-def recover_segment(
-    segment: Segment, epochs: LeaderEpochCheckpoint | None, index_interval_bytes: int
-) -> tuple[int, int, str] | None:
-    """Read a segment whole, make its indexes anew and cut it at the first invalid batch.
-
-    Returns where, how many bytes went and why; None if all of it is valid.
-    """
-    segment.offset_index.clear()
-    segment.time_index.clear()
-    with segment.map() as view:
-        position, problem = _scan(view, segment, epochs, index_interval_bytes)
-    removed = segment.size - position
-    if removed:
-        os.truncate(segment.path, position)
-        segment.size = position
-    return (position, removed, problem) if problem is not None else None
-
-
-def _scan(
-    view: memoryview, segment: Segment, epochs: LeaderEpochCheckpoint | None, interval: int
-) -> tuple[int, str | None]:
-    """Walk over the batches, filling the indexes; return where the valid part ends and what is wrong there.
-
-    Written for speed: a node that was killed is not ready before this has seen every batch that may not be durable.
-    """
-    unpack, checksum, total = HEADER.unpack_from, crc32c, len(view)
-    offset_index, time_index = segment.offset_index, segment.time_index
-    position = since_entry = 0
-    next_offset, max_timestamp, max_timestamp_offset = segment.base_offset, -1, segment.base_offset
-    end_offset = segment.base_offset + RELATIVE_OFFSET_MAX + 1
-    latest_epoch = epochs.latest_epoch if epochs is not None else 2**31
-    reason = None
-    while position < total:
-        if position + HEADER_SIZE > total:
-            reason = "the file ends inside a batch header"
-            break
-        base_offset, length, epoch, magic, crc, _, delta, _, timestamp, _, _, _, count = unpack(view, position)
-        end = position + length + BATCH_OVERHEAD
-        last_offset = base_offset + delta
-        if magic != 2 or length < _LENGTH_MIN or not 0 <= count <= delta + 1:
-            reason = header_problem(length, magic, delta, count)
-            break
-        if end > total:
-            reason = "the file ends inside a batch"
-            break
-        if not next_offset <= base_offset <= last_offset < end_offset:
-            reason = f"offset {base_offset} after {next_offset - 1}"
-            break
-        if checksum(view[position + ATTRIBUTES_OFFSET : end]) != crc:
-            reason = f"the checksum of the batch at offset {base_offset} is wrong"
-            break
-        if timestamp > max_timestamp:
-            max_timestamp, max_timestamp_offset = timestamp, last_offset
-        if since_entry > interval:
-            offset_index.append(last_offset, position)
-            time_index.maybe_append(max_timestamp, max_timestamp_offset)
-            since_entry = 0
-        if epoch > latest_epoch and epochs is not None:
-            epochs.assign(epoch, base_offset)
-            latest_epoch = epoch
-        next_offset = last_offset + 1
-        since_entry += end - position
-        position = end
-    segment.restore_timestamps(max_timestamp, max_timestamp_offset)
-    segment.bytes_since_index_entry = since_entry
-    return position, reason
-
-
 # Epochs, id
 
 
-def _load_epochs(directory: str, *, exists: bool) -> LeaderEpochCheckpoint:
+def _load_epochs(directory: str, *, exists: bool) -> tuple[LeaderEpochCheckpoint, bool]:
+    """The epochs of the checkpoint, and whether it has any."""
     path = f"{directory}/{LEADER_EPOCH_CHECKPOINT}"
     try:
-        return LeaderEpochCheckpoint(path, is_new=not exists)
+        epochs = LeaderEpochCheckpoint(path, is_new=not exists)
     except CorruptFileError as error:
-        _log.warning("starting without leader epochs: %s", error)
-        return LeaderEpochCheckpoint(path, is_new=True)
+        _log.error("the leader epochs are read from the batches again: %s", error)
+        epochs = LeaderEpochCheckpoint(path, is_new=True)
+    return epochs, bool(epochs.entries)
 
 
 def _topic_id(directory: str) -> Uuid | None:
     try:
         return read_partition_metadata(directory)
     except CorruptFileError as error:
-        _log.warning("the topic id of a partition is not known: %s", error)
+        _log.error("the topic id of a partition is not known: %s", error)
         return None

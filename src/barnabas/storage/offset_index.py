@@ -28,8 +28,15 @@ class OffsetIndex(IndexFile):
 
     def lookup(self, offset: int) -> int:
         """The position of the last indexed batch whose last offset is at most ``offset``; 0 if there is none."""
+        return self.entry_before(offset)[1]
+
+    def entry_before(self, offset: int) -> tuple[int, int]:
+        """The last offset and the position of that batch; (-1, 0) if there is none."""
         slot = self._slot_before(offset - self.base_offset + 1)
-        return int(_unpack(self.entries, slot * 8)[1]) if slot >= 0 else 0
+        if slot < 0:
+            return -1, 0
+        relative_offset, position = _unpack(self.entries, slot * 8)
+        return self.base_offset + int(relative_offset), int(position)
 
     def offset_after(self, position: int) -> int | None:
         """An offset that no batch before ``position`` reaches, from the first entry there or behind it."""

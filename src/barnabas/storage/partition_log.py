@@ -13,6 +13,7 @@ One thread, the node's loop, appends and reads. The cleaner's thread replaces se
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -28,7 +29,7 @@ from barnabas.storage.batch_header import (
     Buffer,
 )
 from barnabas.storage.checkpoint_file import sync_file
-from barnabas.storage.errors import CorruptSegmentError
+from barnabas.storage.errors import CorruptFileError, CorruptIndexError, CorruptSegmentError
 from barnabas.storage.file_modes import DIRECTORY_MODE
 from barnabas.storage.file_pool import FilePool
 from barnabas.storage.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT, LeaderEpochCheckpoint
@@ -47,8 +48,12 @@ from barnabas.storage.producer_snapshot import delete_snapshot, list_snapshots, 
 from barnabas.storage.producer_state import ProducerState
 from barnabas.storage.replicated_batches import EPOCH_MAX, replicated_batches
 from barnabas.storage.segment import Segment
+from barnabas.storage.segment_check import check_segment, report_damage
+from barnabas.storage.segment_damage import DamagedRange, DamagedRangeError
 
 __all__ = ["AppendInfo", "FetchedRecords", "PartitionLog"]
+
+_log = logging.getLogger(__name__)
 
 NO_TIMESTAMP = -1
 
@@ -77,6 +82,7 @@ class PartitionLog:
         "last_flush_ms",
         "log_end_offset",
         "log_start_offset",
+        "on_damaged",
         "on_log_start_moved",
         "recovery_point",
         "roll_jitter_ms",
@@ -112,6 +118,8 @@ class PartitionLog:
         self.recovery_point = recovery_point
         self.last_flush_ms = now_ms
         self.on_log_start_moved: Callable[[], None] | None = None
+        self.on_damaged: Callable[[PartitionLog], None] | None = None
+        """Called when damage was found that was not known before."""
         # Segments of many partitions that began together shall not end together; the manager draws it.
         self.roll_jitter_ms = 0
         self._segments = LogSegments(directory, pool, segments)
@@ -396,13 +404,18 @@ class PartitionLog:
         if fetch_offset >= max_offset:
             return FetchedRecords(b"", [] if committed_only else None)
         try:
-            try:
-                return self._read(fetch_offset, max_bytes, max_offset, min_one_message, committed_only)
-            except FileNotFoundError:
-                # The cleaner replaced the segment between our look at the list and the opening of the file.
-                return self._read(fetch_offset, max_bytes, max_offset, min_one_message, committed_only)
-        except CorruptSegmentError as error:
-            raise ApiException(ErrorCode.CORRUPT_MESSAGE, f"The log of {self.topic_partition} is damaged") from error
+            return self._read(fetch_offset, max_bytes, max_offset, min_one_message, committed_only)
+        except FileNotFoundError:
+            # The cleaner replaced the segment between our look at the list and the opening of the file.
+            return self._read(fetch_offset, max_bytes, max_offset, min_one_message, committed_only)
+        except DamagedRangeError as error:
+            raise self._damaged(error) from error
+        except (CorruptSegmentError, CorruptIndexError) as error:
+            self.check_damaged(error)
+        try:
+            return self._read(fetch_offset, max_bytes, max_offset, min_one_message, committed_only)
+        except (CorruptSegmentError, CorruptIndexError) as error:
+            raise self._damaged(error) from error
 
     def _read(
         self, fetch_offset: int, max_bytes: int, max_offset: int, min_one_message: bool, committed_only: bool
@@ -418,6 +431,43 @@ class PartitionLog:
             min_one_message=min_one_message,
             committed_only=committed_only,
         )
+
+    # Damage
+
+    @property
+    def damaged(self) -> list[DamagedRange]:
+        """What is known to be damaged, by offset. A log is checked when it is opened, and where it is read."""
+        return [damage for segment in self.segments for damage in segment.damaged]
+
+    def check_damaged(self, error: CorruptFileError) -> None:
+        """A file of the log can't be right: read its segment whole, rebuild the indexes, note and report damage."""
+        name = os.path.basename(error.path)
+        for segment in self.segments:
+            if name.startswith(f"{segment.base_offset:020d}."):
+                _log.error("checking %s and its indexes: %s", segment.path, error)
+                self.check_segment(segment)
+
+    def check_segment(self, segment: Segment) -> None:
+        before = set(segment.damaged)
+        size = segment.size
+        tail = check_segment(segment, None, self.config.index_interval_bytes)
+        index = self.segments.index(segment)
+        is_last = index + 1 == len(self.segments)
+        end_offset = self.log_end_offset if is_last else self.segments[index + 1].base_offset
+        if tail is not None and tail.offset < end_offset:
+            damage = DamagedRange(tail.position, size, tail.offset, end_offset, tail.reason)
+            segment.set_damaged([*segment.damaged, damage])
+        for damage in segment.damaged:
+            if damage not in before:
+                report_damage(segment, damage)
+        if not is_last:
+            segment.complete_indexes()
+            segment.release()
+        if set(segment.damaged) != before and self.on_damaged is not None:
+            self.on_damaged(self)
+
+    def _damaged(self, error: CorruptFileError) -> ApiException:
+        return ApiException(ErrorCode.CORRUPT_MESSAGE, f"The log of {self.topic_partition} is damaged: {error.reason}")
 
     # Removing
 

@@ -10,12 +10,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from barnabas.storage.batch_header import BATCH_OVERHEAD, CONTROL_FLAG, HEADER, TRANSACTIONAL_FLAG
-from barnabas.storage.errors import CorruptFileError
+from barnabas.storage.batch_header import BATCH_OVERHEAD, CONTROL_FLAG, TRANSACTIONAL_FLAG
+from barnabas.storage.errors import CorruptFileError, CorruptIndexError
 from barnabas.storage.produced_batch import read_end_transaction_marker
 from barnabas.storage.producer_snapshot import delete_snapshot, list_snapshots, read_snapshot, snapshot_path
 from barnabas.storage.producer_state import BATCHES_KEPT, SEQUENCE_MAX, ProducerBatch, ProducerEntry, ProducerState
 from barnabas.storage.segment import Segment
+from barnabas.storage.segment_damage import DamagedRangeError, read_header
 from barnabas.storage.transaction_index import AbortedTransaction
 
 __all__ = ["rebuild_producers", "recall_batches"]
@@ -72,14 +73,17 @@ def recall_batches(segments: Sequence[Segment], entry: ProducerEntry) -> None:
 
 def _batches_of(segment: Segment, entry: ProducerEntry, end_offset: int) -> list[ProducerBatch]:
     """The last batches of the producer's epoch that begin before ``end_offset``, from the end of the segment."""
-    place = segment.find(end_offset)
-    end = segment.size if place is None else place[0]
+    place = _position_of(segment, end_offset)
+    end = segment.size if place is None else place
     near = segment.offset_index.offset_after(end - _RECALL_BYTES) if end > _RECALL_BYTES else None
     position = 0 if near is None else segment.offset_index.lookup(near)
     found: list[ProducerBatch] = []
-    view, at, unpack = segment.read(position, end - position), 0, HEADER.unpack_from
+    view, at = segment.read(position, end - position), 0
     while at < len(view):
-        header = unpack(view, at)
+        if position + at in segment.jumps:
+            at = segment.jumps[position + at] - position
+            continue
+        header = read_header(segment.path, view, at, position=position + at)
         if header[9] == entry.producer_id and header[10] == entry.epoch and not header[5] & CONTROL_FLAG:
             last_sequence = (header[11] + header[6]) & SEQUENCE_MAX
             found.append(ProducerBatch(header[11], last_sequence, header[0] + header[6], header[6], header[8]))
@@ -90,16 +94,18 @@ def _batches_of(segment: Segment, entry: ProducerEntry, end_offset: int) -> list
 
 def _replay_producers(segment: Segment, state: ProducerState, replay_from: int) -> None:
     """Apply the batches from ``replay_from`` on, and put back aborted transactions that the index does not know."""
-    found = segment.find(replay_from)
-    if found is None:
+    position = _position_of(segment, replay_from)
+    if position is None:
         return
-    position, unpack = found[0], HEADER.unpack_from
     # Of plain batches only a producer's last ones leave a trace: they are held back until something else comes.
     pending: dict[int, list[tuple[int, ...]]] = {}
     with segment.map() as view:
-        total = len(view)
+        total, jumps = len(view), segment.jumps
         while position < total:
-            header = unpack(view, position)
+            if position in jumps:
+                position = jumps[position]
+                continue
+            header = read_header(segment.path, view, position)
             end = position + header[1] + BATCH_OVERHEAD
             producer_id, attributes = header[9], header[5]
             if producer_id >= 0:
@@ -118,6 +124,17 @@ def _replay_producers(segment: Segment, state: ProducerState, replay_from: int) 
             position = end
     for headers in pending.values():
         _apply(state, headers)
+
+
+def _position_of(segment: Segment, offset: int) -> int | None:
+    """Where the batch lies that holds the offset, or the range that did; None behind the end."""
+    try:
+        found = segment.find(offset)
+    except DamagedRangeError as error:
+        return error.position
+    except CorruptIndexError:
+        return 0
+    return None if found is None else found[0]
 
 
 def _apply(state: ProducerState, headers: Sequence[tuple[int, ...]]) -> None:

@@ -15,15 +15,16 @@ from __future__ import annotations
 
 import mmap
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from struct import Struct
 
 from barnabas.storage.batch_header import BATCH_OVERHEAD, HEADER_SIZE, Buffer
-from barnabas.storage.errors import CorruptSegmentError, StorageError
+from barnabas.storage.errors import CorruptIndexError, CorruptSegmentError, StorageError
 from barnabas.storage.file_modes import FILE_MODE
 from barnabas.storage.file_pool import FilePool, PooledFile
 from barnabas.storage.index_file import IndexFile
 from barnabas.storage.offset_index import OffsetIndex
+from barnabas.storage.segment_damage import CheckedBytes, DamagedRange, DamagedRangeError
 from barnabas.storage.time_index import NO_TIMESTAMP, TimeIndex
 from barnabas.storage.transaction_index import TransactionIndex
 
@@ -42,6 +43,8 @@ _WALK_CHUNK = 4096
 # Below this a copy is cheaper than a mapping.
 _MAP_BYTES_MIN = 128 * 1024
 _PAGE = mmap.ALLOCATIONGRANULARITY
+
+_NO_JUMPS: Mapping[int, int] = {}
 
 _EXTENSIONS = (".log", ".index", ".timeindex", ".txnindex")
 
@@ -62,10 +65,13 @@ class Segment:
         "_transaction_index",
         "base_offset",
         "bytes_since_index_entry",
+        "checked",
         "created_ms",
+        "damaged",
         "directory",
         "file",
         "is_flushed",
+        "jumps",
         "size",
         "suffix",
     )
@@ -90,6 +96,10 @@ class Segment:
         self._max_timestamp: int | None = None if size else NO_TIMESTAMP
         self._max_timestamp_offset = base_offset
         self._first_timestamp: int | None = None
+        self.damaged: Sequence[DamagedRange] = ()
+        self.jumps: Mapping[int, int] = _NO_JUMPS
+        """Where a walk goes on, by the position of each damaged range."""
+        self.checked = CheckedBytes(size)
 
     def __repr__(self) -> str:
         return f"Segment({self.path!r}, size={self.size})"
@@ -274,10 +284,18 @@ class Segment:
     def find(self, offset: int) -> tuple[int, int, int, int] | None:
         """The first batch that ends at or after ``offset``: (position, size, base offset, last offset).
 
-        None when every batch ends before it. In a compacted segment the batch may also start after it.
+        None when every batch ends before it. In a compacted segment the batch may also start after it. Raises
+        DamagedRangeError for an offset in a damaged range, CorruptIndexError for an index that leads behind it.
         """
-        start = self._position_before(offset) if self.size > _WALK_CHUNK else 0
+        for damage in self.damaged:
+            if damage.first_offset <= offset < damage.next_offset:
+                raise DamagedRangeError(self.path, damage)
+        indexed, start = self._entry_before(offset) if self.size > _WALK_CHUNK else (-1, 0)
+        if start and not 0 < start < self.size:
+            raise CorruptIndexError(self.offset_index.path, f"position {start} is outside of the segment")
         for position, size, base_offset, last_offset in self.walk(start):
+            if start and position == start and last_offset > indexed:
+                raise CorruptIndexError(self.offset_index.path, f"offset {indexed} is not at position {position}")
             if last_offset >= offset:
                 return position, size, base_offset, last_offset
         return None
@@ -287,7 +305,11 @@ class Segment:
         end = self.size
         chunk: bytes | memoryview = b""
         chunk_start = position
+        jumps = self.jumps
         while position < end:
+            if jumps and position in jumps:
+                position = jumps[position]
+                continue
             at = position - chunk_start
             if at + _WALK.size > len(chunk):
                 if position + HEADER_SIZE > end:
@@ -327,10 +349,24 @@ class Segment:
         return self.find(max(index.lookup(timestamp - 1), start_offset))
 
     def _position_before(self, offset: int) -> int:
+        return self._entry_before(offset)[1]
+
+    def _entry_before(self, offset: int) -> tuple[int, int]:
+        """The last index entry at or before ``offset``: the last offset of a batch, and where that batch starts."""
         index = self.offset_index
         if not index.is_loaded:
             self._pool.remember(index)
-        return index.lookup(offset)
+        return index.entry_before(offset)
+
+    # Checking
+
+    def set_damaged(self, damaged: Sequence[DamagedRange]) -> None:
+        self.damaged = tuple(damaged)
+        self.jumps = {damage.position: damage.end for damage in damaged} or _NO_JUMPS
+
+    def end_of_valid(self, position: int, records: Buffer, end: int) -> int:
+        """Up to where the batches of [position, end), which ``records`` are, may be handed out."""
+        return self.checked.end_of_valid(self.path, position, records, end, self.size)
 
     # Shrinking, renaming, removing
 
@@ -342,10 +378,16 @@ class Segment:
 
     def truncate_to(self, offset: int) -> int:
         """Remove the batches that end at or after ``offset``; return how many bytes went."""
-        found = self.find(offset)
-        if found is None:
-            return 0
-        position = found[0]
+        damage = next((damage for damage in self.damaged if damage.first_offset <= offset < damage.next_offset), None)
+        if damage is None:
+            found = self.find(offset)
+            if found is None:
+                return 0
+            position = found[0]
+        else:
+            position = damage.position
+        self.set_damaged([kept for kept in self.damaged if kept.end <= position and kept is not damage])
+        self.checked.cut(position)
         removed = self.size - position
         self._replace_with_prefix(position)
         self.offset_index.truncate_to_position(position)

@@ -11,6 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.protocol.record_batch import Record, iter_batches
 from barnabas.storage.partition_log import PartitionLog
 from barnabas.storage.segment import Segment, segment_path
 from tests.unit.storage.log_driver import (
@@ -100,8 +102,9 @@ def test_a_torn_tail_is_cut_at_the_last_whole_batch(tmp_path: Path, caplog: pyte
         file.write(batch(b"torn")[:40])
     recovered, truncation = reload(copy, SMALL)
     assert truncation is not None
-    assert (truncation.position, truncation.removed_bytes, truncation.removed_segments) == (whole, 40, 0)
-    assert not truncation.is_damage
+    assert (truncation.position, truncation.offset, truncation.removed_bytes) == (whole, 30, 40)
+    assert "cut 40 bytes" in caplog.text
+    assert recovered.damaged == []
     assert last.stat().st_size == whole
     assert recovered.log_end_offset == 30
 
@@ -137,9 +140,13 @@ def test_any_cut_of_the_file_recovers_to_a_batch_boundary(
     assert recovered.epochs.entries == [entry for entry in whole.epochs.entries if entry[1] < recovered.log_end_offset]
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def kept_aside(directory: Path) -> list[Path]:
+    return sorted(path for path in directory.iterdir() if ".damaged" in path.name)
+
+
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_any_damaged_byte_ends_the_log_before_its_batch(one_segment: Path, tmp_path: Path, data: st.DataObject) -> None:
+def test_any_damaged_byte_costs_no_more_than_its_batch(one_segment: Path, tmp_path: Path, data: st.DataObject) -> None:
     copy = tmp_path / "copy"
     shutil.rmtree(copy, ignore_errors=True)
     shutil.copytree(one_segment, copy)
@@ -149,36 +156,119 @@ def test_any_damaged_byte_ends_the_log_before_its_batch(one_segment: Path, tmp_p
     content[at] ^= data.draw(st.integers(1, 255))
     path.write_bytes(content)
     whole, _ = reload(one_segment)
-    recovered, _ = reload(copy)
-    start, in_batch = next(
-        (position, at - position)
-        for position, size, _, _ in whole.active_segment.walk()
+    batches = list(whole.active_segment.walk())
+    start, in_batch, first, last = next(
+        (position, at - position, first, last)
+        for position, size, first, last in batches
         if position <= at < position + size
     )
-    # The base offset and the leader epoch are not under the checksum.
-    if not (in_batch < 8 or 12 <= in_batch < 16):
-        assert recovered.size_bytes() == start
-    assert all_records(recovered)[:1] == all_records(whole)[: len(all_records(recovered)[:1])] or in_batch < 8
+    recovered, truncation = reload(copy)
+    if 12 <= in_batch < 16 or (in_batch < 8 and start == batches[-1][0]):
+        return  # The base offset and the leader epoch are not under the checksum.
+    if start == batches[-1][0]:
+        assert truncation is not None
+        assert (truncation.offset, recovered.log_end_offset) == (first, first)
+        assert len(kept_aside(copy)) == (0 if truncation.reason.startswith("the file ends") else 1)
+    else:
+        assert path.read_bytes() == content
+        assert [(damage.first_offset, damage.next_offset) for damage in recovered.damaged] == [(first, last + 1)]
+    expected = [record for record in all_records(whole) if not first <= record.offset <= last]
+    found = [record for damage in (0, last + 1) for record in readable(recovered, damage)]
+    assert list(dict.fromkeys(found)) == expected
 
 
-def test_damage_in_the_middle_is_reported_with_what_it_costs(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def readable(log: PartitionLog, offset: int) -> list[Record]:
+    """The records from an offset on, up to the first that can't be read."""
+    found: list[Record] = []
+    while offset < log.log_end_offset:
+        try:
+            views = list(iter_batches(log.read(offset, 1 << 20, min_one_message=True).records))
+        except ApiException as error:
+            assert error.code is ErrorCode.CORRUPT_MESSAGE
+            break
+        found += [record for view in views for record in view.records() if record.offset >= offset]
+        offset = views[-1].next_offset
+    return found
+
+
+def flip(path: Path, position: int) -> None:
+    content = bytearray(path.read_bytes())
+    content[position] ^= 1
+    path.write_bytes(content)
+
+
+def test_damage_in_the_middle_is_reported_and_nothing_is_cut(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     log = filled(tmp_path / "log")
     copy = killed(log, tmp_path / "copy")
-    damaged = log.segments[1]
+    damaged, following = log.segments[1], log.segments[2]
     path = Path(segment_path(str(copy), damaged.base_offset, ".log"))
-    content = bytearray(path.read_bytes())
-    content[-1] ^= 1
-    path.write_bytes(content)
+    flip(path, -1)
+    sizes = {file.name: file.stat().st_size for file in copy.glob("*.log")}
     with caplog.at_level(logging.ERROR):
         recovered, truncation = reload(copy, SMALL)
+    assert truncation is None
+    assert {file.name: file.stat().st_size for file in copy.glob("*.log")} == sizes
+    (damage,) = recovered.damaged
+    assert damage.next_offset == following.base_offset
+    assert "checksum" in damage.reason
+    assert f"{path} is damaged at position {damage.position}: " in caplog.text
+    assert f"offset {damage.first_offset} cannot be read" in caplog.text
+    assert recovered.log_end_offset == 30
+    assert [record.offset for record in readable(recovered, following.base_offset)] == list(
+        range(following.base_offset, 30)
+    )
+
+
+@pytest.mark.parametrize("is_clean", [True, False])
+def test_a_log_that_ends_below_its_recovery_point_goes_on_there(tmp_path: Path, is_clean: bool) -> None:
+    log = filled(tmp_path / "log")
+    log.close(NOW_MS)
+    path = Path(log.active_segment.path)
+    os.truncate(path, path.stat().st_size - 3)
+    recovered, truncation = reload(log.directory, SMALL, is_clean=is_clean, recovery_point=30)
+    assert truncation is None
+    assert [(damage.first_offset, damage.next_offset) for damage in recovered.damaged] == [(29, 30)]
+    assert recovered.log_end_offset == 30
+    assert append(recovered, batch(b"more")).first_offset == 30
+    assert [record.offset for record in readable(recovered, 0)] == list(range(29))
+    assert [record.value for record in readable(recovered, 30)] == [b"more"]
+    with pytest.raises(ApiException):
+        recovered.read(29, 1 << 20)
+
+
+def test_a_clean_end_knows_its_offset_from_the_producer_snapshot_too(tmp_path: Path) -> None:
+    log = filled(tmp_path / "log")
+    log.close(NOW_MS)
+    os.truncate(log.active_segment.path, 0)
+    recovered, _ = reload(log.directory, SMALL, is_clean=True)
+    assert (recovered.log_end_offset, recovered.damaged[0].first_offset) == (30, log.active_segment.base_offset)
+
+
+def test_a_last_batch_with_a_wrong_checksum_is_kept_beside_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = filled(tmp_path / "log")
+    copy = killed(log, tmp_path / "copy")
+    path = Path(segment_path(str(copy), log.active_segment.base_offset, ".log"))
+    flip(path, -1)
+    content = path.read_bytes()
+    recovered, truncation = reload(copy, SMALL)
     assert truncation is not None
-    assert truncation.is_damage
-    assert truncation.path == str(path)
-    assert truncation.removed_segments == len(log.segments) - 2
-    assert "checksum" in truncation.reason
-    assert str(path) in caplog.text
-    assert [record.offset for record in all_records(recovered)] == list(range(recovered.log_end_offset))
-    assert damaged.base_offset <= recovered.log_end_offset < log.segments[2].base_offset
+    assert recovered.log_end_offset == truncation.offset == 29
+    (aside,) = kept_aside(copy)
+    assert aside.read_bytes() == content[truncation.position :]
+    assert str(aside) in caplog.text
+
+
+@pytest.mark.parametrize("is_clean", [True, False])
+@pytest.mark.parametrize("content", [None, b"", b"garbage", bytes(40)])
+def test_lost_leader_epochs_are_read_from_the_batches(tmp_path: Path, is_clean: bool, content: bytes | None) -> None:
+    log = filled(tmp_path / "log")
+    log.close(NOW_MS)
+    path = Path(log.directory, "leader-epoch-checkpoint")
+    path.unlink() if content is None else path.write_bytes(content)
+    recovered, _ = reload(log.directory, SMALL, is_clean=is_clean, recovery_point=30)
+    assert recovered.epochs.entries == [(0, 0), (1, 10), (2, 20)]
 
 
 def test_segments_below_the_recovery_point_are_not_read_again(tmp_path: Path) -> None:

@@ -1,0 +1,144 @@
+"""Damage that is found while a log is read: named, stepped over, never cut, never handed out."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.protocol.record_batch import iter_batches
+from barnabas.storage.batch_header import HEADER
+from barnabas.storage.partition_log import PartitionLog
+from tests.unit.storage.log_driver import NOW_MS, append, batch, config, new_log, reload
+
+SETTINGS = config(segment_bytes=20_000, index_interval_bytes=300)
+COUNT = 400
+
+
+@pytest.fixture
+def closed(tmp_path: Path) -> PartitionLog:
+    log = new_log(tmp_path, SETTINGS)
+    for index in range(COUNT):
+        append(log, batch(b"value %d" % index, timestamp=NOW_MS + index))
+    log.close(NOW_MS)
+    return log
+
+
+def reopened(log: PartitionLog) -> PartitionLog:
+    opened, _ = reload(log.directory, SETTINGS, is_clean=True, recovery_point=COUNT)
+    return opened
+
+
+def change(path: str, position: int, data: bytes) -> None:
+    with open(path, "r+b") as file:
+        file.seek(position)
+        file.write(data)
+
+
+def offsets(log: PartitionLog, start: int = 0, max_bytes: int = 1 << 20) -> list[int]:
+    """What a reader gets that goes on behind each offset it is refused."""
+    found: list[int] = []
+    while start < log.log_end_offset:
+        try:
+            views = list(iter_batches(log.read(start, max_bytes, min_one_message=True).records))
+        except ApiException as error:
+            assert error.code is ErrorCode.CORRUPT_MESSAGE
+            start += 1
+            continue
+        for view in views:
+            view.ensure_valid()
+            found.append(view.base_offset)
+        start = views[-1].next_offset
+    return found
+
+
+def place_of(log: PartitionLog, offset: int) -> tuple[str, int, int]:
+    segment = next(segment for segment in reversed(log.segments) if segment.base_offset <= offset)
+    found = segment.find(offset)
+    assert found is not None
+    return segment.path, found[0], found[1]
+
+
+@pytest.mark.parametrize("offset", [0, 150, 399])
+def test_a_flipped_bit_is_never_handed_out(closed: PartitionLog, offset: int, caplog: pytest.LogCaptureFixture) -> None:
+    path, position, size = place_of(closed, offset)
+    change(path, position + size - 1, b"\xff")
+    log = reopened(closed)
+    told: list[PartitionLog] = []
+    log.on_damaged = told.append
+    with caplog.at_level(logging.ERROR):
+        assert offsets(log) == [at for at in range(COUNT) if at != offset]
+    assert [(damage.first_offset, damage.next_offset) for damage in log.damaged] == [(offset, offset + 1)]
+    assert told == [log]
+    assert f"{path} is damaged at position {position}: " in caplog.text
+    assert log.log_end_offset == COUNT
+
+
+def test_a_stretch_of_zeros_hides_only_what_it_covers(closed: PartitionLog) -> None:
+    path, position, _ = place_of(closed, 100)
+    change(path, position - 20, bytes(500))
+    log = reopened(closed)
+    found = offsets(log)
+    (damage,) = log.damaged
+    assert damage.first_offset == 99
+    assert damage.next_offset < 110
+    assert found == [at for at in range(COUNT) if not damage.first_offset <= at < damage.next_offset]
+
+
+def test_a_header_that_is_no_header_any_more_hides_one_batch(closed: PartitionLog) -> None:
+    for offset, data in ((40, b"\x7f\xff\xff\xff"), (200, b"\0\0\0\1")):
+        path, position, _ = place_of(closed, offset)
+        change(path, position + 8, data)
+    log = reopened(closed)
+    assert offsets(log) == [at for at in range(COUNT) if at not in (40, 200)]
+
+
+def test_what_was_read_once_is_not_checked_again(closed: PartitionLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = reopened(closed)
+    assert len(offsets(log)) == COUNT
+
+    def never(batch: object) -> bool:
+        raise AssertionError("checked twice")
+
+    monkeypatch.setattr("barnabas.storage.segment_damage.batch_is_valid", never)
+    last = log.segments[-1].base_offset
+    assert offsets(log, last) == list(range(last, COUNT))
+    append(log, batch(b"more"))
+    assert offsets(log, last) == list(range(last, COUNT + 1))
+
+
+@pytest.mark.parametrize("field", range(0, 400, 47))
+@pytest.mark.parametrize("bit", [0, 7])
+def test_a_flipped_bit_in_an_offset_index_hides_nothing(closed: PartitionLog, field: int, bit: int) -> None:
+    path = Path(closed.segments[0].path.replace(".log", ".index"))
+    content = bytearray(path.read_bytes())
+    content[field % len(content)] ^= 1 << bit
+    path.write_bytes(content)
+    log = reopened(closed)
+    assert [offsets(log, start, max_bytes=1)[0] for start in range(0, 150, 3)] == list(range(0, 150, 3))
+    assert log.damaged == []
+
+
+def test_the_cut_of_a_follower_ends_the_damage(closed: PartitionLog) -> None:
+    path, position, size = place_of(closed, 150)
+    change(path, position + size - 1, b"\xff")
+    log = reopened(closed)
+    offsets(log)
+    assert len(log.damaged) == 1
+    log.truncate_to(150, now_ms=NOW_MS)
+    assert (log.log_end_offset, log.damaged) == (150, [])
+    append(log, batch(b"again"))
+    assert offsets(log) == list(range(151))
+
+
+def test_a_changed_base_offset_or_epoch_is_found_by_the_batch_behind_it(closed: PartitionLog) -> None:
+    path, position, _ = place_of(closed, 20)
+    change(path, position, (22).to_bytes(8, "big"))
+    path, position, _ = place_of(closed, 30)
+    change(path, position + 12, (9).to_bytes(4, "big"))
+    log, _ = reload(closed.directory, SETTINGS)
+    assert [(damage.first_offset, damage.next_offset) for damage in log.damaged] == [(20, 21), (30, 31)]
+    assert log.epochs.entries == [(0, 0)]
+    assert HEADER.size == 61
