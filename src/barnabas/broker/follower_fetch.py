@@ -189,6 +189,10 @@ class FollowerFetch:
         if not (0 if log is None else log.log_start_offset) <= wanted.fetch_offset <= end_offset:
             raise ApiException(ErrorCode.OFFSET_OUT_OF_RANGE)
         if log is not None and wanted.fetch_offset < end_offset and (left > 0 or first):
+            if replica.sent_offset == wanted.fetch_offset:
+                # It did not take what it was sent: the bytes may be damaged since they were checked.
+                log.forget_checks(wanted.fetch_offset)
+            replica.sent_offset = wanted.fetch_offset
             answer.records = log.read(
                 wanted.fetch_offset, min(wanted.max_bytes, max(left, 0)), min_one_message=first
             ).records

@@ -71,3 +71,7 @@ class ReplicaFetchers(Protocol):
     def stop(self, partitions: Iterable[TopicPartition]) -> None:
         """They are led here from now on, or gone: nothing is written to their logs after this call."""
         ...
+
+    def lag_of(self, topic_partition: TopicPartition) -> int | None:
+        """By how many committed records it is behind its leader; None while that is not known."""
+        ...

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from barnabas.broker.replication.directory_assignments import DirectoryAssignments
 from barnabas.broker.replication.directory_move import DirectoryMove, MoveStage
 from barnabas.common.errors import ApiException, ErrorCode
-from barnabas.metadata.image.partition_registration import DIRECTORY_UNASSIGNED
+from barnabas.metadata.image.partition_registration import DIRECTORY_LOST, DIRECTORY_UNASSIGNED
 from barnabas.metadata.quota_rates import WindowedRate
 from barnabas.storage.errors import StorageError
 from barnabas.storage.future_log import FutureLogFailed, copy_to_future, is_complete
@@ -89,7 +89,7 @@ class ReplicaDirectories:
             return
         if actual.id == directory_id:
             self.assignments.withdraw(key)
-        else:
+        elif directory_id != DIRECTORY_LOST or not self._replicas.impaired.must_catch_up(topic_partition):
             self._assign(key, actual.id)
 
     def _assign(self, key: tuple[Uuid, int], directory_id: Uuid) -> None:
@@ -97,6 +97,14 @@ class ReplicaDirectories:
             return
         self.assignments.want(key, directory_id)
         self.on_assignment()
+
+    def report_lost(self, topic_partition: TopicPartition, topic_id: Uuid) -> bool:
+        """The replica has lost records: the controller shall take it out of the ISR. False if it can't be told."""
+        if not self.is_assignment_supported():
+            return False
+        self.assignments.want((topic_id, topic_partition.partition), DIRECTORY_LOST)
+        self.on_assignment()
+        return True
 
     def handle_assigned(self, key: tuple[Uuid, int], directory_id: Uuid) -> None:
         """The controller has taken what it was told."""

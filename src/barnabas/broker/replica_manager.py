@@ -15,6 +15,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from barnabas.broker.impaired_replicas import ImpairedReplicas
 from barnabas.broker.partition import Partition
 from barnabas.broker.replication.read_rounds import ReadRounds
 from barnabas.common.errors import ApiException, ErrorCode
@@ -78,6 +79,7 @@ class ReplicaManager:
         self.leader_quota: ReplicationQuota | None = None
         """What followers may get of replicas that are throttled."""
         self.read_rounds = ReadRounds()
+        self.impaired = ImpairedReplicas(self, clock)
         self._new_leader_replicas = new_leader_replicas
         self.logs = logs
         self.partitions: dict[TopicPartition, Partition] = {}
@@ -137,6 +139,8 @@ class ReplicaManager:
             partition = self._get_or_create(changes.topic_partition(key), key[0])
             partition.update(registration)
             self._lead(partition, registration)
+            if self.impaired.is_impaired(partition.topic_partition):
+                self.impaired.handle(partition.topic_partition)
         followed = []
         for key, registration in changes.followers.items():
             partition = self._get_or_create(changes.topic_partition(key), key[0])
@@ -144,6 +148,8 @@ class ReplicaManager:
             self._end_leadership(partition)
             if not self.is_offline(partition):
                 followed.append(partition)
+            if self.impaired.is_impaired(partition.topic_partition):
+                self.impaired.handle(partition.topic_partition)
         if fetchers is not None and followed:
             fetchers.follow(followed)
         if self.directories is not None:
@@ -275,11 +281,16 @@ class ReplicaManager:
 
     def directory_id_of(self, partition: Partition) -> Uuid | None:
         """Where the controller believes this broker's replica to be."""
-        topic = None if self._image is None else self._image.topics.by_id.get(partition.topic_id)
-        registration = None if topic is None else topic.partitions.get(partition.topic_partition.partition)
+        registration = self.registration_of(partition)
         if registration is None or self.broker_id not in registration.replicas:
             return None
         return registration.directory_of(self.broker_id)
+
+    def registration_of(self, partition: Partition) -> PartitionRegistration | None:
+        """What the metadata says of it now."""
+        if self._image is None:
+            return None
+        return self._image.topics.partition(partition.topic_id, partition.topic_partition.partition)
 
     def settle_strays(self) -> None:
         """After the first image: logs on disk whose topic was deleted go, those of no replica of ours are set aside.

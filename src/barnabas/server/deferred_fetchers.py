@@ -48,6 +48,9 @@ class DeferredFetchers:
         if self.made is not None:
             self.made.stop(partitions)
 
+    def lag_of(self, topic_partition: TopicPartition) -> int | None:
+        return None if self.made is None else self.made.lag_of(topic_partition)
+
     def prepare(self, change: SettingsChange) -> Callable[[], None] | None:
         """An effect of the dynamic settings: how many fetchers there are, and what the next connection logs in with."""
 

@@ -31,6 +31,11 @@ LOG_DIR_METRICS = (
         "gauge",
         "Directories of partitions that belong to no replica of this broker; barnabas storage strays lists them.",
     ),
+    MetricInfo(
+        "barnabas_log_damaged_count",
+        "gauge",
+        "Partitions whose log here is known to hold damaged records; the node's log names file, position and offsets.",
+    ),
 )
 
 
@@ -44,3 +49,4 @@ def log_dir_values(replicas: ReplicaManager) -> Iterator[tuple[str, float]]:
     yield "barnabas_log_directory_moves", 0 if directories is None else len(directories.moves)
     yield "barnabas_log_directory_moved_bytes", 0 if directories is None else directories.moved_bytes
     yield "barnabas_log_stray_count", len(replicas.logs.strays)
+    yield "barnabas_log_damaged_count", len(replicas.logs.damaged)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from barnabas.broker.lifecycle import BrokerLifecycle
     from barnabas.broker.ports import ControllerChannel
     from barnabas.broker.replica_manager import ReplicaManager
+    from barnabas.common.topic_partition import TopicPartition
     from barnabas.common.uuid import Uuid
     from barnabas.metadata.image.metadata_image import MetadataDelta, MetadataImage
     from barnabas.metadata.publisher import LoaderManifest
@@ -38,6 +39,7 @@ class LogDirService:
     ) -> None:
         config = core.config
         self._core = core
+        self._replicas = replicas
         self._logs = replicas.logs
         self._lifecycle = lifecycle
         self._reports: DirectoryReports = lifecycle.directory_reports
@@ -59,11 +61,16 @@ class LogDirService:
         )
         self._cordon(config.cordoned_log_dirs)
         self._logs.directories.failures.on_failure = partial(self._loop.call_soon_threadsafe, self._handle_failures)
+        self._logs.on_damaged = self._damage_found
         self._handle_failures()
 
     def start(self) -> None:
         """The first image is there, and logs that belong to nobody are gone."""
         self.directories.resume()
+
+    def _damage_found(self, topic_partition: TopicPartition) -> None:
+        """On any thread."""
+        self._loop.call_soon_threadsafe(self._replicas.impaired.handle, topic_partition)
 
     async def close(self) -> None:
         await self._sender.close()

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from barnabas.broker.replica_manager import ReplicaManager
     from barnabas.common.clock import Clock
     from barnabas.server.node_config import NodeConfig
+    from barnabas.storage.errors import CorruptSegmentError
     from barnabas.storage.log_manager import LogManager
+    from barnabas.storage.partition_log import PartitionLog
 
 __all__ = ["LogMaintenance"]
 
@@ -61,6 +63,7 @@ class LogMaintenance:
             config.replica_high_watermark_checkpoint_interval_ms / 1000, self._checkpoint_high_watermarks
         )
         self._every_on_thread(_ROLLED_FLUSH_INTERVAL_S, self._logs.flush_rolled)
+        self._every(_ROLLED_FLUSH_INTERVAL_S, self._replicas.impaired.tick)
         self._every_on_thread(_TOPIC_IDS_INTERVAL_S, self._logs.topic_id_notes.write)
         if flush_s < 24 * 3600:
             self._every(flush_s, lambda: self._logs.flush_due(self._clock.now_ms()))
@@ -70,6 +73,11 @@ class LogMaintenance:
 
     def _make_cleaner(self) -> CleanerThread:
         config, logs = self._config, self._logs
+        loop = asyncio.get_running_loop()
+
+        def check_damaged(damaged: PartitionLog, error: CorruptSegmentError) -> None:
+            """On the cleaner's thread; a log is checked on the loop."""
+            loop.call_soon_threadsafe(damaged.check_damaged, error)
 
         def make(pause: Callable[[int], None]) -> LogCleaner:
             return LogCleaner(
@@ -81,6 +89,7 @@ class LogMaintenance:
                 pause=pause,
                 pauses=logs.cleaning_pauses,
                 report_failure=logs.report_failure,
+                report_damage=check_damaged,
             )
 
         return CleanerThread(

@@ -111,6 +111,13 @@ class ReplicaFetchers:
             self._stop(name)
         self._end_idle()
 
+    def lag_of(self, topic_partition: TopicPartition) -> int | None:
+        known = self._followed.get(topic_partition)
+        if known is None:
+            return None
+        partitions = known[0].partitions()
+        return next((each.lag for each in partitions if each.replica.topic_partition == topic_partition), None)
+
     def _stop(self, name: TopicPartition) -> None:
         known = self._followed.pop(name, None)
         if known is not None:

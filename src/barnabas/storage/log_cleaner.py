@@ -322,6 +322,7 @@ class LogCleaner:
         pause: Callable[[int], None] = lambda size: None,
         pauses: CleaningPauses | None = None,
         report_failure: Callable[[PartitionLog, BaseException], bool] = lambda log, error: False,
+        report_damage: Callable[[PartitionLog, CorruptSegmentError], object] = lambda log, error: None,
     ) -> None:
         """``cleaner_offsets`` is updated after each cleaning, then ``checkpoint`` is called to write it.
 
@@ -335,6 +336,7 @@ class LogCleaner:
         self._pause = pause
         self._pauses = pauses if pauses is not None else CleaningPauses()
         self._report_failure = report_failure
+        self._report_damage = report_damage
         self.uncleanable: dict[TopicPartition, str] = {}
         """Logs that are damaged, and how: they are left alone until the node starts again."""
 
@@ -383,6 +385,8 @@ class LogCleaner:
         except (CorruptSegmentError, DecodeError) as error:
             self.uncleanable[log.topic_partition] = str(error)
             _log.error("%s can not be compacted: %s", log.topic_partition, error)
+            if isinstance(error, CorruptSegmentError):
+                self._report_damage(log, error)
             return None
         except (CleaningAborted, FileNotFoundError) as error:
             if not log.is_deleted:

@@ -18,7 +18,6 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from threading import Lock
 from time import perf_counter
-from typing import NamedTuple
 
 from barnabas.common.topic_config import TopicConfig
 from barnabas.common.topic_partition import TopicPartition
@@ -31,7 +30,7 @@ from barnabas.storage.log_checkpoints import write_checkpoints, write_high_water
 from barnabas.storage.log_dir_failure import is_disk_failure
 from barnabas.storage.log_directories import LogDirectories, LogDirectoryOffline
 from barnabas.storage.log_directory import DELETE_SUFFIX, LogDirectory, delete_directory_name, future_directory_name
-from barnabas.storage.log_recovery import Truncation, load_log
+from barnabas.storage.log_recovery import LoadReport, Truncation, load_log
 from barnabas.storage.log_table import LogTable
 from barnabas.storage.partition_log import PartitionLog
 from barnabas.storage.replicated_batches import EPOCH_MAX
@@ -45,15 +44,6 @@ _log = logging.getLogger(__name__)
 
 # From this many unflushed logs on, one sync of everything is cheaper than an fsync for each of their files.
 SYNC_ALL_LOGS_MIN = 32
-
-
-class LoadReport(NamedTuple):
-    """What start-up found. ``truncations`` is where it had to cut; those that are damage deserve a human."""
-
-    partitions: int
-    is_clean: bool
-    truncations: list[Truncation]
-    seconds: float
 
 
 class LogManager:
@@ -75,6 +65,10 @@ class LogManager:
         self.producer_id_expiration_ms = producer_id_expiration_ms
         self.previous_broker_epoch = -1
         self.table = LogTable()
+        self.damaged: set[TopicPartition] = set()
+        """Partitions whose current log has damaged ranges."""
+        self.on_damaged: Callable[[TopicPartition], object] = lambda topic_partition: None
+        """Called on the thread that found damage."""
         self.topic_id_notes = TopicIdNotes(self.table, self.directories)
         self.strays = StrayLogs(self.table, self.directories, self.topic_id_notes, self.pool, new_unique_id)
         self.cleaning_pauses = CleaningPauses()
@@ -151,6 +145,7 @@ class LogManager:
         self.directories.forget(log.topic_partition)
         self.delete_future(log.topic_partition, now_ms=now_ms)
         self.cleaner_offsets.pop(log.topic_partition, None)
+        self.damaged.discard(log.topic_partition)
         self.strays.set_aside(log, reason)
 
     def _has_arrived(self, topic_partition: TopicPartition, topic_id: Uuid | None, directory_id: Uuid | None) -> bool:
@@ -291,7 +286,9 @@ class LogManager:
                 self._forget_logs_in(directory)
         found = [epochs[directory] for directory in self.directories.online]
         self.directories.require_one()
-        self.previous_broker_epoch = found[0] if found[0] is not None and len(set(found)) == 1 else -1
+        # What a damaged log acknowledged before is not all there: that is no better than an unclean shutdown.
+        is_whole = len(set(found)) == 1 and not self.damaged
+        self.previous_broker_epoch = found[0] if found[0] is not None and is_whole else -1
         return LoadReport(len(self), None not in found, truncations, perf_counter() - began)
 
     def shutdown(self, *, now_ms: int, broker_epoch: int = -1) -> None:
@@ -354,6 +351,8 @@ class LogManager:
             log.maybe_advance_high_watermark(high_watermarks.get(topic_partition, 0))
             self._set_config(log, log.config)
             self.table.add(log, directory, is_future=is_future)
+            if log.damaged:
+                self._note_damage(log)
             if log.topic_id is None:
                 self.strays.claim(log, self.topic_id_notes.ids.get(topic_partition))
             if truncation is not None:
@@ -398,19 +397,19 @@ class LogManager:
 
         May be called from a thread: small files are forced to disk.
         """
-        with self._checkpoint_lock:
-            for directory in self.directories.online:
-                logs = self.table.in_directory(directory)
-                self.directories.attempt(directory, lambda at, logs=logs: write_checkpoints(at, logs))  # type: ignore[misc]
+        self._write_for_each(write_checkpoints)
         self.topic_id_notes.write()
         self.checkpoint_cleaner_offsets()
 
     def checkpoint_high_watermarks(self) -> None:
         """Only them: other replicas' logs are cut by them, so they are to be fresh. May be called from a thread."""
+        self._write_for_each(write_high_watermarks)
+
+    def _write_for_each(self, write: Callable[[LogDirectory, Sequence[PartitionLog]], None]) -> None:
         with self._checkpoint_lock:
             for directory in self.directories.online:
                 logs = self.table.in_directory(directory)
-                self.directories.attempt(directory, lambda at, logs=logs: write_high_watermarks(at, logs))  # type: ignore[misc]
+                self.directories.attempt(directory, lambda at, logs=logs: write(at, logs))  # type: ignore[misc]
 
     def note_truncation(self, log: PartitionLog) -> None:
         """A log was cut: what comes behind its end now was never compacted. To be followed by ``checkpoint``."""
@@ -433,6 +432,11 @@ class LogManager:
         return count + self._deleted.remove_due(now_ms, directories_max=directories_max)
 
     # Parts
+
+    def _note_damage(self, log: PartitionLog) -> None:
+        if self.get(log.topic_partition) is log:
+            self.damaged.add(log.topic_partition)
+            self.on_damaged(log.topic_partition)
 
     def _try_create(
         self,
@@ -464,6 +468,7 @@ class LogManager:
     def _retire(self, log: PartitionLog, now_ms: int) -> LogDirectory:
         """Forget a log and rename its directory, whose files go later; returns where it lived."""
         directory = self.table.remove(log)
+        self.damaged.discard(log.topic_partition)
         path = log.directory if log.directory.endswith(DELETE_SUFFIX) else self._deleted_path(directory, log)
         try:
             log.mark_deleted(path)
@@ -489,5 +494,6 @@ class LogManager:
 
     def _set_config(self, log: PartitionLog, config: TopicConfig) -> None:
         log.config = config
+        log.on_damaged = self._note_damage
         jitter = min(config.segment_jitter_ms, config.segment_ms)
         log.roll_jitter_ms = int.from_bytes(os.urandom(4), "big") % jitter if jitter else 0

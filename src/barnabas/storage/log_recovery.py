@@ -34,7 +34,7 @@ from barnabas.storage.segment import CLEANED_SUFFIX, DELETED_SUFFIX, SWAP_SUFFIX
 from barnabas.storage.segment_check import InvalidTail, check_segment, report_damage
 from barnabas.storage.segment_damage import DamagedRange
 
-__all__ = ["Truncation", "load_log"]
+__all__ = ["LoadReport", "Truncation", "load_log"]
 
 _log = logging.getLogger(__name__)
 
@@ -49,6 +49,15 @@ class Truncation(NamedTuple):
     offset: int
     removed_bytes: int
     reason: str
+
+
+class LoadReport(NamedTuple):
+    """What start-up found. ``truncations``: torn ends that it cut."""
+
+    partitions: int
+    is_clean: bool
+    truncations: list[Truncation]
+    seconds: float
 
 
 def load_log(
@@ -312,6 +321,8 @@ def _indexes_are_sane(segment: Segment, names: dict[str, int]) -> bool:
     try:
         segment.offset_index.sanity_check()
         segment.time_index.sanity_check()
+        if not segment.time_index.count:
+            raise CorruptIndexError(segment.time_index.path, "it has no entry, not even for the last batch")
         segment.transaction_index.sanity_check(segment.base_offset)
     except CorruptIndexError as error:
         _log.warning("rebuilding the indexes of %s: %s", segment.path, error)

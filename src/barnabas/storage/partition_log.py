@@ -28,7 +28,8 @@ from barnabas.storage.batch_header import (
     PREFIX,
     Buffer,
 )
-from barnabas.storage.checkpoint_file import sync_file
+from barnabas.storage.checkpoint_file import sync_directory, sync_file
+from barnabas.storage.damaged_files import unused_aside_path
 from barnabas.storage.errors import CorruptFileError, CorruptIndexError, CorruptSegmentError
 from barnabas.storage.file_modes import DIRECTORY_MODE
 from barnabas.storage.file_pool import FilePool
@@ -49,7 +50,7 @@ from barnabas.storage.producer_state import ProducerState
 from barnabas.storage.replicated_batches import EPOCH_MAX, replicated_batches
 from barnabas.storage.segment import Segment
 from barnabas.storage.segment_check import check_segment, report_damage
-from barnabas.storage.segment_damage import DamagedRange, DamagedRangeError
+from barnabas.storage.segment_damage import CheckedBytes, DamagedRange, DamagedRangeError
 
 __all__ = ["AppendInfo", "FetchedRecords", "PartitionLog"]
 
@@ -437,7 +438,20 @@ class PartitionLog:
     @property
     def damaged(self) -> list[DamagedRange]:
         """What is known to be damaged, by offset. A log is checked when it is opened, and where it is read."""
-        return [damage for segment in self.segments for damage in segment.damaged]
+        start = self.log_start_offset
+        return [damage for segment in self.segments for damage in segment.damaged if damage.next_offset > start]
+
+    def set_damage_aside(self, *, now_ms: int) -> list[str]:
+        """Cut the log where its damage begins; returns the files in which all that was there is kept."""
+        first = self.damaged[0]
+        kept = []
+        for segment in self.segments:
+            if segment.size and (segment.base_offset > first.first_offset or first in segment.damaged):
+                kept.append(unused_aside_path(segment.path))
+                os.link(segment.path, kept[-1])
+        sync_directory(self.directory)
+        self.truncate_to(first.first_offset, now_ms=now_ms)
+        return kept
 
     def check_damaged(self, error: CorruptFileError) -> None:
         """A file of the log can't be right: read its segment whole, rebuild the indexes, note and report damage."""
@@ -446,6 +460,12 @@ class PartitionLog:
             if name.startswith(f"{segment.base_offset:020d}."):
                 _log.error("checking %s and its indexes: %s", segment.path, error)
                 self.check_segment(segment)
+
+    def forget_checks(self, offset: int) -> None:
+        """The batches around the offset are to be checked again before they are handed out."""
+        segments = self.segments
+        segment = segments[segment_index(segments, offset)]
+        segment.checked = CheckedBytes(segment.size)
 
     def check_segment(self, segment: Segment) -> None:
         before = set(segment.damaged)

@@ -7,12 +7,16 @@ Compacted-only logs lose just what lies below their start; those with ``compact,
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 
+from barnabas.storage.errors import CorruptIndexError, CorruptSegmentError
 from barnabas.storage.partition_log import PartitionLog
 from barnabas.storage.segment import Segment
 
 __all__ = ["apply_retention", "count_expired_segments"]
+
+_log = logging.getLogger(__name__)
 
 
 def apply_retention(log: PartitionLog, now_ms: int) -> int:
@@ -37,9 +41,22 @@ def count_expired_segments(log: PartitionLog, now_ms: int) -> int:
             excess -= candidates[count][0].size
             count += 1
     if config.retention_ms >= 0:
-        while count < len(candidates) and now_ms - candidates[count][0].largest_timestamp > config.retention_ms:
+        while count < len(candidates) and _is_expired(candidates[count][0], now_ms, config.retention_ms):
             count += 1
     return count
+
+
+def _is_expired(segment: Segment, now_ms: int, retention_ms: int) -> bool:
+    """A damaged time index must not end the life of young records."""
+    if now_ms - segment.largest_timestamp <= retention_ms:
+        return False
+    if segment.max_timestamp >= 0:
+        try:
+            segment.confirm_max_timestamp()
+        except (CorruptSegmentError, CorruptIndexError) as error:
+            _log.error("%s is kept although it may be expired, for it cannot be read: %s", segment.path, error)
+            return False
+    return now_ms - segment.largest_timestamp > retention_ms
 
 
 def _replicated_segments(log: PartitionLog) -> Iterator[tuple[Segment, int]]:

@@ -4,8 +4,8 @@ A segment knows positions and headers; what batches mean (producers, epochs, ret
 partition logs and the metadata log share it. Three things are unlike Kafka's segment, none of them visible once closed:
 
 - Files come to be when there is something to put into them. A partition that was never written to has none.
-- Indexes are written when the segment is flushed, rolled or closed. Before that, a kill loses them, and recovery, which
-  reads an unflushed segment anyway, makes them again.
+- Indexes are empty while a segment is written to, and are written when it is flushed, rolled or closed. Before that, a
+  kill loses them, and recovery, which reads an unflushed segment anyway, makes them again.
 - A large read is a private mapping of just that range. It stays valid for as long as somebody holds it, also when the
   segment is compacted away or deleted meanwhile, and truncation writes a new file instead of cutting one that may be
   mapped (touching a mapping behind the end of its file kills the process).
@@ -200,8 +200,12 @@ class Segment:
         return position
 
     def create_file(self) -> None:
-        """Make the (empty) ``.log``, when its name alone says something: the log's next offset."""
-        os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, FILE_MODE))
+        """Make the (empty) ``.log``, when its name alone says something: the log's next offset.
+
+        And both indexes: Kafka's tools expect them beside a log. The ``.log`` goes last, for its presence decides.
+        """
+        for extension in (".index", ".timeindex", ".log"):
+            os.close(os.open(self._path(extension), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, FILE_MODE))
         self.is_flushed = False
 
     def flush(self) -> None:
@@ -444,6 +448,18 @@ class Segment:
         os.rename(temporary, self.path)
         self.file.close()
         self.size = position
+
+    def confirm_max_timestamp(self) -> None:
+        """Retention is about to believe the last entry of the time index: compare it with the batches.
+
+        The entry must be that of a batch, and none behind it may be later. If not, all batches are asked.
+        """
+        timestamp, offset = self.time_index.last_entry
+        found = self.find(offset) if timestamp >= 0 else None
+        if found is None or int.from_bytes(self.read(found[0] + 35, 8), "big", signed=True) != timestamp:
+            self.time_index.clear()
+            self.offset_index.clear()
+        self._recompute_max_timestamp()
 
     def _recompute_max_timestamp(self) -> None:
         """After a truncation: the time index covers the batches up to its last entry, the rest is read."""

@@ -381,3 +381,20 @@ def test_damaged_small_files_cost_only_what_they_said(tmp_path: Path) -> None:
     assert recovered.topic_id is None
     assert len(all_records(recovered)) == 30
     assert recovered.epochs.entries == [(0, 0), (1, 10), (2, 20)]
+
+
+def test_a_segment_that_is_written_to_has_both_indexes(tmp_path: Path) -> None:
+    log = new_log(tmp_path, SMALL)
+    for index in range(20):
+        append(log, batch(b"value %d" % index))
+        stem = f"{log.active_segment.base_offset:020d}"
+        assert {f"{stem}.log", f"{stem}.index", f"{stem}.timeindex"} <= set(os.listdir(log.directory))
+
+
+def test_a_time_index_that_lost_its_entries_is_made_again(tmp_path: Path) -> None:
+    log = filled(tmp_path)
+    log.close(NOW_MS)
+    expected = index_contents(log)
+    Path(segment_path(log.directory, 0, ".timeindex")).write_bytes(b"")
+    reopened, _ = reload(log.directory, SMALL, is_clean=True, recovery_point=30)
+    assert index_contents(reopened) == expected

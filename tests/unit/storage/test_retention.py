@@ -124,3 +124,21 @@ def test_producer_snapshots_of_removed_segments_go_with_them(tmp_path: Path) -> 
     apply_retention(log, NOW_MS + 14_000)
     snapshots = [int(name[:20]) for name in os.listdir(log.directory) if name.endswith(".snapshot")]
     assert snapshots == [4]
+
+
+def test_a_flipped_bit_in_the_time_index_does_not_end_the_life_of_young_records(tmp_path: Path) -> None:
+    log = new_log(tmp_path, config(segment_bytes=1000, retention_ms=1000))
+    for index in range(20):
+        append(log, batch(b"value %d" % index, timestamp=NOW_MS + index))
+    log.close(NOW_MS)
+    path = Path(log.segments[0].path.replace(".log", ".timeindex"))
+    content = bytearray(path.read_bytes())
+    content[-9] = 0
+    content[-10] = 0
+    path.write_bytes(content)
+    opened, _ = reload(log.directory, log.config, is_clean=True, recovery_point=20)
+    opened.maybe_advance_high_watermark(20)
+    assert opened.segments[0].max_timestamp < NOW_MS - 1000
+    assert apply_retention(opened, NOW_MS + 500) == 0
+    assert opened.segments[0].max_timestamp >= NOW_MS
+    assert apply_retention(opened, NOW_MS + 5000) > 0

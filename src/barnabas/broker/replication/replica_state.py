@@ -46,6 +46,7 @@ class ReplicaState:
         "last_fetch_ms",
         "log_end_offset",
         "log_start_offset",
+        "sent_offset",
     )
 
     def __init__(self, broker_id: int) -> None:
@@ -57,6 +58,8 @@ class ReplicaState:
         self.last_fetch_ms: int | None = None
         self.last_fetch_leader_end_offset = UNKNOWN_OFFSET
         self.contact: FollowerContact | None = None
+        self.sent_offset = UNKNOWN_OFFSET
+        """Where the records began that it was sent last."""
 
     def begin_epoch(self, *, leader_end_offset: int, now_ms: int, is_in_sync: bool) -> None:
         """A new leader epoch of the same leader: who is in sync gets the whole time to show that it still is.
