@@ -29,6 +29,7 @@ from barnabas.storage.offset_checkpoint import (
     read_offsets,
     write_offsets,
 )
+from barnabas.storage.recovery_point import UNKNOWN_BOOT
 
 __all__ = [
     "DELETE_SUFFIX",
@@ -43,11 +44,13 @@ __all__ = [
 
 LOCK_FILE = ".lock"
 CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"
+BOOT_ID_FILE = "barnabas-boot-id"
 DELETE_SUFFIX = "-delete"
 NAME_LENGTH_MAX = 255
 # The metadata log is a partition by its layout, but the quorum's, not the log manager's.
 METADATA_TOPIC = "__cluster_metadata"
 
+_BOOT_ID_BYTES_MAX = 100
 _log = logging.getLogger(__name__)
 
 _NAME = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<partition>\d+)")
@@ -159,6 +162,18 @@ class LogDirectory:
         except (ValueError, KeyError, TypeError):
             _log.error("%s is damaged: the logs in %s are checked as after a crash", path, self.path)
             return None
+
+    def take_boot_id(self, current: str) -> bool:
+        """Note in which run of the machine the directory is opened. Whether it is the same as the last time."""
+        path = f"{self.path}/{BOOT_ID_FILE}"
+        try:
+            with open(path, "rb") as file:
+                known = file.read(_BOOT_ID_BYTES_MAX).decode("ascii", "replace").strip()
+        except FileNotFoundError:
+            known = UNKNOWN_BOOT
+        if known != current:
+            write_atomically(path, f"{current}\n".encode())
+        return known == current != UNKNOWN_BOOT
 
     def mark_clean_shutdown(self, broker_epoch: int) -> None:
         text = json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":"))

@@ -33,6 +33,7 @@ from barnabas.storage.log_directory import DELETE_SUFFIX, LogDirectory, delete_d
 from barnabas.storage.log_recovery import LoadReport, Truncation, load_log
 from barnabas.storage.log_table import LogTable
 from barnabas.storage.partition_log import PartitionLog
+from barnabas.storage.recovery_point import boot_id
 from barnabas.storage.replicated_batches import EPOCH_MAX
 from barnabas.storage.retention import apply_retention
 from barnabas.storage.stray_logs import StrayLogs
@@ -57,8 +58,13 @@ class LogManager:
         new_unique_id: Callable[[], str] = lambda: os.urandom(16).hex(),
         directory_ids: Mapping[str, Uuid] | None = None,
         offline: Mapping[str, str] | None = None,
+        boot: str | None = None,
     ) -> None:
-        """Nothing is touched before ``startup``. ``offline``: directories that can't be used, and why."""
+        """Nothing is touched before ``startup``. ``offline``: directories that can't be used, and why.
+
+        ``boot`` is the id of this run of the machine, if it is not the one that the system gives.
+        """
+        self._boot = boot if boot is not None else boot_id()
         self.directories = LogDirectories(log_dirs, ids=directory_ids, offline=offline)
         self.default_config = default_config if default_config is not None else TopicConfig()
         self.pool = pool if pool is not None else FilePool()
@@ -326,6 +332,7 @@ class LogManager:
         log_start_offsets = directory.read_log_start_offsets()
         high_watermarks = directory.read_high_watermarks()
         self.cleaner_offsets.update(directory.read_cleaner_offsets())
+        is_same_boot = directory.take_boot_id(self._boot)
         self.topic_id_notes.read(directory)
         self._deleted.add(directory.deleted_partitions(), due_ms=now_ms)
         self.strays.find(directory)
@@ -347,6 +354,8 @@ class LogManager:
                 recovery_point=recovery_points.get(topic_partition, 0),
                 is_clean=is_clean,
                 now_ms=now_ms,
+                high_watermark=high_watermarks.get(topic_partition, 0),
+                is_same_boot=is_same_boot,
             )
             log.maybe_advance_high_watermark(high_watermarks.get(topic_partition, 0))
             self._set_config(log, log.config)

@@ -18,6 +18,7 @@ import logging
 import os
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from itertools import pairwise
 from typing import NamedTuple
 
 from barnabas.common.topic_config import TopicConfig
@@ -25,6 +26,7 @@ from barnabas.common.topic_partition import TopicPartition
 from barnabas.common.uuid import Uuid
 from barnabas.storage.damaged_files import copy_aside, move_aside
 from barnabas.storage.errors import CorruptFileError, CorruptIndexError, CorruptSegmentError
+from barnabas.storage.file_modes import FILE_MODE
 from barnabas.storage.file_pool import FilePool
 from barnabas.storage.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT, LeaderEpochCheckpoint
 from barnabas.storage.partition_log import PartitionLog
@@ -38,6 +40,7 @@ __all__ = ["LoadReport", "Truncation", "load_log"]
 
 _log = logging.getLogger(__name__)
 
+_FIRST_ENTRIES = 1024
 _SEGMENT_EXTENSIONS = (".log", ".index", ".timeindex", ".txnindex")
 
 
@@ -71,11 +74,18 @@ def load_log(
     is_clean: bool,
     now_ms: int,
     topic_id: Uuid | None = None,
+    high_watermark: int = 0,
+    is_same_boot: bool = False,
 ) -> tuple[PartitionLog, Truncation | None]:
-    """Open the log in ``directory``; say what had to be cut off, if anything."""
+    """Open the log in ``directory``; say what had to be cut off, if anything.
+
+    ``high_watermark`` is that of the checkpoint. ``is_same_boot``: the machine has not restarted since the last end, so
+    that all that was written is still there, flushed or not.
+    """
     sizes = _list_files(directory)
     if not is_clean or any(name.endswith((SWAP_SUFFIX, CLEANED_SUFFIX, DELETED_SUFFIX)) for name in sizes):
         sizes = _finish_interrupted(directory, sizes, pool)
+    sizes |= dict.fromkeys(_make_lost_logs(directory, sizes), 0)
     segments = [
         Segment(directory, int(name[:-4]), pool, size=size, created_ms=now_ms)
         for name, size in sorted(sizes.items())
@@ -84,8 +94,17 @@ def load_log(
     for segment in segments:
         segment.is_flushed = is_clean or segment.size == 0
     epochs, has_epochs = _load_epochs(directory, exists=LEADER_EPOCH_CHECKPOINT in sizes)
-    known_end = max(recovery_point, _last_snapshot(sizes)) if is_clean else recovery_point
-    reader = _SegmentReader(segments, epochs, config.index_interval_bytes, known_end=known_end, is_clean=is_clean)
+    known_end = max(recovery_point, high_watermark)
+    reader = _SegmentReader(
+        segments,
+        epochs,
+        config.index_interval_bytes,
+        known_end=max(known_end, _last_snapshot(sizes)) if is_clean else known_end,
+        recovery_point=recovery_point,
+        is_whole=is_clean or is_same_boot,
+        is_clean=is_clean,
+    )
+    reader.note_lost_logs()
     if is_clean and has_epochs:
         reader.check_indexes(sizes)
     else:
@@ -175,6 +194,8 @@ def _finish_interrupted(directory: str, sizes: dict[str, int], pool: FilePool) -
             segment.rename_suffix("")
             segment.file.close()
             _log.info("finished the replacement of segments by %s", segment.path)
+    names = _list_files(directory)
+    names |= dict.fromkeys(_make_lost_logs(directory, names), 0)
     _remove_orphans(directory)
     return _list_files(directory)
 
@@ -209,15 +230,33 @@ class _SegmentReader:
         index_interval_bytes: int,
         *,
         known_end: int,
+        recovery_point: int,
+        is_whole: bool,
         is_clean: bool,
     ) -> None:
-        """``known_end``: the log's end was once there, durably."""
+        """``known_end``: the log's end was once there. ``is_whole``: what was written then must be there still; if not,
+        only what lies below the recovery point.
+        """
+        self._recovery_point = recovery_point
+        self._is_whole = is_whole
         self._segments = segments
         self._epochs = epochs
         self._interval = index_interval_bytes
         self._known_end = known_end
         self._is_clean = is_clean
         self._tail: InvalidTail | None = None
+
+    def note_lost_logs(self) -> None:
+        """An empty segment whose time index has entries held records: only compaction leaves empty ones, with none."""
+        for segment, following in pairwise(self._segments):
+            if not segment.size and _has_entries(segment):
+                reason = "the file is missing or empty, and its time index is not"
+                _add_damage(segment, DamagedRange(0, 0, segment.base_offset, following.base_offset, reason))
+                report_damage(segment, segment.damaged[-1])
+        last = self._segments[-1] if self._segments else None
+        if last is not None and not last.size and _has_entries(last):
+            self._known_end = max(self._known_end, last.time_index.last_entry[1] + 1, last.offset_index.last_offset + 1)
+            self._is_whole = True
 
     def check_indexes(self, names: dict[str, int]) -> None:
         """After a clean shutdown: read only segments whose indexes cannot be right, and a last one that has no end."""
@@ -235,6 +274,8 @@ class _SegmentReader:
                 self._check(segment)
 
     def _check(self, segment: Segment) -> None:
+        if segment.damaged:
+            return  # Nothing is left of it.
         is_last = segment is self._segments[-1]
         tail = check_segment(segment, self._epochs, self._interval)
         if is_last:
@@ -254,9 +295,13 @@ class _SegmentReader:
         if not self._segments:
             return None
         last, tail, known_end = self._segments[-1], self._tail, self._known_end
+        if not last.size and known_end > last.base_offset:
+            tail = None
         end = last.read_next_offset() if tail is None else tail.offset
-        if end < known_end and (tail is not None or self._is_clean):
-            reason = "the file ends before the recovery point" if tail is None else tail.reason
+        if not self._is_whole and tail is not None and end < self._recovery_point:
+            known_end = self._recovery_point
+        if end < known_end and (self._is_whole or (known_end == self._recovery_point and tail is not None)):
+            reason = f"the file ends before offset {known_end}, where the log ended" if tail is None else tail.reason
             position = last.size if tail is None else tail.position
             _add_damage(last, DamagedRange(position, last.size, end, known_end, reason))
             report_damage(last, last.damaged[-1])
@@ -266,7 +311,10 @@ class _SegmentReader:
             self._segments.append(segment)
             return None
         if end < known_end:
-            _log.error("%s ends at offset %d, below its recovery point %d", last.path, end, known_end)
+            _log.error(
+                "%s ends at offset %d after the crash: records up to %d, which had been acknowledged, are lost",
+                last.path, end, known_end - 1,
+            )  # fmt: skip
         return None if tail is None else self._cut(last, tail)
 
     def _cut(self, segment: Segment, tail: InvalidTail) -> Truncation:
@@ -303,6 +351,35 @@ class _SegmentReader:
 
 def _add_damage(segment: Segment, damage: DamagedRange) -> None:
     segment.set_damaged([*segment.damaged, damage])
+
+
+def _make_lost_logs(directory: str, sizes: dict[str, int]) -> list[str]:
+    """An index without its log says that a segment was lost: an empty file takes its place, so that it stays known.
+
+    A deletion that was interrupted leaves other suffixes behind. Behind the last log an index says nothing: it may be
+    older than a cut of the log, and the recovery point knows where the log ended.
+    """
+    made = []
+    last = max((name for name in sizes if name.endswith(".log") and name[:-4].isdigit()), default="")
+    for name in sorted(sizes):
+        stem, _, extension = name.partition(".")
+        if not stem.isdigit() or extension != "timeindex" or not name < last or f"{stem}.log" in sizes:
+            continue
+        with open(f"{directory}/{name}", "rb") as file:
+            has_entries = any(file.read(_FIRST_ENTRIES))
+        if has_entries and f"{stem}.log{DELETED_SUFFIX}" not in sizes:
+            _log.error("%s/%s.log is missing, but its time index is not", directory, stem)
+            os.close(os.open(f"{directory}/{stem}.log", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, FILE_MODE))
+            made.append(f"{stem}.log")
+    return made
+
+
+def _has_entries(segment: Segment) -> bool:
+    try:
+        segment.time_index.sanity_check()
+    except CorruptIndexError:
+        return False
+    return bool(segment.time_index.count)
 
 
 def _has_end(segment: Segment) -> bool:

@@ -19,22 +19,22 @@ from time import monotonic
 
 from barnabas.common.crc32c import crc32c
 
-__all__ = ["RECOVERY_POINT", "RecoveryPoint", "boot_id"]
+__all__ = ["RECOVERY_POINT", "UNKNOWN_BOOT", "RecoveryPoint", "boot_id"]
 
 RECOVERY_POINT = "recovery-point"
 VERSION = "0"
 SYNC_INTERVAL_S = 1.0
 _BOOT_ID_PATH = "/proc/sys/kernel/random/boot_id"
-_UNKNOWN_BOOT = "-"
+UNKNOWN_BOOT = "-"
 
 
 def boot_id() -> str:
     """An id of this run of the machine; ``-`` where the system has none."""
     try:
         with open(_BOOT_ID_PATH, encoding="ascii") as file:
-            return file.read().strip() or _UNKNOWN_BOOT
+            return file.read().strip() or UNKNOWN_BOOT
     except OSError:
-        return _UNKNOWN_BOOT
+        return UNKNOWN_BOOT
 
 
 class RecoveryPoint:
@@ -121,5 +121,5 @@ class RecoveryPoint:
             return
         self.offset = int(words[2])
         self._stored_boot = words[1].decode("ascii", "replace")
-        is_known = _UNKNOWN_BOOT not in (self._stored_boot, self._boot)
+        is_known = UNKNOWN_BOOT not in (self._stored_boot, self._boot)
         self.is_after_restart = is_known and self._stored_boot != self._boot

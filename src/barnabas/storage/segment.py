@@ -322,7 +322,8 @@ class Segment:
                 chunk_start, at = position, 0
             base_offset, batch_length, last_offset_delta = _WALK.unpack_from(chunk, at)
             size = batch_length + BATCH_OVERHEAD
-            if size < HEADER_SIZE or last_offset_delta < 0 or position + size > end:
+            is_inside = 0 <= base_offset + last_offset_delta - self.base_offset <= RELATIVE_OFFSET_MAX
+            if size < HEADER_SIZE or last_offset_delta < 0 or position + size > end or not is_inside:
                 raise CorruptSegmentError(self.path, position, f"no batch: length {batch_length}, offset {base_offset}")
             yield position, size, base_offset, base_offset + last_offset_delta
             position += size
@@ -429,7 +430,7 @@ class Segment:
 
     def delete(self) -> None:
         self.file.close()
-        for extension in _EXTENSIONS:
+        for extension in reversed(_EXTENSIONS):  # An index without a log says that the log was lost.
             try:
                 os.unlink(self._path(extension))
             except FileNotFoundError:

@@ -65,6 +65,11 @@ def read_header(path: str, view: Buffer, at: int, *, position: int | None = None
     return header
 
 
+def _base_offset_and_delta(view: memoryview, at: int) -> tuple[int, int]:
+    fields = HEADER.unpack_from(view, at)
+    return fields[0], fields[6]
+
+
 _CHECKED_AT_ONCE = 4096
 """Batches; some five milliseconds."""
 
@@ -101,7 +106,7 @@ class CheckedBytes:
         """
         if position >= self._written_from or self._start <= position <= end <= self._end:
             return end
-        at, left, view = position, _CHECKED_AT_ONCE, memoryview(records)
+        at, left, view, next_offset = position, _CHECKED_AT_ONCE, memoryview(records), -1
         while at < end and at < self._written_from:
             if self._start <= at < self._end:
                 at = self._end
@@ -119,6 +124,10 @@ class CheckedBytes:
                     raise CorruptSegmentError(path, position, "the batch does not have its checksum")
                 end = at
                 break
+            offset, delta = _base_offset_and_delta(view, at - position)
+            if offset < next_offset:
+                raise CorruptSegmentError(path, at, f"offset {offset} after {next_offset - 1}")
+            next_offset = offset + delta + 1
             at += size
             left -= 1
         self._add(position, min(at, end))

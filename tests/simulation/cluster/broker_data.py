@@ -49,6 +49,7 @@ class BrokerData:
             default_config=defaults,
             new_unique_id=lambda: draw.randbytes(16).hex(),
             directory_ids={node.data_disk.folder: node.data_directory_id},
+            boot="-",  # Unknown: what was not synced may be lost.
         )
         self.logs.startup(now_ms=node.clock.now_ms())
         self.producer_ids = ProducerIdAllocator(

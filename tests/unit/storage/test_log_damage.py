@@ -142,3 +142,11 @@ def test_a_changed_base_offset_or_epoch_is_found_by_the_batch_behind_it(closed: 
     assert [(damage.first_offset, damage.next_offset) for damage in log.damaged] == [(20, 21), (30, 31)]
     assert log.epochs.entries == [(0, 0)]
     assert HEADER.size == 61
+
+
+@pytest.mark.parametrize("base_offset", [1 << 60, 16, 7])
+def test_a_base_offset_that_cannot_be_right_is_never_handed_out(closed: PartitionLog, base_offset: int) -> None:
+    path, position, _ = place_of(closed, 5)
+    change(path, position, base_offset.to_bytes(8, "big"))
+    log = reopened(closed)
+    assert offsets(log) == [at for at in range(COUNT) if at != 5]

@@ -67,7 +67,7 @@ def test_a_log_is_made_once_and_found_again(start: Start, tmp_path: Path) -> Non
     log = open_log(manager, A0)
     assert open_log(manager, A0) is log is manager.get(A0)
     assert manager.get(A1) is None
-    assert sorted(os.listdir(tmp_path / "data")) == [".lock", "a-0"]
+    assert sorted(os.listdir(tmp_path / "data")) == [".lock", "a-0", "barnabas-boot-id"]
 
 
 def test_new_logs_go_where_the_fewest_are(start: Start, tmp_path: Path) -> None:
@@ -313,3 +313,22 @@ def test_the_longest_topic_names_are_shortened_when_deleted() -> None:
     name = delete_directory_name(TopicPartition("t" * 249, 3), "0" * 32)
     assert len(name) == 255
     assert name.endswith(f"-3.{'0' * 32}-delete")
+
+
+@pytest.mark.parametrize("is_same_boot", [True, False])
+def test_what_was_committed_before_a_kill_must_be_there_unless_the_machine_restarted(
+    start: Start, tmp_path: Path, is_same_boot: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    manager = start()
+    log = open_log(manager, A0)
+    for value in (b"one", b"two", b"three"):
+        append(log, batch(value))
+    manager.checkpoint()
+    path = log.active_segment.path
+    os.truncate(path, log.active_segment.find(2)[0])
+    if not is_same_boot:
+        (tmp_path / "data" / "barnabas-boot-id").write_text("another\n")
+    log = start().get(A0)
+    assert path in caplog.text
+    assert (log.log_end_offset, len(log.damaged)) == ((3, 1) if is_same_boot else (2, 0))
+    assert "are lost" in caplog.text or is_same_boot

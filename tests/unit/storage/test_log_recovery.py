@@ -398,3 +398,24 @@ def test_a_time_index_that_lost_its_entries_is_made_again(tmp_path: Path) -> Non
     Path(segment_path(log.directory, 0, ".timeindex")).write_bytes(b"")
     reopened, _ = reload(log.directory, SMALL, is_clean=True, recovery_point=30)
     assert index_contents(reopened) == expected
+
+
+@pytest.mark.parametrize("is_clean", [True, False])
+@pytest.mark.parametrize("is_missing", [True, False])
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_rolled_segment_that_was_lost_is_damage(
+    tmp_path: Path, number: int, is_missing: bool, is_clean: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = filled(tmp_path)
+    log.close(NOW_MS)
+    lost, following = log.segments[number : number + 2]
+    path = Path(lost.path)
+    path.unlink() if is_missing else path.write_bytes(b"")
+    for _ in range(2):
+        recovered, _ = reload(log.directory, SMALL, is_clean=is_clean, recovery_point=30)
+        expected = [(lost.base_offset, following.base_offset)]
+        assert [(damage.first_offset, damage.next_offset) for damage in recovered.damaged] == expected
+        assert (recovered.log_start_offset, recovered.log_end_offset) == (0, 30)
+        with pytest.raises(ApiException):
+            recovered.read(lost.base_offset, 1000)
+    assert str(path) in caplog.text
