@@ -37,6 +37,7 @@ def _bound_doc(name: str) -> str | None:
 
 _DOCS: dict[str, str] = {
     # ---- barnabas's own ----
+    "barnabas.audit.denials.per.caller": "How many denials of one principal and host become audit events of their own in a window; further ones are counted together, under the name (others) when they concern other resources.",
     "barnabas.audit.denials.per.window": "How many denials that are alike become an audit event of their own in a window; further ones are counted together.",
     "barnabas.audit.kinds.max": "How many kinds of decisions (principal, host, API, operation, resource) are counted at once in a window of the access audit.",
     "barnabas.audit.log.level": "What of the access audit is logged, as logger kafka.authorizer.logger: INFO denials, DEBUG allowed decisions too, OFF nothing. Independent of barnabas.log.level.",
@@ -64,7 +65,8 @@ _DOCS: dict[str, str] = {
     "barnabas.request.max.bytes": "The largest request of an API whose requests do not grow with the cluster (ApiVersions, Heartbeat, CreateDelegationToken, Vote and others). The APIs that carry records or name partitions, topics, members or rules may have socket.request.max.bytes. A larger request is not received: the connection closes.",
     "barnabas.request.max.bytes.before.login": "The largest request that a client may send on a SASL listener before it has logged in. SaslAuthenticate, which carries the token, may have sasl.server.max.receive.size instead.",
     "barnabas.request.max.bytes.overrides": "The largest request of single APIs, in place of what barnabas.request.max.bytes or socket.request.max.bytes gives: the name of the API, a colon and a number of bytes, separated by commas (Metadata:2097152,DescribeAcls:65536). It never exceeds socket.request.max.bytes.",
-    "barnabas.request.max.elements": "How many array elements and tagged fields one request may have in total. A request with more is refused before they are decoded, and the connection closes.",
+    "barnabas.request.max.elements": "How many array elements and tagged fields one request may have in total. A request with more is refused before they are decoded, and the connection closes. Requests that are answered in parts, and those of brokers, have limits of their own; without an authorizer the one for parts counts for all.",
+    "barnabas.request.max.elements.in.parts": "The same for the APIs that are answered a part at a time, between which other clients are served: Metadata, Fetch, ListOffsets, OffsetForLeaderEpoch, OffsetCommit, OffsetFetch, SyncGroup, DescribeGroups, DeleteGroups, FindCoordinator and DescribeConfigs.",
     "barnabas.request.max.elements.of.brokers": "The same for principals that may do CLUSTER_ACTION: brokers and controllers name all partitions that they lead or follow in one request.",
     "barnabas.request.max.tagged.fields": "How many tagged fields one structure of a request may have. A request with more is refused before they are decoded, and the connection closes.",
     # ---- identity, roles, listeners ----

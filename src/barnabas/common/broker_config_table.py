@@ -12,6 +12,7 @@ __all__ = ["AUTHORIZER_SETTINGS", "BARNABAS_SETTINGS", "BROKER_SETTINGS", "INTER
 
 # Settings of barnabas's own. Kafka's tools never see them in a describe answer.
 BARNABAS_SETTINGS: tuple[ConfigRow, ...] = (
+    ("barnabas.audit.denials.per.caller", "INT", "200", "1..", "LOW", READ_ONLY),
     ("barnabas.audit.denials.per.window", "INT", "10", "1..", "LOW", READ_ONLY),
     ("barnabas.audit.kinds.max", "INT", "10000", "100..", "LOW", READ_ONLY),
     ("barnabas.audit.log.level", "STRING", "INFO", "i:OFF|INFO|DEBUG", "MEDIUM", READ_ONLY),
@@ -39,7 +40,8 @@ BARNABAS_SETTINGS: tuple[ConfigRow, ...] = (
     ("barnabas.request.max.bytes", "INT", "1048576", "4096..", "LOW", READ_ONLY),
     ("barnabas.request.max.bytes.before.login", "INT", "4096", "512..", "LOW", READ_ONLY),
     ("barnabas.request.max.bytes.overrides", "STRING", "", "", "LOW", READ_ONLY),
-    ("barnabas.request.max.elements", "INT", "100000", "1000..", "LOW", READ_ONLY),
+    ("barnabas.request.max.elements", "INT", "5000", "1000..", "LOW", READ_ONLY),
+    ("barnabas.request.max.elements.in.parts", "INT", "100000", "1000..", "LOW", READ_ONLY),
     ("barnabas.request.max.elements.of.brokers", "INT", "1000000", "1000..", "LOW", READ_ONLY),
     ("barnabas.request.max.tagged.fields", "INT", "64", "16..", "LOW", READ_ONLY),
 )

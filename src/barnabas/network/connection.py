@@ -18,12 +18,14 @@ from struct import Struct
 from typing import TYPE_CHECKING, Protocol, cast
 
 from barnabas.network.framing import FrameReader, InvalidFrameSize
+from barnabas.network.loop_share import TURN_S
 from barnabas.security.principal import ANONYMOUS, Principal
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Hashable, Sequence
 
     from barnabas.network.authentication import Authentication, ConnectionSecurity
+    from barnabas.network.loop_share import LoopShare
     from barnabas.network.request_limits import RequestLimits
     from barnabas.security.sasl.sasl_listener import SaslListener
 
@@ -36,9 +38,6 @@ _QUEUED_FRAMES_MAX = 8
 _WRITE_BUFFER_HIGH = 4 * 1024 * 1024
 _WRITE_BUFFER_BEFORE_LOGIN = 64 * 1024
 _GOODBYE_S = 5.0
-_TURN_S = 0.002
-"""Who sends thousands of requests at once gets so much time before others have their turn."""
-
 _WRITE_PIECE = 1024 * 1024
 
 Answer = list[bytes | memoryview] | None
@@ -60,6 +59,7 @@ class ConnectionOwner(Protocol):
 
     name: str
     request_limits: RequestLimits
+    loop_share: LoopShare
     processor: RequestProcessor
     security: ConnectionSecurity | None
     """None where everybody is anonymous."""
@@ -81,11 +81,14 @@ class ConnectionOwner(Protocol):
 
 class Connection(asyncio.BufferedProtocol):
     __slots__ = (
+        "_account",
         "_authentication",
         "_busy",
+        "_caller",
         "_closing",
         "_corked",
         "_frames",
+        "_is_in_rotation",
         "_loop",
         "_owner",
         "_processor",
@@ -114,6 +117,9 @@ class Connection(asyncio.BufferedProtocol):
         self._reader = FrameReader(owner.request_limits.frames)
         self._frames: deque[bytearray] = deque()
         self._busy: asyncio.Task[None] | bool = False
+        self._caller: Hashable = self
+        self._account = owner.loop_share.account(None)
+        self._is_in_rotation = False
         self._closing = False
         self._corked: list[bytes] | None = None
         self._reading_paused = False
@@ -156,6 +162,7 @@ class Connection(asyncio.BufferedProtocol):
         if address:
             self.peer_host, self.peer_port = address[0], address[1]
         self._transport.set_write_buffer_limits(high=_WRITE_BUFFER_HIGH)
+        self._account = self._owner.loop_share.account(self.peer_host)
         if not self._owner.opened(self):
             self.abort()
         elif self._owner.security is not None and self._owner.security.sasl is not None:
@@ -181,8 +188,10 @@ class Connection(asyncio.BufferedProtocol):
         return self._reader.next_buffer()
 
     def buffer_updated(self, nbytes: int) -> None:
-        self.last_active = self._loop.time()
-        end_of_turn = self.last_active + _TURN_S
+        started = self.last_active = self._loop.time()
+        account = self._account
+        is_waiting = self._is_in_rotation or account.is_overdrawn(started)
+        end_of_turn = started + TURN_S
         is_first = True
         # Pipelined requests that came together are answered in one write: a system call costs more than a request.
         self._corked = []
@@ -192,12 +201,12 @@ class Connection(asyncio.BufferedProtocol):
                     break
                 if self._busy or self._writing_paused or self._frames:
                     self._frames.append(frame)
-                elif is_first or self._loop.time() < end_of_turn:
+                elif not is_waiting and (is_first or self._loop.time() < end_of_turn):
                     is_first = False
                     self._handle(frame)
                 else:
                     self._frames.append(frame)
-                    self._loop.call_soon(self._take_turn)
+                    self._wait_for_turn()
         except InvalidFrameSize as error:
             if self._authentication is not None and self._authentication.is_pending:
                 self._authentication.refuse(str(error))
@@ -205,6 +214,7 @@ class Connection(asyncio.BufferedProtocol):
                 self._refuse(str(error))
         finally:
             self._uncork()
+            account.charge(self._loop.time() - started)
         if len(self._frames) >= _QUEUED_FRAMES_MAX and not self._reading_paused and self._transport is not None:
             self._reading_paused = True
             self._transport.pause_reading()
@@ -239,6 +249,8 @@ class Connection(asyncio.BufferedProtocol):
         """From now on the connection speaks for ``principal``; for good, if its requests need no further look."""
         self.principal = principal
         self.mechanism = mechanism
+        self._caller = principal
+        self._account = self._owner.loop_share.account(principal)
         if is_for_good:
             self._processor = self._owner.processor
         self._reader.set_limits(self._owner.request_limits.frames)
@@ -301,20 +313,46 @@ class Connection(asyncio.BufferedProtocol):
             self.send(answer)
         self._continue()
 
-    def _take_turn(self) -> None:
+    def _wait_for_turn(self) -> None:
+        if not self._is_in_rotation:
+            self._is_in_rotation = True
+            self._owner.loop_share.wait(self._caller, self)
+
+    def take_turn(self) -> bool:
+        """Part of ``loop_share.Waiting``."""
+        self._is_in_rotation = False
+        started = self._loop.time()
         self._corked = []
         try:
-            self._continue()
+            self._handle_some(started + TURN_S)
         finally:
             self._uncork()
+            self._account.charge(self._loop.time() - started)
+        if self._frames and not (self._busy or self._writing_paused or self._closing):
+            self._is_in_rotation = True
+        else:
+            self._maybe_resume_reading()
+        return self._is_in_rotation
 
-    def _continue(self) -> None:
-        end_of_turn = self._loop.time() + _TURN_S
+    def _handle_some(self, end_of_turn: float) -> None:
         while self._frames and not (self._busy or self._writing_paused or self._closing):
             self._handle(self._frames.popleft())
-            if self._frames and self._loop.time() >= end_of_turn:
-                self._loop.call_soon(self._take_turn)
+            if self._loop.time() >= end_of_turn:
                 return
+
+    def _continue(self) -> None:
+        """Go on with the requests that came meanwhile: at once, or in the rotation when they are too many."""
+        if self._is_in_rotation:
+            return
+        if self._frames and not self._account.is_overdrawn(started := self._loop.time()):
+            self._handle_some(started + TURN_S)
+            self._account.charge(self._loop.time() - started)
+        if self._frames and not (self._busy or self._writing_paused or self._closing):
+            self._wait_for_turn()
+        else:
+            self._maybe_resume_reading()
+
+    def _maybe_resume_reading(self) -> None:
         if self._transport is None or self._busy:
             return
         if self._reading_paused and len(self._frames) < _QUEUED_FRAMES_MAX:

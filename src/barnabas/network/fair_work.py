@@ -69,7 +69,10 @@ class FairThreads:
         done: asyncio.Future[object] = loop.create_future()
         self._waiting.put(owner, (done, work))
         self._start_some(loop)
-        return await done  # type: ignore[return-value]
+        try:
+            return await done  # type: ignore[return-value]
+        finally:
+            del done, work  # What was raised knows this frame: nothing large may wait for the garbage collector.
 
     def close(self) -> None:
         """End the threads; work that has not begun is dropped."""
@@ -127,9 +130,11 @@ class Turn:
     ) -> None:
         self._turns.leave(self.busy_s)
 
-    def held_since(self, began: float) -> None:
-        """The loop was held from ``began`` (``perf_counter``) until now."""
-        self.busy_s += perf_counter() - began
+    def held_since(self, began: float) -> float:
+        """The loop was held from ``began`` (``perf_counter``) until now: for so many seconds."""
+        held_s = perf_counter() - began
+        self.busy_s += held_s
+        return held_s
 
 
 class FairTurns:

@@ -27,7 +27,7 @@ _KEY_END = _SIZE.size + _KEY.size
 _NAMES = {int(key): info.name for key, info in API_TABLE.items()}
 _SCRATCH_SIZE = 256 * 1024
 _FIRST_ALLOCATION_MIN = 16 * 1024
-_PAGED_MIN = 1024 * 1024
+_PAGED_MIN = 128 * 1024
 """A frame of which so much has come and that goes on gets its whole size at once, and pages as they fill."""
 _TLS_RECORD = 0x1603  # How the first record of a TLS handshake begins.
 _SPEAKS_TLS = (

@@ -17,6 +17,7 @@ import socket
 from typing import TYPE_CHECKING
 
 from barnabas.network.connection import Connection
+from barnabas.network.loop_share import LoopShare
 from barnabas.network.refusal_log import RefusalLog
 from barnabas.network.request_limits import RequestLimits
 from barnabas.security.principal import ANONYMOUS
@@ -38,7 +39,7 @@ _TLS_CHECK_S = 3.0
 class ConnectionLimits:
     """Limits of one listener, or of several together: ``open_count`` is the number of connections of all of them."""
 
-    __slots__ = ("handshake_ms_max", "idle_ms_max", "open_count", "requests", "total_max")
+    __slots__ = ("handshake_ms_max", "idle_ms_max", "loop_share", "open_count", "requests", "total_max")
 
     def __init__(
         self,
@@ -53,6 +54,7 @@ class ConnectionLimits:
         self.total_max = total_max
         self.handshake_ms_max = handshake_ms_max
         self.open_count = 0
+        self.loop_share = LoopShare()
 
 
 class Listener:
@@ -76,6 +78,7 @@ class Listener:
         self.authentications_failed = 0
         self.handshake_s_max = limits.handshake_ms_max / 1000
         self.request_limits = limits.requests
+        self.loop_share = limits.loop_share
         self.connections: set[Connection] = set()
         self.connections_created = 0
         self._limits = limits

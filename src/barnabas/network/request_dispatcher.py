@@ -7,6 +7,7 @@ that newer clients can come down.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable
 from struct import Struct
@@ -22,6 +23,7 @@ from barnabas.network.api_stats import ApiStats
 from barnabas.network.connection import CloseConnection
 from barnabas.network.long_work import LongWork, work_owner
 from barnabas.network.request_limits import RequestLimits
+from barnabas.network.request_parts import ANSWERED_IN_PARTS, join_parts, parts_of
 from barnabas.network.response_errors import ResponseErrors
 from barnabas.protocol.api_keys import API_TABLE, ApiKey
 from barnabas.protocol.compiler_runtime import skip_tagged_fields
@@ -31,6 +33,8 @@ from barnabas.security.request_context import RequestContext
 if TYPE_CHECKING:
     from barnabas.network.api_handler import ApiHandler, HandlerTable
     from barnabas.network.connection import Answer, Connection
+    from barnabas.network.fair_work import Turn
+    from barnabas.protocol.decode_limits import DecodeLimits
     from barnabas.protocol.schema import Message
     from barnabas.security.authorizer.authorizer import Authorizer
 
@@ -48,6 +52,10 @@ _LOWEST_REAL_PRODUCE = 3
 _INLINE_BYTES_MAX = 256 * 1024
 """Longer requests are decoded on a thread, unless most of their bytes are records, which are not looked at then."""
 _RECORD_CARRIERS = frozenset({ApiKey.PRODUCE, ApiKey.ENVELOPE})
+_PAUSE_RATIO = 2.0
+"""Between the parts of a long answer others have twice the time that a part took."""
+_LONG_BY_THEMSELVES = frozenset({ApiKey.FETCH, ApiKey.OFFSET_FETCH, ApiKey.SYNC_GROUP})
+"""Their handlers take turns, or take no time for an element."""
 _OF_FOLLOWERS = frozenset({ApiKey.FETCH, ApiKey.OFFSET_FOR_LEADER_EPOCH})
 
 
@@ -60,6 +68,7 @@ class _Route:
         "carries_records",
         "handler",
         "high",
+        "is_in_parts",
         "is_plain",
         "low",
         "request_flexible_since",
@@ -77,6 +86,7 @@ class _Route:
         self.response_flexible_since = 32767 if api_key is ApiKey.API_VERSIONS else info.response_flexible_since
         self.is_plain = not info.forwardable and api_key is not ApiKey.API_VERSIONS
         self.carries_records = api_key in _RECORD_CARRIERS
+        self.is_in_parts = api_key in ANSWERED_IN_PARTS or api_key in _LONG_BY_THEMSELVES
         self.handler: ApiHandler | None = None
         self.stats = stats
         self._errors: ResponseErrors | None = None
@@ -208,7 +218,7 @@ class RequestDispatcher:
     ) -> Answer:
         """Answer a long request: it is decoded on a thread and answered in its turn. Short ones overtake it."""
         is_peer = self._is_peer(route, context)
-        limits = self._limits.of_brokers if is_peer else self._limits.of_clients
+        limits = self._limits.of_brokers if is_peer else self._of_client(route)
         owner = work_owner(context)
         async with self._work.turns(is_peer=is_peer).turn(owner) as turn:
             try:
@@ -217,21 +227,77 @@ class RequestDispatcher:
                 )
             except (DecodeError, IndexError) as error:
                 raise _unreadable(route, context.api_version, error) from error
-            began = perf_counter()
-            try:
-                if refusal is not None:
-                    return self._answer(route, context, handler.on_error(request, refusal), started, len(frame))
-                response = self.call(handler, request, context)
-                if not isinstance(response, Awaitable):
-                    if self.quotas is not None:
-                        self._throttle(connection, context, response, len(frame), perf_counter() - began)
-                    return self._answer(route, context, response, started, len(frame))
-            finally:
+            parts = parts_of(route.api_key, request) if refusal is None else [request]
+            if len(parts) == 1:
+                began = perf_counter()
+                response = (
+                    self.call(handler, request, context) if refusal is None else handler.on_error(request, refusal)
+                )
                 turn.held_since(began)
+                if not isinstance(response, Awaitable):
+                    return self._answer_now(connection, route, context, response, started, len(frame), turn)
+            else:
+                return await self._answer_in_parts(connection, route, handler, context, parts, started, frame, turn)
         busy_s = 0.0 if self.quotas is None else turn.busy_s
         return await self._answer_later(
             route, handler, request, context, response, started, len(frame), connection, busy_s
         )
+
+    async def _answer_in_parts(
+        self,
+        connection: Connection,
+        route: _Route,
+        handler: ApiHandler,
+        context: RequestContext,
+        parts: list[Message],
+        started: float,
+        frame: bytearray,
+        turn: Turn,
+    ) -> Answer:
+        whole: Message | None = None
+        for number, part in enumerate(parts):
+            began = perf_counter()
+            response = self.call(handler, part, context)
+            held_s = turn.held_since(began)
+            if isinstance(response, Awaitable):
+                try:
+                    response = await response
+                except ApiException as error:
+                    response = handler.on_error(part, error)
+            if whole is None:
+                whole = response
+            else:
+                join_parts(route.api_key, whole, response)
+            if getattr(response, "error_code", ErrorCode.NONE):
+                whole = response
+                break
+            if number < len(parts) - 1:
+                await asyncio.sleep(held_s * _PAUSE_RATIO)
+        return self._answer_now(connection, route, context, whole, started, len(frame), turn)
+
+    def _answer_now(
+        self,
+        connection: Connection,
+        route: _Route,
+        context: RequestContext,
+        response: Message | None,
+        started: float,
+        request_bytes: int,
+        turn: Turn,
+    ) -> Answer:
+        if self.quotas is not None:
+            self._throttle(connection, context, response, request_bytes, turn.busy_s)
+        began = perf_counter()
+        try:
+            return self._answer(route, context, response, started, request_bytes)
+        finally:
+            turn.held_since(began)
+
+    def _of_client(self, route: _Route) -> DecodeLimits:
+        """What is not answered in parts holds up others for as long as it takes, unless nobody is told apart anyway."""
+        if self._authorizer.is_absent or route.is_in_parts:
+            return self._limits.in_parts
+        return self._limits.of_clients
 
     def _is_peer(self, route: _Route, context: RequestContext) -> bool:
         """Whether the caller may be a broker or a controller, whose requests name every partition of theirs.

@@ -90,7 +90,7 @@ _ALL, _USUAL, _OVERRIDES, _EARLY, _TOKEN = (
 class RequestLimits:
     """The limits of a node. ``overrides`` are bytes by API, in place of those that the other two give."""
 
-    __slots__ = ("_before_login_bytes_max", "bytes_max", "frames", "inline", "of_brokers", "of_clients")
+    __slots__ = ("_before_login_bytes_max", "bytes_max", "frames", "in_parts", "inline", "of_brokers", "of_clients")
 
     def __init__(
         self,
@@ -99,9 +99,10 @@ class RequestLimits:
         usual_bytes_max: int = 1048576,
         overrides: Mapping[ApiKey, int] | None = None,
         before_login_bytes_max: int = 4096,
-        elements: int = 50_000,
+        elements: int = 5_000,
+        elements_in_parts: int = 100_000,
         elements_of_brokers: int = 1_000_000,
-        elements_inline: int = 2_000,
+        elements_inline: int = 250,
         tagged_fields: int = 64,
     ) -> None:
         self.bytes_max = bytes_max
@@ -111,6 +112,8 @@ class RequestLimits:
         by_api.update({int(key): (min(size, bytes_max), _OVERRIDES) for key, size in (overrides or {}).items()})
         self.frames = FrameLimits(by_api, others=(usual, _USUAL if usual < bytes_max else _ALL))
         self.of_clients = DecodeLimits(elements=elements, tagged_fields=tagged_fields)
+        self.in_parts = DecodeLimits(elements=max(elements_in_parts, elements), tagged_fields=tagged_fields)
+        """For clients, too: of APIs that are answered in parts."""
         self.of_brokers = DecodeLimits(elements=max(elements_of_brokers, elements), tagged_fields=tagged_fields)
         self.inline = DecodeLimits(elements=min(elements_inline, elements), tagged_fields=tagged_fields)
         """What is decoded at once; a request with more of them waits for its turn."""

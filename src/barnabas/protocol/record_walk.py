@@ -16,6 +16,7 @@ from barnabas.protocol.errors import (
     InvalidRecordError,
     InvalidVarint,
 )
+from barnabas.protocol.large_record import RecordStream
 from barnabas.protocol.varint import read_varint, read_varlong
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 __all__ = ["HeaderAllowance", "RecordWalk", "walk_compressed", "walk_records"]
 
 _DELTA_MIN = -0x8000000000000000
+_LARGE_RECORD = 1024 * 1024
+"""Bytes of a record that is not put together to be walked."""
 _SLICE = 2_000
 """Records that are walked before ``pause`` is called: less than a millisecond."""
 
@@ -119,7 +122,8 @@ def walk_compressed(
     progress = _Progress(headers, pause)
     pending: list[bytes] = []
     pending_size = size = 0
-    for chunk in iter_decompressed(codec, section, max_size):
+    chunks = iter_decompressed(codec, section, max_size)
+    for chunk in chunks:
         pending.append(chunk)
         size += len(chunk)
         pending_size += len(chunk)
@@ -129,10 +133,58 @@ def walk_compressed(
         position = _advance_in_slices(data, 0, count, progress)
         if progress.size_needed > max_size:
             raise DecompressionLimitExceeded(f"a record of {progress.size_needed} bytes is more than {max_size} bytes")
-        pending = [data[position:]]
-        pending_size -= position
+        data = data[position:]
+        while progress.size_needed > _LARGE_RECORD:
+            stream = RecordStream(data, chunks)
+            _pass_over(stream, progress)
+            size += stream.received
+            data, progress.size_needed = stream.rest, 0
+            position = _advance_in_slices(data, 0, count, progress)
+            data = data[position:]
+            if progress.size_needed > max_size:
+                raise DecompressionLimitExceeded(
+                    f"a record of {progress.size_needed} bytes is more than {max_size} bytes"
+                )
+        pending = [data]
+        pending_size = len(data)
     _ensure_finished(pending_size, count, progress)
     return progress.result(size)
+
+
+def _pass_over(stream: RecordStream, progress: _Progress) -> None:
+    """One large record, with the rules of ``_advance``."""
+    try:
+        length = stream.varint()
+        end = stream.consumed + length
+        stream.skip(1)  # Attributes.
+        delta = stream.varlong()
+        progress.max_delta = max(progress.max_delta, delta)
+        progress.min_delta = min(progress.min_delta, delta)
+        if stream.varint() != progress.index:
+            progress.is_in_order = False
+        key_size = stream.varint()
+        if key_size < 0:
+            progress.null_key_count += 1
+        stream.skip(max(key_size, 0))
+        stream.skip(max(stream.varint(), 0))
+        _pass_over_headers(stream, end, progress.headers)
+    except InvalidVarint as error:
+        raise InvalidRecordError(f"Found invalid record structure: {error}") from None
+    if stream.consumed != end:
+        raise InvalidRecordError(f"Invalid record size: its fields end {stream.consumed - end} bytes off its length")
+    progress.index += 1
+
+
+def _pass_over_headers(stream: RecordStream, record_end: int, headers: HeaderAllowance) -> None:
+    count = stream.varint()
+    _check_header_count(count, record_end - stream.consumed)
+    headers.take(count)
+    for _ in range(count):
+        length = stream.varint()
+        if length < 0:
+            raise InvalidRecordError(f"Invalid negative header key size {length}")
+        stream.skip(length)
+        stream.skip(max(stream.varint(), 0))
 
 
 def _ensure_finished(size_left: int, count: int, progress: _Progress) -> None:
@@ -279,12 +331,7 @@ def _is_whole(section: bytes, start: int) -> bool:
 
 def _skip_headers(section: bytes, position: int, record_end: int, headers: HeaderAllowance) -> int:
     count, position = read_varint(section, position)
-    if count < 0:
-        raise InvalidRecordError(f"Found invalid number of record headers {count}")
-    if count > record_end - position:
-        raise InvalidRecordError(
-            f"Found invalid number of record headers. {count} is larger than the bytes that are left"
-        )
+    _check_header_count(count, record_end - position)
     headers.take(count)
     for _ in range(count):
         length, position = read_varint(section, position)
@@ -295,3 +342,12 @@ def _skip_headers(section: bytes, position: int, record_end: int, headers: Heade
         if length > 0:
             position += length
     return position
+
+
+def _check_header_count(count: int, bytes_left: int) -> None:
+    if count < 0:
+        raise InvalidRecordError(f"Found invalid number of record headers {count}")
+    if count > bytes_left:
+        raise InvalidRecordError(
+            f"Found invalid number of record headers. {count} is larger than the bytes that are left"
+        )

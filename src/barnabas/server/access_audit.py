@@ -64,6 +64,7 @@ class AccessAuditService:
                 denials_per_window=config.barnabas_audit_denials_per_window,
                 kinds_max=config.barnabas_audit_kinds_max,
                 queue_max=config.barnabas_audit_queue_max,
+                denials_of_caller_max=config.barnabas_audit_denials_per_caller,
             ),
             now_ns=now_ns,
             timer=perf_counter,

@@ -68,6 +68,7 @@ class PlainSettings:
     authorizer_class_name: str
     auto_create_topics_enable: bool
     auto_leader_rebalance_enable: bool
+    barnabas_audit_denials_per_caller: int
     barnabas_audit_denials_per_window: int
     barnabas_audit_kinds_max: int
     barnabas_audit_log_level: str
@@ -93,6 +94,7 @@ class PlainSettings:
     barnabas_request_max_bytes_before_login: int
     barnabas_request_max_bytes_overrides: str
     barnabas_request_max_elements: int
+    barnabas_request_max_elements_in_parts: int
     barnabas_request_max_elements_of_brokers: int
     barnabas_request_max_tagged_fields: int
     broker_heartbeat_interval_ms: int

@@ -47,6 +47,7 @@ def request_limits(config: NodeConfig) -> RequestLimits:
         overrides=bytes_by_api(config.barnabas_request_max_bytes_overrides),
         before_login_bytes_max=config.barnabas_request_max_bytes_before_login,
         elements=config.barnabas_request_max_elements,
+        elements_in_parts=config.barnabas_request_max_elements_in_parts,
         elements_of_brokers=config.barnabas_request_max_elements_of_brokers,
         tagged_fields=config.barnabas_request_max_tagged_fields,
     )

@@ -181,6 +181,7 @@ _WORKING = (
     "transaction.state.log.replication.factor",
     "transaction.state.log.segment.bytes",
     "unclean.leader.election.interval.ms",
+    "barnabas.audit.denials.per.caller",
     "barnabas.audit.denials.per.window",
     "barnabas.audit.kinds.max",
     "barnabas.audit.log.level",
@@ -226,6 +227,7 @@ _WORKING = (
     "barnabas.request.max.bytes.before.login",
     "barnabas.request.max.bytes.overrides",
     "barnabas.request.max.elements",
+    "barnabas.request.max.elements.in.parts",
     "barnabas.request.max.elements.of.brokers",
     "barnabas.request.max.tagged.fields",
 )

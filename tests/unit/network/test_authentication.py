@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.network.connection import Answer, Connection
+from barnabas.network.loop_share import LoopShare
 from barnabas.network.request_limits import RequestLimits
 from barnabas.protocol.messages.sasl_authenticate import SaslAuthenticateResponse
 from barnabas.security.principal import Principal
@@ -91,6 +92,7 @@ class Owner:
     tls = None
 
     def __init__(self, reauthentication_ms_max: int = 0) -> None:
+        self.loop_share = LoopShare()
         self.security = self
         self.processor = self
         self.failures: list[str] = []

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from barnabas.network.connection import Answer, CloseConnection, Connection
+from barnabas.network.loop_share import LoopShare
 from barnabas.network.request_limits import RequestLimits
 
 
@@ -51,6 +52,7 @@ class Owner:
     security = None
 
     def __init__(self, respond: Callable[[bytes], Answer | Awaitable[Answer]]) -> None:
+        self.loop_share = LoopShare()
         self._respond = respond
         self.processor = self
         self.is_refusing = False

@@ -13,20 +13,25 @@ from barnabas.network.request_dispatcher import RequestDispatcher
 from barnabas.network.request_limits import RequestLimits
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.headers import RequestHeader
-from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from barnabas.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseTopic,
+)
 from barnabas.security.authorizer.authorizer import AllowAllAuthorizer, Authorizer
 from barnabas.security.principal import Principal
 
 pytestmark = pytest.mark.anyio
 
 SHORT, LONG, TOO_LONG = 3, 50, 400
-LIMITS = RequestLimits(elements=200, elements_of_brokers=300, elements_inline=10)
+LIMITS = RequestLimits(elements=100, elements_in_parts=200, elements_of_brokers=300, elements_inline=10)
 
 
 @handles(ApiKey.METADATA)
 def handle_metadata(server: list[int], request: MetadataRequest, access: Access) -> MetadataResponse:
     server.append(len(request.topics or ()))
-    return MetadataResponse()
+    return MetadataResponse(topics=[MetadataResponseTopic(name=topic.name) for topic in request.topics or ()])
 
 
 class Table(HandlerTable):
@@ -66,7 +71,7 @@ def dispatcher(served: list[int], work: LongWork, authorizer: Authorizer | None 
 
 def frame(topics: int) -> bytearray:
     header = RequestHeader(request_api_key=3, request_api_version=12, correlation_id=7, client_id="c").encode(2)
-    body = MetadataRequest(topics=[MetadataRequestTopic(name="t") for _ in range(topics)]).encode(12)
+    body = MetadataRequest(topics=[MetadataRequestTopic(name=f"t{number}") for number in range(topics)]).encode(12)
     return bytearray(header + body)
 
 
@@ -104,12 +109,23 @@ async def test_brokers_have_a_limit_of_their_own(work: LongWork) -> None:
         await process(to, TOO_LONG, "broker")
     with pytest.raises(CloseConnection, match="200 array elements"):
         await process(to, 250, "alice")
-    assert served == [250]
+    assert served == [200, 50]
 
 
 async def test_without_rules_a_client_is_not_taken_for_a_broker(work: LongWork) -> None:
     with pytest.raises(CloseConnection, match="200 array elements"):
         await process(dispatcher([], work, AllowAllAuthorizer()), 250)
+
+
+async def test_what_is_long_is_answered_in_parts_and_the_answer_is_whole(
+    work: LongWork, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("barnabas.network.request_parts.PART_SIZE", 20)
+    served: list[int] = []
+    answer = await process(dispatcher(served, work), LONG)
+    assert served == [20, 20, 10]
+    response = MetadataResponse.decode(b"".join(map(bytes, answer)), 12, 5)
+    assert [topic.name for topic in response.topics] == [f"t{number}" for number in range(LONG)]
 
 
 async def test_the_request_of_a_client_that_has_gone_is_dropped(work: LongWork) -> None:

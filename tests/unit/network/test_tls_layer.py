@@ -9,6 +9,7 @@ from collections.abc import Awaitable
 import pytest
 
 from barnabas.network.connection import Answer, Connection
+from barnabas.network.loop_share import LoopShare
 from barnabas.network.request_limits import RequestLimits
 from barnabas.network.tls_layer import TlsLayer
 from barnabas.security.tls import ServerTls, TlsSettings, client_context
@@ -55,6 +56,7 @@ class Owner:
     handshake_s_max = 15.0
 
     def __init__(self) -> None:
+        self.loop_share = LoopShare()
         self.processor = self
         self.reasons: list[str] = []
         self.certificates: list[bytes | None] = []

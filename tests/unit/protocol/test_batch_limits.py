@@ -1,9 +1,12 @@
 """Headers and decompressed bytes of a batch are counted before they cost anything."""
 
+import tracemalloc
+
 import pytest
 
+from barnabas.common.crc32c import crc32c
 from barnabas.common.errors import ApiException, ErrorCode
-from barnabas.protocol.compression import Compression
+from barnabas.protocol.compression import Compression, compress
 from barnabas.protocol.produce_validation import (
     BatchLimits,
     ProduceRules,
@@ -73,3 +76,32 @@ def test_a_thread_pauses_between_pieces_and_comes_to_the_same_end() -> None:
     cut[57:61] = (9_001).to_bytes(4, "big")
     with pytest.raises(ApiException):
         validate(bytes(cut), BatchLimits(pause=lambda: None))
+
+
+@pytest.mark.parametrize("codec", [Compression.GZIP, Compression.LZ4, Compression.ZSTD, Compression.SNAPPY])
+def test_a_large_record_is_walked_without_being_held(codec: Compression) -> None:
+    records = [
+        Record(0, NOW, b"k", bytes(10), ()),
+        Record(1, NOW + 5, None, bytes(30_000_000), (("h", b"v"), ("empty", None))),
+        Record(2, NOW - 5, b"k" * 3_000_000, None, ()),
+        Record(3, NOW, b"k", b"v", ()),
+    ]
+    data = build_batch(records, compression=codec)
+    tracemalloc.start()
+    validate(data, BatchLimits())
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 12_000_000
+
+
+@pytest.mark.parametrize("cut", [1, 7, 1_000_000])
+def test_a_large_record_that_is_cut_is_refused(cut: int) -> None:
+    whole = build_batch([Record(0, NOW, b"k", bytes(3_000_000), (("h", b"v"),))])
+    section = whole[61:-cut]
+    data = bytearray(build_batch([Record(0, NOW, None, b"")], compression=Compression.ZSTD)[:61])
+    data += compress(Compression.ZSTD, section)
+    data[8:12] = (len(data) - 12).to_bytes(4, "big")
+    data[17:21] = crc32c(memoryview(data)[21:]).to_bytes(4, "big")
+    with pytest.raises(ApiException) as refused:
+        validate(bytes(data), BatchLimits())
+    assert refused.value.code is ErrorCode.INVALID_RECORD

@@ -11,6 +11,7 @@ if a selector says so; the answer has no records then.
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from barnabas.broker.delayed_fetch import wait_for_bytes
@@ -35,7 +36,7 @@ from barnabas.protocol.messages.fetch import (
 from barnabas.storage.errors import StorageError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Iterable
+    from collections.abc import Awaitable, Iterable, Iterator
 
     from barnabas.broker.broker import Broker
     from barnabas.broker.partition import Partition
@@ -45,6 +46,10 @@ __all__ = ["Reading", "failed", "handle_fetch", "respond"]
 _READ_COMMITTED = 1
 _LEADER_HINTS_SINCE = 16
 _ANY_REPLICA_SINCE = 11
+_AT_ONCE = 500
+"""So many partitions are read without a break."""
+_STEP = 100
+_PAUSE_S = 0.003
 _BEFORE_READING = frozenset(
     {ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.TOPIC_AUTHORIZATION_FAILED}
 )
@@ -87,12 +92,29 @@ def handle_fetch(broker: Broker, request: FetchRequest, access: Access) -> Fetch
     context = broker.fetch_sessions.context(request, version, broker.clock.now_ms(), is_follower=False)
     if context.error_code is not ErrorCode.NONE:
         return FetchResponse(error_code=context.error_code)
+    if len(context.wanted) > _AT_ONCE:
+        return _read_in_turns(broker, request, context, access)
     reading = _read_all(broker, request, context, access)
     if reading.bytes_read >= request.min_bytes or request.max_wait_ms <= 0 or reading.has_error or context.is_empty:
         return _answer(broker, context, reading, access)
     notifiers = reading.partitions if context.session is None else (context.session,)
     waiting = wait_for_bytes(notifiers, request.min_bytes - reading.bytes_read, request.max_wait_ms)
     return _wait_and_read(broker, request, context, access, waiting)
+
+
+async def _read_in_turns(broker: Broker, request: FetchRequest, context: FetchContext, access: Access) -> FetchResponse:
+    """Many partitions: others are served between some hundred of them."""
+    reading = Reading()
+    for _ in _reading_steps(broker, request, context, access, reading):
+        await asyncio.sleep(_PAUSE_S)
+    if reading.bytes_read >= request.min_bytes or request.max_wait_ms <= 0 or reading.has_error or context.is_empty:
+        return _answer(broker, context, reading, access)
+    notifiers = reading.partitions if context.session is None else (context.session,)
+    await wait_for_bytes(notifiers, request.min_bytes - reading.bytes_read, request.max_wait_ms)
+    second = Reading()
+    for _ in _reading_steps(broker, request, context, access, second, is_second_look=True):
+        await asyncio.sleep(_PAUSE_S)
+    return _answer(broker, context, second, access)
 
 
 async def _wait_and_read(
@@ -112,6 +134,21 @@ def _read_all(
 ) -> Reading:
     """Read what there is. A second look decides access anew, and is still the same request to the audit."""
     reading = Reading()
+    for _ in _reading_steps(broker, request, context, access, reading, is_second_look=is_second_look):
+        pass
+    return reading
+
+
+def _reading_steps(
+    broker: Broker,
+    request: FetchRequest,
+    context: FetchContext,
+    access: Access,
+    reading: Reading,
+    *,
+    is_second_look: bool = False,
+) -> Iterator[None]:
+    """Fill ``reading``, some hundred partitions between two steps."""
     left = min(request.max_bytes, broker.settings.fetch_max_bytes)
     committed_only = request.isolation_level == _READ_COMMITTED
     allowed: dict[str, bool] = {}
@@ -124,7 +161,9 @@ def _read_all(
         lambda names: access.allowed_in_order(ResourceType.TOPIC, AclOperation.READ, names),
         is_committed_only=committed_only,
     )
-    for wanted in context.wanted:
+    for number, wanted in enumerate(context.wanted, 1):
+        if not number % _STEP:
+            yield
         key = wanted.key
         name = broker.replicas.topic_name(key.topic_id) if by_id else key.topic
         answer = PartitionData(partition_index=key.partition, high_watermark=-1, records=b"")
@@ -168,7 +207,6 @@ def _read_all(
             answer = failed(key.partition, code)
             reading.has_error = True
         reading.answers.append((wanted, answer))
-    return reading
 
 
 def _read(

@@ -10,8 +10,8 @@ The cost stays flat, whatever the load:
   for a window, and become one event with a count at its end.
 - So are denials, but the first ``denials_per_window`` of each kind are events of their own, at once.
 - The deciding rule is looked up when a kind is new in a window, and not for more than ``RULE_LOOKUPS_MAX`` of them.
-- Kinds are bounded: what a caller does with more names is counted under the name ``OTHERS``. Waiting events are too:
-  what does not fit is counted in ``dropped``, and the owner says how many.
+- Kinds are bounded, also those of one caller: what it does with more names is counted under the name ``OTHERS``.
+  Waiting events are too: what does not fit is counted in ``dropped``, and the owner says how many.
 
 Nobody waits here: events are taken away by ``take``, which the owner of the clock calls after ``on_event``.
 """
@@ -128,6 +128,8 @@ class AuditLimits(NamedTuple):
     """Of one kind, that become events of their own."""
     kinds_max: int = 10_000
     queue_max: int = 10_000
+    denials_of_caller_max: int = 200
+    """Of one principal and host in a window, that become events of their own; so many names are told apart, too."""
 
 
 if TYPE_CHECKING:
@@ -159,6 +161,7 @@ class AccessAudit:
     """
 
     __slots__ = (
+        "_denials_of_callers",
         "_events",
         "_limits",
         "_lookup_s",
@@ -192,6 +195,7 @@ class AccessAudit:
         self.wants_allowed = wants_allowed
         self._tallies: dict[_Kind, _Tally] = {}
         self._events: list[AccessEvent] = []
+        self._denials_of_callers: dict[tuple[Principal, str], int] = {}
         self._window_start_ms = 0
         self._lookups = 0
         self._lookup_s = 0.0
@@ -247,7 +251,7 @@ class AccessAudit:
             self.allowed_count += 1
         else:
             self.denied_count += 1
-            if tally.told < self._limits.denials_per_window:
+            if tally.told < self._limits.denials_per_window and self._may_tell(context):
                 tally.told += 1
                 self._add(_event(kind, tally.rule, AuditedRequest.of(context), now_ns, now_ns, 1, references))
                 return
@@ -262,11 +266,22 @@ class AccessAudit:
     def _new_tally(self, authorizer: Authorizer, context: RequestContext, kind: _Kind, now_ns: int) -> _Tally | None:
         if len(self._tallies) >= self._limits.kinds_max:
             return None
+        if not kind[6] and self._denials_of_callers.get((kind[0], kind[5]), 0) >= self._limits.denials_of_caller_max:
+            return None
         if not self._tallies:
             self._window_start_ms = now_ns // _NS_PER_MS
             self._on_event()
         tally = self._tallies[kind] = _Tally(AuditedRequest.of(context), self._rule(authorizer, context, kind), now_ns)
         return tally
+
+    def _may_tell(self, context: RequestContext) -> bool:
+        """One caller that tries thousands of names must not fill the log."""
+        caller = (context.principal, context.client_host)
+        told = self._denials_of_callers.get(caller, 0)
+        if told >= self._limits.denials_of_caller_max:
+            return False
+        self._denials_of_callers[caller] = told + 1
+        return True
 
     def _tally_of_others(self, context: RequestContext, kind: _Kind, now_ns: int) -> _Tally | None:
         """There is no place for another kind: all that this caller does with other names is counted together."""
@@ -302,6 +317,7 @@ class AccessAudit:
         end_ms = self.window_end_ms
         if end_ms is not None and (is_last or not self._window_start_ms <= now_ms < end_ms):
             tallies, self._tallies = self._tallies, {}
+            self._denials_of_callers.clear()
             self._lookups, self._lookup_s = 0, 0.0
             for kind, tally in tallies.items():
                 if tally.count:

@@ -161,7 +161,8 @@ def test_the_rule_is_looked_up_once_per_kind_and_window_and_not_without_end() ->
     assert authorizer.asked == 2
 
     many = Explaining()
-    audit = AccessAudit(LIMITS._replace(kinds_max=10_000, queue_max=10_000), now_ns=lambda: 0, wants_allowed=True)
+    limits = LIMITS._replace(kinds_max=10_000, queue_max=10_000, denials_of_caller_max=10_000)
+    audit = AccessAudit(limits, now_ns=lambda: 0, wants_allowed=True)
     world = World(many)
     many.audit = audit
     for number in range(RULE_LOOKUPS_MAX + 1):
@@ -226,3 +227,15 @@ def test_the_owner_is_called_when_there_is_something_to_come_for() -> None:
     world.audit.take(0)
     world.ask("secrets")
     assert world.calls >= 3
+
+
+def test_one_caller_that_tries_many_names_is_counted_together_and_leaves_room_for_others() -> None:
+    audit = AccessAudit(LIMITS._replace(kinds_max=1000, queue_max=1000, denials_of_caller_max=7), now_ns=lambda: 0)
+    world = World()
+    world.authorizer.audit = audit
+    for number in range(500):
+        world.ask(f"t{number}")
+    first = audit.take(0)
+    assert len(first) == 7
+    rest = audit.take(0, is_last=True)
+    assert [(event.resource_name, event.decisions) for event in rest] == [(OTHERS, 493)]
