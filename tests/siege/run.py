@@ -29,6 +29,8 @@ _CALM_S = 1.0
 _AFTER_S = 0.5
 _MEMORY_FREE = 16 * MIB
 """Memory that may be taken whatever was sent: allocators take it in pieces of such sizes."""
+_LOG_WINDOW_S = 30.0
+"""Lines are limited in windows of up to so long: a burst at the beginning of one says nothing about a minute."""
 _MEDIAN_FREE_S = 0.001
 """A median below this is not felt, whatever its ratio."""
 
@@ -124,7 +126,7 @@ def _carry_out(node: SecureNode, scene: Scene, good: GoodClient, entry: Entry, s
         besieged=good.between(calm_until, ended),
         memory=memory,
         in_flight=done["in_flight"],
-        log_per_minute=log_bytes * 60 / (ended - calm_until),
+        log_per_minute=log_bytes * 60 / max(ended - calm_until, _LOG_WINDOW_S),
         cpu_s=cpu,
         sent=done["sent"],
         opened=done["opened"],

@@ -2,8 +2,8 @@
 
 Sans-I/O: the connection asks where the next bytes should go (``next_buffer``), says how many came (``received``)
 and gets the frames that became complete. A long frame is received straight into its own memory, which grows
-with the bytes that really arrive: a length of 2 GB that nothing follows costs nothing. At most a quarter of a megabyte
-is received at once, so that a fast sender leaves others their turn. A frame that is larger than its API needs is
+with the bytes that really arrive: a length of 2 GB that nothing follows costs nothing. At most 128 KB are received
+at once, so that a fast sender leaves others their turn. A frame that is larger than its API needs is
 refused when its first six bytes have arrived.
 """
 
@@ -27,6 +27,8 @@ _KEY_END = _SIZE.size + _KEY.size
 _NAMES = {int(key): info.name for key, info in API_TABLE.items()}
 _SCRATCH_SIZE = 256 * 1024
 _FIRST_ALLOCATION_MIN = 16 * 1024
+_PIECE_MAX = 128 * 1024
+"""Bytes of a long frame that are received at once."""
 _PAGED_MIN = 128 * 1024
 """A frame of which so much has come and that goes on gets its whole size at once, and pages as they fill."""
 _TLS_RECORD = 0x1603  # How the first record of a TLS handshake begins.
@@ -107,7 +109,7 @@ class FrameReader:
             return _scratch.view
         if self._filled == len(frame):
             frame = self._frame = self._grown(frame)
-        return memoryview(frame)[self._filled : self._filled + _SCRATCH_SIZE]
+        return memoryview(frame)[self._filled : self._filled + _PIECE_MAX]
 
     def _grown(self, frame: bytearray) -> bytearray:
         """Room for more of a long frame. A very long one moves to memory that the system gives page by page."""

@@ -237,43 +237,38 @@ class RequestDispatcher:
                 if not isinstance(response, Awaitable):
                     return self._answer_now(connection, route, context, response, started, len(frame), turn)
             else:
-                return await self._answer_in_parts(connection, route, handler, context, parts, started, frame, turn)
+                response = await self._in_parts(handler, context, request, parts, turn)
+                return self._answer_now(connection, route, context, response, started, len(frame), turn)
         busy_s = 0.0 if self.quotas is None else turn.busy_s
         return await self._answer_later(
             route, handler, request, context, response, started, len(frame), connection, busy_s
         )
 
-    async def _answer_in_parts(
-        self,
-        connection: Connection,
-        route: _Route,
-        handler: ApiHandler,
-        context: RequestContext,
-        parts: list[Message],
-        started: float,
-        frame: bytearray,
-        turn: Turn,
-    ) -> Answer:
-        whole: Message | None = None
-        for number, part in enumerate(parts):
-            began = perf_counter()
-            response = self.call(handler, part, context)
-            held_s = turn.held_since(began)
-            if isinstance(response, Awaitable):
-                try:
+    async def _in_parts(
+        self, handler: ApiHandler, context: RequestContext, request: Message, parts: list[Message], turn: Turn
+    ) -> Message:
+        """The whole answer, or the error of the request if one of its parts fails as a whole."""
+        access = Access(self._authorizer, context, handler.acl)
+        whole: Any = None
+        try:
+            for part in parts:
+                began = perf_counter()
+                response = handler.function(self._server, part, access)
+                held_s = turn.held_since(began)
+                if isinstance(response, Awaitable):
                     response = await response
-                except ApiException as error:
-                    response = handler.on_error(part, error)
-            if whole is None:
-                whole = response
-            else:
-                join_parts(route.api_key, whole, response)
-            if getattr(response, "error_code", ErrorCode.NONE):
-                whole = response
-                break
-            if number < len(parts) - 1:
+                if whole is None:
+                    whole = response
+                else:
+                    join_parts(context.api_key, whole, response)
                 await asyncio.sleep(held_s * _PAUSE_RATIO)
-        return self._answer_now(connection, route, context, whole, started, len(frame), turn)
+        except ApiException as error:
+            return handler.on_error(request, error)
+        except CloseConnection:
+            raise
+        except Exception:
+            return handler.on_error(request, self._unexpected(context))
+        return whole  # type: ignore[no-any-return]
 
     def _answer_now(
         self,

@@ -82,6 +82,9 @@ def _chunks(items: list[Any], partitions: str | None) -> Iterator[list[Any]]:
 
 def join_parts(api_key: ApiKey, whole: Any, part: Any) -> None:
     """Add the answer of one more part to the answer of those before."""
+    if hasattr(whole, "join"):
+        whole.join(part)  # Its items are encoded already.
+        return
     shape = _SHAPES[api_key]
     answers, more = getattr(whole, shape.answers), getattr(part, shape.answers)
     if shape.answered_partitions is not None and answers and more and _same_topic(answers[-1], more[0]):

@@ -62,6 +62,11 @@ class _JoinedResponse:
         chunks.append(b"".join(self._topics))
         chunks.append(encoded[cut:])
 
+    def join(self, part: _JoinedResponse) -> None:
+        """Add the topics of another part of the same request."""
+        self._topics = [*self._topics, *part._topics]
+        self._count += part._count
+
     def to_message(self, version: int) -> MetadataResponse:
         return MetadataResponse.decode(self.encode(version), version)
 
