@@ -15,7 +15,11 @@ from typing import Any
 
 import pytest
 
+from barnabas.cli.access import main as access
+from barnabas.cli.acls import main as acls
 from barnabas.cli.local_cluster_folder import read_cluster, taken_ports
+from barnabas.cli.quorum import main as quorum
+from barnabas.cli.topics import main as topics
 from barnabas.clients.admin import NewTopic, SyncAdminClient
 from tests.peers.node_process import free_ports
 
@@ -66,6 +70,27 @@ def up(folder: Path, *options: str) -> Iterator[Up]:
         if process.poll() is None:
             process.terminate()
             process.wait(40)
+
+
+def test_a_cluster_with_acls_lets_in_who_may_and_says_how(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    port = free_ports(1)[0]
+    options = ["--controllers", "1", "--brokers", "1", "--port-base", str(port), "--acls"]
+    with up(tmp_path / "cluster", *options) as running:
+        users = {user["user"]: user["properties"] for user in running.told["users"]}
+        server = ["--bootstrap-server", running.told["bootstrap_server"], "--command-config"]
+        admin, alice = [*server, users["User:admin"]], [*server, users["User:alice"]]
+        assert topics(["create", "orders", "--partitions", "1", *admin]) == 0
+        assert topics(["create", "payments", "--partitions", "1", *alice]) == 1
+        assert "User:alice lacks CREATE on Topic:payments" in capsys.readouterr().err
+        read = ["--allow-principal", "User:alice", "--operation", "read", "--topic", "orders"]
+        assert acls(["add", *read, *admin]) == 0
+        capsys.readouterr()
+        assert access(["mine", *alice, "-o", "json"]) == 0
+        assert json.loads(capsys.readouterr().out)["topics"] == [
+            {"topic": "orders", "operations": ["Read", "Describe"]}
+        ]
+        controller = ["--bootstrap-controller", running.told["bootstrap_controller"], *admin[2:]]
+        assert quorum(["describe", "--status", *controller]) == 0
 
 
 def is_alive(pid: int) -> bool:

@@ -96,7 +96,7 @@ def _refused(error: AdminError, item: str, right: str, names: Iterable[str], adv
     code = error.code
     if code in _NOT_AUTHORIZED:
         needed = f"this needs {right.replace('{item}', item)}" if right else "you lack a right"
-        return f"{needed}; 'barnabas access of <you>' shows what you may do, 'barnabas acls add' grants it"
+        return f"{needed}; 'barnabas access mine' shows what you may do, 'barnabas acls add' grants it"
     if "did you mean" in (error.message or ""):
         return ""  # Our nodes say it themselves.
     meant = nearest(item, names)

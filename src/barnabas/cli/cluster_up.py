@@ -10,12 +10,22 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from secrets import token_urlsafe
+from typing import Any, NamedTuple
 
 from barnabas.cli.answer import Answer, Problem
 from barnabas.cli.cluster_options import AnswerOptions, Flag, UsageError, running_command
 from barnabas.cli.exit_status import DONE, FAILED
-from barnabas.cli.local_cluster import NODES_MAX, LocalCluster, LocalNode, NoPorts, choose_ports, new_cluster
+from barnabas.cli.local_cluster import (
+    NODES_MAX,
+    PLAIN_USER,
+    SUPER_USER,
+    LocalCluster,
+    LocalNode,
+    NoPorts,
+    choose_ports,
+    new_cluster,
+)
 from barnabas.cli.local_cluster_nodes import NodeFailed, Supervisor
 from barnabas.cli.sheet import Sheet
 from barnabas.common.printable import printable
@@ -34,18 +44,20 @@ def up(
     brokers: int | None = None,
     data: str = "barnabas-cluster",
     port_base: int | None = None,
+    acls: Flag = False,
     dry_run: Flag = False,
     options: AnswerOptions | None = None,
 ) -> int:
     """Start controllers and brokers on this machine, each in a process, until Ctrl-C. For development.
 
     The first start formats the folder; a later one goes on with the same nodes, ports and data. Nodes listen on
-    127.0.0.1, in clear, and let everybody in.
+    127.0.0.1, in clear. Without --acls every client may do everything.
 
     For example:
 
         barnabas cluster up --controllers 3 --brokers 3
         barnabas cluster up --controllers 1 --brokers 2 --data /tmp/two-brokers --port-base 19092
+        barnabas cluster up --acls --data /tmp/with-acls
 
     Parameters
     ----------
@@ -57,6 +69,9 @@ def up(
         The folder of the cluster.
     port_base
         The first of neighbouring ports, brokers before controllers. Without it 9092, or the next place that is free.
+    acls
+        With logins and access rules: a super user admin, a user alice without any right, and an authorizer. Their
+        passwords are in files for --command-config in the folder.
     dry_run
         Check and say what would be started, and write nothing.
     """
@@ -68,7 +83,8 @@ def up(
     from barnabas.server.storage_formatter import FormatError
 
     try:
-        return _up(controllers, brokers, Path(data).absolute(), port_base, dry_run=dry_run, options=options)
+        wanted = _Wanted(controllers, brokers, port_base, acls)
+        return _up(wanted, Path(data).absolute(), dry_run=dry_run, options=options)
     except (FolderProblem, NoPorts) as error:
         raise UsageError(str(error)) from error
     except (FormatError, InvalidSettings) as error:
@@ -83,19 +99,25 @@ def _check(option: str, count: int | None) -> None:
         raise UsageError(f"{option} {count}: there can be 1 to {NODES_MAX} of them on a machine for development")
 
 
-def _up(
-    controllers: int | None, brokers: int | None, folder: Path, port_base: int | None, *, dry_run: bool,
-    options: AnswerOptions,
-) -> int:  # fmt: skip
+class _Wanted(NamedTuple):
+    """The cluster of the command line; None for what was not said."""
+
+    controllers: int | None
+    brokers: int | None
+    port_base: int | None
+    acls: bool
+
+
+def _up(wanted: _Wanted, folder: Path, *, dry_run: bool, options: AnswerOptions) -> int:
     from barnabas.cli.local_cluster_folder import format_nodes, locked, read_cluster
 
     # Before a folder is made: nothing is written where it does not belong, or for a cluster that can't be.
-    planned = _cluster(folder, controllers, brokers, port_base) if dry_run or read_cluster(folder) is None else None
+    planned = _cluster(folder, wanted) if dry_run or read_cluster(folder) is None else None
     if dry_run and planned is not None:
         return options.give(_answer(planned, folder, None, ["nothing was started or written"]))
     with locked(folder):
         if planned is None or read_cluster(folder) is not None:
-            planned = _cluster(folder, controllers, brokers, port_base)
+            planned = _cluster(folder, wanted)
         cluster = format_nodes(folder, planned)
         with _counted_signals() as wants_end:
             supervisor = Supervisor(cluster, folder, launch=_launch, say=_say, wants_end=wants_end)
@@ -123,8 +145,9 @@ def _run(supervisor: Supervisor, cluster: LocalCluster, folder: Path, options: A
     return status if supervisor.stop() else FAILED
 
 
-def _cluster(folder: Path, controllers: int | None, brokers: int | None, port_base: int | None) -> LocalCluster:
+def _cluster(folder: Path, wanted: _Wanted) -> LocalCluster:
     """The folder's, or a new one. Raises FolderProblem, NoPorts."""
+    controllers, brokers, port_base, acls = wanted
     from barnabas.cli.local_cluster_folder import FolderProblem, is_free, read_cluster, taken_ports
     from barnabas.cli.storage import random_uuid
 
@@ -135,13 +158,16 @@ def _cluster(folder: Path, controllers: int | None, brokers: int | None, port_ba
             _say(
                 f"--controllers {counts[0]}: no more of them may fail than of {counts[0] - 1}: an odd number is better"
             )
-        return new_cluster(*counts, choose_ports(sum(counts), port_base, is_free), random_uuid)
+        new_password = (lambda: token_urlsafe(18)) if acls else None
+        return new_cluster(*counts, choose_ports(sum(counts), port_base, is_free), random_uuid, new_password)
     has = (len(found.of("controller")), len(found.of("broker")))
     if (controllers or has[0], brokers or has[1]) != has:
         raise FolderProblem(
             f"--data {folder}: it has {has[0]} controllers and {has[1]} brokers: leave the numbers away, or choose"
             " another folder"
         )
+    if acls and not found.has_acls:
+        raise FolderProblem(f"--data {folder}: it has a cluster without access rules: choose another folder for --acls")
     first = min(node.port for node in found.nodes)
     if port_base not in (None, first):
         raise FolderProblem(
@@ -156,6 +182,8 @@ def _cluster(folder: Path, controllers: int | None, brokers: int | None, port_ba
 
 def _answer(cluster: LocalCluster, folder: Path, supervisor: Supervisor | None, notes: list[str]) -> Answer:
     """``supervisor`` is None when nothing was started."""
+    from barnabas.cli.local_cluster_folder import client_file
+
     sheet = Sheet(f"cluster {cluster.cluster_id}", ("node", "address", "pid", "log"))
     nodes: list[dict[str, Any]] = []
     for node in cluster.nodes:
@@ -172,7 +200,17 @@ def _answer(cluster: LocalCluster, folder: Path, supervisor: Supervisor | None, 
         "bootstrap_controller": cluster.bootstrap_controller,
         "nodes": nodes,
     }
-    return Answer(document, [sheet, where], notes)
+    if not cluster.has_acls:
+        return Answer(document, [sheet, where], notes)
+    users = Sheet(columns=("user", "may", "--command-config"))
+    documents = []
+    for user, rights in ((SUPER_USER, "everything"), (PLAIN_USER, "nothing, until a rule says so")):
+        path = str(client_file(folder, user))
+        users.add(f"User:{user}", rights, path)
+        documents.append({"user": f"User:{user}", "is_super": user == SUPER_USER, "properties": path})
+    admin = f"--bootstrap-server {cluster.bootstrap_server} --command-config {client_file(folder, SUPER_USER)}"
+    how = f"barnabas acls add --allow-principal User:{PLAIN_USER} --operation read --topic orders {admin}"
+    return Answer(document | {"users": documents}, [sheet, where, users], [f"to give a right: {how}", *notes])
 
 
 def _say(text: str) -> None:

@@ -6,13 +6,24 @@ when the cluster was made, because the voters in the metadata log name them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from barnabas.common.uuid import Uuid
 
-__all__ = ["HOST", "NODES_MAX", "LocalCluster", "LocalNode", "NoPorts", "choose_ports", "new_cluster"]
+__all__ = [
+    "HOST",
+    "NODES_MAX",
+    "NODE_USER",
+    "PLAIN_USER",
+    "SUPER_USER",
+    "LocalCluster",
+    "LocalNode",
+    "NoPorts",
+    "choose_ports",
+    "new_cluster",
+]
 
 HOST = "127.0.0.1"
 NODES_MAX = 9
@@ -30,6 +41,16 @@ _INTERNAL_REPLICATION_FACTORS = (
     "share.coordinator.state.topic.replication.factor",
 )
 _INTERNAL_MIN_ISRS = ("transaction.state.log.min.isr", "share.coordinator.state.topic.min.isr")
+
+NODE_USER = "node"
+"""The user as which nodes log in at each other."""
+SUPER_USER = "admin"
+PLAIN_USER = "alice"
+"""A user without any right, to try rules with."""
+USERS = (NODE_USER, SUPER_USER, PLAIN_USER)
+_SASL = "SASL_PLAINTEXT"
+_PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
+_SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
 
 Role = Literal["controller", "broker"]
 
@@ -63,6 +84,21 @@ class LocalCluster:
     """In the order in which they are started: controllers first."""
     is_formatted: bool = False
     """From then on an empty folder is a lost disk. A voter may not be formatted again as if it had never voted."""
+    passwords: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """By user; empty in a cluster without an authorizer, which lets every client in."""
+
+    @property
+    def has_acls(self) -> bool:
+        return bool(self.passwords)
+
+    def client_properties(self, user: str) -> dict[str, str]:
+        """What a client of Kafka needs to log in as one of the users."""
+        login = f'username="{user}" password="{self.passwords[user]}"'
+        return {
+            "security.protocol": _SASL,
+            "sasl.mechanism": "PLAIN",
+            "sasl.jaas.config": f"{_PLAIN_MODULE} required {login};",
+        }
 
     def of(self, role: Role) -> tuple[LocalNode, ...]:
         return tuple(node for node in self.nodes if node.role == role)
@@ -85,7 +121,7 @@ class LocalCluster:
 
     def settings(self, node: LocalNode) -> dict[str, str]:
         """Its server.properties; ``log.dirs`` is within the node's folder, where it is started."""
-        listener = "CONTROLLER" if node.role == "controller" else "PLAINTEXT"
+        listener = "CONTROLLER" if node.role == "controller" else "CLIENTS" if self.has_acls else "PLAINTEXT"
         settings = {
             "process.roles": node.role,
             "node.id": str(node.node_id),
@@ -100,6 +136,32 @@ class LocalCluster:
             settings |= dict.fromkeys(_INTERNAL_REPLICATION_FACTORS, str(copies))
             settings |= dict.fromkeys(_INTERNAL_MIN_ISRS, str(min(2, copies)))
             settings["group.initial.rebalance.delay.ms"] = "0"
+        return settings | self._login_settings(node.role)
+
+    def _login_settings(self, role: Role) -> dict[str, str]:
+        """Both kinds of nodes know all users: brokers log in at controllers, and an admin may ask either."""
+        if not self.has_acls:
+            return {}
+        users = "".join(f' user_{name}="{password}"' for name, password in self.passwords.items())
+        own = f'username="{NODE_USER}" password="{self.passwords[NODE_USER]}"'
+        jaas = f"{_PLAIN_MODULE} required {own}{users};"
+        settings = {
+            "listener.security.protocol.map": f"CONTROLLER:{_SASL},PLAINTEXT:PLAINTEXT",
+            "sasl.enabled.mechanisms": "PLAIN",
+            "sasl.mechanism.controller.protocol": "PLAIN",
+            "listener.name.controller.plain.sasl.jaas.config": jaas,
+            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+            "super.users": f"User:{NODE_USER};User:{SUPER_USER}",
+        }
+        if role == "broker":
+            settings |= {
+                "listener.security.protocol.map": f"CONTROLLER:{_SASL},CLIENTS:{_SASL}",
+                "inter.broker.listener.name": "CLIENTS",
+                "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256",
+                "sasl.mechanism.inter.broker.protocol": "PLAIN",
+                "listener.name.clients.plain.sasl.jaas.config": jaas,
+                "listener.name.clients.scram-sha-256.sasl.jaas.config": f"{_SCRAM_MODULE} required;",
+            }
         return settings
 
     def document(self) -> dict[str, Any]:
@@ -108,7 +170,8 @@ class LocalCluster:
             {"role": node.role, "id": node.node_id, "port": node.port, "directory_id": node.directory_id}
             for node in self.nodes
         ]
-        return {"version": 1, "cluster_id": self.cluster_id, "is_formatted": self.is_formatted, "nodes": nodes}
+        document = {"version": 1, "cluster_id": self.cluster_id, "is_formatted": self.is_formatted, "nodes": nodes}
+        return document | ({"passwords": dict(self.passwords)} if self.has_acls else {})
 
     @classmethod
     def from_document(cls, document: Any) -> LocalCluster:
@@ -119,16 +182,24 @@ class LocalCluster:
             LocalNode(_role(each["role"]), int(each["id"]), int(each["port"]), str(each["directory_id"]))
             for each in document["nodes"]
         )
-        return cls(str(document["cluster_id"]), nodes, bool(document["is_formatted"]))
+        passwords = {str(name): str(password) for name, password in document.get("passwords", {}).items()}
+        return cls(str(document["cluster_id"]), nodes, bool(document["is_formatted"]), passwords)
 
 
-def new_cluster(controllers: int, brokers: int, ports: list[int], new_uuid: Callable[[], Uuid]) -> LocalCluster:
-    """``ports`` has one for each broker, then one for each controller."""
+def new_cluster(
+    controllers: int,
+    brokers: int,
+    ports: list[int],
+    new_uuid: Callable[[], Uuid],
+    new_password: Callable[[], str] | None = None,
+) -> LocalCluster:
+    """``ports`` has one for each broker, then one for each controller. ``new_password`` is for users and ACLs."""
     nodes = [
         LocalNode("controller", 1 + index, ports[brokers + index], str(new_uuid())) for index in range(controllers)
     ]
     nodes += [LocalNode("broker", FIRST_BROKER_ID + index, ports[index]) for index in range(brokers)]
-    return LocalCluster(str(new_uuid()), tuple(nodes))
+    passwords = {} if new_password is None else {user: new_password() for user in USERS}
+    return LocalCluster(str(new_uuid()), tuple(nodes), passwords=passwords)
 
 
 def choose_ports(count: int, base: int | None, is_free: Callable[[int], bool]) -> list[int]:

@@ -15,12 +15,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from barnabas.cli.local_cluster import HOST, LocalCluster, LocalNode
+from barnabas.cli.local_cluster import HOST, PLAIN_USER, SUPER_USER, LocalCluster, LocalNode
 from barnabas.server.node_config import load_node_config
 from barnabas.server.storage_formatter import format_storage
 from barnabas.storage.checkpoint_file import write_atomically
 
-__all__ = ["FolderProblem", "format_nodes", "is_free", "locked", "read_cluster", "taken_ports"]
+__all__ = ["FolderProblem", "client_file", "format_nodes", "is_free", "locked", "read_cluster", "taken_ports"]
 
 _CLUSTER_FILE = "cluster.json"
 _LOCK_FILE = ".lock"
@@ -49,7 +49,7 @@ def read_cluster(folder: Path) -> LocalCluster | None:
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Makes the folder and keeps it from a second ``up``. Raises FolderProblem, OSError."""
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with (folder / _LOCK_FILE).open("a") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -67,9 +67,17 @@ def format_nodes(folder: Path, cluster: LocalCluster) -> LocalCluster:
     _write(folder, cluster)
     for node in cluster.nodes:
         _format(folder / node.name, cluster, node)
+    for user in (SUPER_USER, PLAIN_USER) if cluster.has_acls else ():
+        lines = [f"{key}={value}\n" for key, value in cluster.client_properties(user).items()]
+        write_atomically(str(client_file(folder, user)), "".join(lines).encode())
     cluster = replace(cluster, is_formatted=True)
     _write(folder, cluster)
     return cluster
+
+
+def client_file(folder: Path, user: str) -> Path:
+    """The properties with which a client logs in as the user."""
+    return folder / f"{user}.properties"
 
 
 def taken_ports(cluster: LocalCluster) -> list[LocalNode]:

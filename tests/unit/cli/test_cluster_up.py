@@ -66,6 +66,44 @@ def test_internal_topics_have_as_many_replicas_as_there_are_brokers_and_three_at
     assert {made.settings(node)[f"{topic}.replication.factor"] for node in made.of("broker")} == {copies}
 
 
+def with_acls() -> LocalCluster:
+    ids, passwords = iter(range(1000, 2000)), iter(range(100))
+    ports = [19_092, 19_093, 19_094]
+    return new_cluster(1, 2, ports, lambda: Uuid.from_int(next(ids)), lambda: f"secret-{next(passwords)}")
+
+
+def test_a_cluster_with_acls_has_an_authorizer_and_logins_on_each_node(tmp_path: Path) -> None:
+    made = with_acls()
+    for node in made.nodes:
+        path = tmp_path / f"{node.name}.properties"
+        path.write_text("".join(f"{key}={value}\n" for key, value in made.settings(node).items()))
+        config = load_node_config(str(path))
+        assert config.authorizer_class_name.endswith("StandardAuthorizer")
+        assert config.super_users == "User:node;User:admin"
+        assert not [warning for warning in config.warnings if "super.users" in warning]
+        protocols = config.value("listener.security.protocol.map")
+        assert "SASL_PLAINTEXT" in str(protocols)
+
+
+def test_passwords_are_kept_with_the_cluster_and_in_files_for_clients_only(tmp_path: Path) -> None:
+    made = format_nodes(tmp_path, with_acls())
+    assert read_cluster(tmp_path) == made
+    assert "secret" not in repr(made)
+    for user, password in (("admin", "secret-1"), ("alice", "secret-2")):
+        file = tmp_path / f"{user}.properties"
+        assert f'username="{user}" password="{password}"' in file.read_text()
+        assert file.stat().st_mode & 0o007 == 0
+    assert not (tmp_path / "node.properties").exists()
+
+
+def test_a_folder_without_acls_stays_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "open"
+    folder.mkdir()
+    format_nodes(folder, cluster(controllers=1, brokers=1))
+    assert main(["up", "--data", str(folder), "--acls", "--dry-run"]) == 2
+    assert "a cluster without access rules: choose another folder for --acls" in capsys.readouterr().err
+
+
 def test_ports_are_looked_for_where_all_are_free() -> None:
     assert choose_ports(4, None, everything_is_free) == [9092, 9093, 9094, 9095]
     assert choose_ports(4, None, lambda port: port != 9094) == [9192, 9193, 9194, 9195]
