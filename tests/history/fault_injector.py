@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import random
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 
 from barnabas.clients.admin import AdminError, SyncAdminClient
 from barnabas.clients.admin.replicas import ElectionType
 from barnabas.clients.errors import ClientError
 from barnabas.common.topic_partition import TopicPartition
 from tests.history.cluster import Cluster, ClusterNode
-from tests.history.faults import Fault, FaultKind
+from tests.history.faults import Direction, Fault, FaultKind, Role
+from tests.history.hang_check import Impairment
 from tests.peers.link_proxy import CLIENT
 
 __all__ = ["FaultInjector"]
@@ -30,6 +33,7 @@ class FaultInjector:
         self._locks = {node.name: threading.RLock() for node in cluster.nodes}
         self.counts: Counter[str] = Counter()
         self.told: list[str] = []
+        self.impairments: list[Impairment] = []
         self.crash: BaseException | None = None
 
     def run(self, tracks: list[list[Fault]]) -> None:
@@ -57,17 +61,31 @@ class FaultInjector:
         time.sleep(max(0.0, self._began_s + moment_s - time.monotonic()))
 
     def _do(self, fault: Fault) -> None:
-        self.told.append(f"{time.monotonic() - self._began_s:7.1f} s {fault}")
+        """To the nodes that it names, or to the one that has the role it names at this moment."""
+        if fault.role is not None:
+            fault = replace(fault, nodes=(self._holder(fault.role, fault.nodes[0]),))
+        self.told.append(f"{time.monotonic() - self._began_s:7.1f} s {fault} {' '.join(fault.nodes)}")
         self.counts[fault.kind.name] += 1
+        began_s, place = time.monotonic(), len(self.impairments)
+        nodes = _disturbed(fault)
+        self.impairments.append(Impairment(nodes, began_s, math.inf))
+        try:
+            self._act(fault)
+        finally:
+            self.impairments[place] = Impairment(nodes, began_s, time.monotonic())
+
+    def _act(self, fault: Fault) -> None:
         match fault.kind:
             case FaultKind.KILL | FaultKind.KILL_TWO:
                 self._take_down(fault, orderly=False)
             case FaultKind.STOP:
                 self._take_down(fault, orderly=True)
-            case FaultKind.FREEZE:
+            case FaultKind.FREEZE | FaultKind.HANG:
                 self._freeze(fault)
             case FaultKind.CUT | FaultKind.ISOLATE | FaultKind.DEAFEN:
                 self._cut(fault)
+            case FaultKind.DROP:
+                self._drop(fault)
             case FaultKind.FULL_DISK:
                 self._fill_disk(fault)
             case FaultKind.CLOCK:
@@ -76,6 +94,36 @@ class FaultInjector:
                 self._elect()
             case FaultKind.REASSIGN:
                 self._reassign(fault)
+
+    def _holder(self, role: Role, otherwise: str) -> str:
+        """Who has the role, as a broker that answers knows it; ``otherwise`` while none answers."""
+        try:
+            with SyncAdminClient(self._cluster.bootstrap) as admin:
+                if role is Role.CONTROLLER:
+                    return f"controller-{admin.describe_quorum(timeout_s=3).leader_id}"
+                number = self._rng.randrange(self._partitions)
+                partition = admin.describe_topics([self._topic], timeout_s=3)[self._topic].partitions[number]
+        except (AdminError, ClientError):
+            return otherwise
+        if role is Role.LEADER:
+            return otherwise if partition.leader is None else f"broker-{partition.leader}"
+        followers = [broker for broker in partition.replicas if broker != partition.leader]
+        return f"broker-{self._rng.choice(followers)}" if followers else otherwise
+
+    def _drop(self, fault: Fault) -> None:
+        links = self._dropped_links(fault)
+        for source, destination in links:
+            self._cluster.proxy.drop(source, destination)
+        time.sleep(fault.lasts_s)
+        for source, destination in links:
+            self._cluster.proxy.heal(source, destination, resets=fault.resets)
+
+    def _dropped_links(self, fault: Fault) -> list[tuple[str, str]]:
+        (node,) = fault.nodes
+        others = [other.name for other in self._cluster.nodes if other.name != node] + [CLIENT]
+        sent = [(node, other) for other in others] if fault.direction is not Direction.RECEIVED else []
+        received = [(other, node) for other in others] if fault.direction is not Direction.SENT else []
+        return [*sent, *received]
 
     def _take_down(self, fault: Fault, *, orderly: bool) -> None:
         nodes = [self._cluster.node(name) for name in fault.nodes]
@@ -186,3 +234,10 @@ class FaultInjector:
             for name in sorted(node.name for node in nodes):
                 held.enter_context(self._locks[name])
             yield
+
+
+def _disturbed(fault: Fault) -> tuple[str, ...]:
+    """A jump of the wall clock is no excuse for anything; replicas that move are one more disturbance."""
+    if fault.kind is FaultKind.CLOCK:
+        return ()
+    return fault.nodes or ("replicas",)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-__all__ = ["Abilities", "Fault", "FaultKind", "plan"]
+__all__ = ["Abilities", "Direction", "Fault", "FaultKind", "Role", "plan"]
 
 
 class FaultKind(StrEnum):
@@ -20,6 +20,8 @@ class FaultKind(StrEnum):
     KILL_TWO = "kill -9 of two"
     STOP = "an orderly stop"
     FREEZE = "SIGSTOP"
+    HANG = "SIGSTOP of a node that leads or follows, for 5, 20 or 60 s"
+    DROP = "packets of a node that leads or follows vanish, for 5, 20 or 60 s"
     CUT = "what one sends to another is held up"
     ISOLATE = "what one sends to all others is held up"
     DEAFEN = "what all others send to one is held up"
@@ -27,6 +29,22 @@ class FaultKind(StrEnum):
     CLOCK = "a wall clock that jumps"
     LEADERS = "preferred leaders are elected"
     REASSIGN = "replicas are moved away and back"
+
+
+class Role(StrEnum):
+    """Which node it is done to is looked up when the fault begins."""
+
+    CONTROLLER = "the active controller"
+    LEADER = "a partition's leader"
+    FOLLOWER = "a follower"
+
+
+class Direction(StrEnum):
+    """Of the packets that vanish."""
+
+    BOTH = "both ways"
+    SENT = "sent"
+    RECEIVED = "received"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +57,13 @@ class Fault:
     resets: bool = False
     """When what was held up is let go: connections are reset, instead of bytes that come late."""
     jump_s: float = 0.0
+    role: Role | None = None
+    """If it is known who has it; else it is done to ``nodes``."""
+    direction: Direction = Direction.BOTH
 
     def __str__(self) -> str:
-        details = " ".join(self.nodes) + (f" by {self.jump_s:.0f} s" if self.jump_s else "")
+        details = " ".join(self.nodes) if self.role is None else f"{self.role} ({self.direction})"
+        details += f" by {self.jump_s:.0f} s" if self.jump_s else ""
         return f"{self.begins_s:7.1f} s, for {self.lasts_s:4.1f} s: {self.kind.name} {details}".rstrip()
 
 
@@ -58,6 +80,8 @@ _WEIGHTS = {
     FaultKind.KILL_TWO: 1,
     FaultKind.STOP: 3,
     FaultKind.FREEZE: 4,
+    FaultKind.HANG: 3,
+    FaultKind.DROP: 3,
     FaultKind.CUT: 4,
     FaultKind.ISOLATE: 3,
     FaultKind.DEAFEN: 2,
@@ -68,6 +92,8 @@ _WEIGHTS = {
 }
 _OF_THE_CLUSTER = (FaultKind.LEADERS, FaultKind.REASSIGN)
 _LONGEST_S = 12.0
+_HANGS_S, _HANG_WEIGHTS = (5.0, 20.0, 60.0), (6, 3, 1)
+_HANGS = (FaultKind.HANG, FaultKind.DROP)
 _CLOCK_JUMPS_S = (-3600.0, -120.0, -5.0, 5.0, 120.0, 3600.0)
 _PAUSE_S = (0.3, 4.0)
 _REST_S = 10.0
@@ -99,10 +125,12 @@ def _track(
 ) -> Iterator[Fault]:
     now, count = rng.uniform(1, 4), 0
     while True:
+        (kind,) = rng.choices(kinds, [_WEIGHTS[each] for each in kinds])
         lasts = min(rng.expovariate(1 / 3.0) + 0.2, _LONGEST_S)
+        if kind in _HANGS:
+            (lasts,) = rng.choices(_HANGS_S, _HANG_WEIGHTS)
         if now + lasts > seconds:
             return
-        (kind,) = rng.choices(kinds, [_WEIGHTS[each] for each in kinds])
         yield _MAKERS.get(kind, _of_one)(rng, now, lasts, kind, own, others)
         count += 1
         now += lasts + (_REST_S if count % _FAULTS_UNTIL_REST == 0 else rng.uniform(*_PAUSE_S))
@@ -134,6 +162,15 @@ def _of_the_cluster(
     return Fault(now, lasts, kind)
 
 
+def _of_a_role(
+    rng: random.Random, now: float, lasts: float, kind: FaultKind, own: Sequence[str], others: Sequence[str]
+) -> Fault:
+    is_for_controllers = own[0].startswith(Role.CONTROLLER.name.lower())
+    role = Role.CONTROLLER if is_for_controllers else rng.choice([Role.LEADER, Role.FOLLOWER])
+    direction = rng.choice(list(Direction))
+    return Fault(now, lasts, kind, (rng.choice(own),), resets=rng.random() < 0.5, role=role, direction=direction)
+
+
 def _of_a_clock(
     rng: random.Random, now: float, lasts: float, kind: FaultKind, own: Sequence[str], others: Sequence[str]
 ) -> Fault:
@@ -144,6 +181,8 @@ _Maker = Callable[[random.Random, float, float, FaultKind, Sequence[str], Sequen
 _MAKERS: dict[FaultKind, _Maker] = {
     FaultKind.KILL_TWO: _of_two,
     FaultKind.CUT: _of_a_link,
+    FaultKind.HANG: _of_a_role,
+    FaultKind.DROP: _of_a_role,
     FaultKind.CLOCK: _of_a_clock,
     FaultKind.LEADERS: _of_the_cluster,
     FaultKind.REASSIGN: _of_the_cluster,

@@ -20,6 +20,7 @@ from barnabas.protocol.records.fence_broker_record import FenceBrokerRecord
 __all__ = ["Fencing", "MetadataWatch"]
 
 _EVERY_S = 0.1
+_STARVED_S = 1.0
 _FENCED = 1
 
 
@@ -71,6 +72,8 @@ class MetadataWatch:
         self._logs = [_Log(directory / "__cluster_metadata-0") for directory in log_directories]
         self._seen_s: dict[tuple[int, int], float] = {}
         self._fencings: dict[tuple[int, int], list[Fencing]] = {}
+        self.starved_s: list[tuple[float, float]] = []
+        """When this thread did not run for a second: the machine had too much to do, for the nodes as well."""
         self._ends = threading.Event()
         self._thread = threading.Thread(target=self._run, name="metadata-watch", daemon=True)
 
@@ -90,8 +93,13 @@ class MetadataWatch:
         return [fencing for found in newest.values() for fencing in found]
 
     def _run(self) -> None:
+        last_s = time.monotonic()
         while not self._ends.wait(_EVERY_S):
+            now_s = time.monotonic()
+            if now_s - last_s >= _STARVED_S:
+                self.starved_s.append((last_s, now_s))
             self.poll()
+            last_s = now_s
         self.poll()
 
     def poll(self) -> None:

@@ -13,15 +13,19 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.history.admin_client import HistoryAdmin
 from tests.history.clients import CLIENT_SETTINGS, RECORD_BYTES, Client, HistoryProducer, HistoryReader, final_read
-from tests.history.cluster import KINDS, Cluster
+from tests.history.cluster import KINDS, SETTINGS, Cluster
+from tests.history.cpu_watch import CpuWatch
 from tests.history.fault_injector import FaultInjector
 from tests.history.faults import Abilities, plan
 from tests.history.group_clients import CommittedOffsetsReader, GroupMember, committed_offsets
 from tests.history.groups_check import GroupsCheck
+from tests.history.hang_check import EVERYTHING, Impairment, unexplained_fencings, unexplained_stalls
 from tests.history.log_files import all_named, batch_at, compare_topics, read_batches
+from tests.history.metadata_watch import MetadataWatch
 from tests.history.records_check import RecordsCheck
 from tests.history.register_check import Read
 from tests.history.sequences_check import check_sequences, is_another_epoch
+from tests.history.stall_probe import StallProbe
 from tests.history.violations import Broken, Violation
 
 __all__ = ["Options", "Report", "run_history"]
@@ -36,6 +40,8 @@ PRODUCERS = {SEVERAL: 5, ONE: 1}
 """By name: how many requests may be under way at once."""
 _HEALTHY_WITHIN_S = 120.0
 _TOO_FEW = "too few replicas"
+STALL_SLACK_S = 1.0
+"""Beyond the session time-out, which the controller counts from the last heartbeat that it has received."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +72,9 @@ class _Run:
     def __init__(self, cluster: Cluster, options: Options, say: Callable[[str], None]) -> None:
         self._cluster, self._options, self._say = cluster, options, say
         self._records, self._groups = RecordsCheck(), GroupsCheck()
+        self._watch = MetadataWatch([controller.data for controller in cluster.controllers])
+        self._cpu = CpuWatch(cluster.nodes)
+        self._probe = StallProbe(cluster.bootstrap, TOPIC, PARTITIONS, self._records, name="probe")
         self._admin_client = AdminClient({**CLIENT_SETTINGS, "bootstrap.servers": cluster.bootstrap})
         self.report = Report()
 
@@ -103,24 +112,27 @@ class _Run:
         tracks = plan(self._options.seed, self._options.seconds, names[0], names[1], abilities)
         injector = FaultInjector(self._cluster, TOPIC, PARTITIONS, seed=self._options.seed)
         producers, readers, admin = self.clients()
-        for client in (*producers, *readers, admin):
+        for client in (*producers, *readers, admin, self._probe):
             client.start()
         self._say(f"faults begin at {time.monotonic():.1f} s of the clock")
         try:
-            injector.run(tracks)
+            with self._watch, self._cpu:
+                time.sleep(1)
+                injector.run(tracks)
         finally:
             self.report.told = injector.told
             self.report.counts.update({f"fault {name}": count for name, count in injector.counts.items()})
         self._heal(injector)
         time.sleep(3)  # Of records that nothing disturbs any more.
-        for client in (admin, *producers, *readers):
+        for client in (admin, *producers, *readers, self._probe):
             client.ask_to_stop()
-        for client in (admin, *producers, *readers):
+        for client in (admin, *producers, *readers, self._probe):
             try:
                 client.stop()
             except AssertionError as error:
                 self.report.violations.append(Violation(Broken.STUCK, str(error)))
         self._count(producers, readers, admin)
+        self._judge_hangs(injector.impairments)
         try:
             self._judge(admin)
         except KafkaException as error:
@@ -182,6 +194,23 @@ class _Run:
                     name = f"{kind}: {what}"
                     both = (self.report.counts[name], count)
                     self.report.counts[name] = max(both) if "longest" in what else sum(both)
+
+    def _judge_hangs(self, done: list[Impairment]) -> None:
+        """Fencings of our brokers; stalls where all nodes are ours. Kafka's nodes promise less (docs/history.md)."""
+        starved = [Impairment((EVERYTHING,), from_s, to_s) for from_s, to_s in self._watch.starved_s]
+        fencings, counts = self._watch.fencings(), self.report.counts
+        counts["fencings"], counts["longest stall, ms"] = len(fencings), self._probe.counts["longest stall, ms"]
+        starved += [Impairment((EVERYTHING,), from_s, to_s) for _, from_s, to_s in self._cpu.starved]
+        counts["half seconds without CPU, of one node"] = len(starved)
+        impairments = [*done, *starved]
+        session_s = int(SETTINGS["broker.session.timeout.ms"]) / 1000
+        ours = [broker.name for broker in self._cluster.brokers if broker.kind == "ours"]
+        found = unexplained_fencings(fencings, impairments, brokers=ours, session_s=session_s)
+        if all(node.kind == "ours" for node in self._cluster.nodes):
+            heartbeat_s = int(SETTINGS["broker.heartbeat.interval.ms"]) / 1000
+            limit_s = session_s + heartbeat_s + STALL_SLACK_S
+            found += unexplained_stalls(self._probe.stalls, impairments, limit_s=limit_s)
+        self.report.violations += found
 
     def _judge(self, admin: HistoryAdmin) -> None:
         self._say("reading everything once more")

@@ -27,6 +27,8 @@ class Broken(StrEnum):
     SKIPPED = "committed by a group, and never given to one of its members"
     STALE = "the state in the end is not what was acknowledged last"
     UNEQUAL = "two replicas differ below the high watermark"
+    FENCED = "a broker was fenced that nothing was done to"
+    STALLED = "a partition took no record for longer than a session, while one node at most was disturbed"
     STUCK = "not healthy again in time after the last fault"
 
 

@@ -23,12 +23,9 @@ from __future__ import annotations
 
 from collections import deque
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from barnabas.common.errors import ErrorCode, invariant
-
-if TYPE_CHECKING:
-    from barnabas.broker.attempt_limit import AttemptLimit
 
 __all__ = ["Attempt", "Call", "Fate", "ForwardingQueue", "Verdict", "verdict_of"]
 
@@ -102,7 +99,6 @@ class Call:
 
     __slots__ = (
         "added_ms",
-        "attempts",
         "deadline_ms",
         "has_expired",
         "is_in_flight",
@@ -114,20 +110,15 @@ class Call:
 
     def __init__(self) -> None:
         self.number = -1
-        self.attempts = 0
         self.added_ms = self.deadline_ms = self.since_ms = self.sent_ms = self.queued_ms = 0
         self.is_in_flight = False
         self.has_expired = False
 
 
 class ForwardingQueue:
-    def __init__(
-        self, *, lanes_max: int = LANES_MAX, limit_ms: int = LIMIT_MS, attempts: AttemptLimit | None = None
-    ) -> None:
-        """Without ``attempts`` one attempt may take as long as the connection allows."""
+    def __init__(self, *, lanes_max: int = LANES_MAX, limit_ms: int = LIMIT_MS) -> None:
         self._lanes_max = lanes_max
         self._limit_ms = limit_ms
-        self._attempts = attempts
         self._waiting: deque[Call] = deque()
         self._in_flight: dict[int, Call] = {}
         self._count = 0
@@ -141,12 +132,6 @@ class ForwardingQueue:
     @property
     def in_flight(self) -> int:
         return len(self._in_flight)
-
-    def attempt_limit_ms(self, call: Call, now_ms: int) -> int | None:
-        """For how long the attempt that begins now may take; None: as long as the connection allows."""
-        if self._attempts is None:
-            return None
-        return max(1, min(self._attempts.of(call.attempts), call.deadline_ms - now_ms))
 
     def add(self, call: Call, now_ms: int, timeout_ms: int | None = None) -> None:
         """``timeout_ms`` is the sender's own, if it has one; the limit holds all the same."""
@@ -167,7 +152,6 @@ class ForwardingQueue:
             if now_ms < call.deadline_ms:
                 self._waiting.remove(call)
                 call.is_in_flight = True
-                call.attempts += 1
                 call.sent_ms = now_ms
                 call.queued_ms += now_ms - call.since_ms
                 self._in_flight[call.number] = call

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 __all__ = ["DeferredFetchers"]
 
+_SILENCE_MS_MIN = 2000
+"""Kafka's default interval of heartbeats: shorter ones say how soon a death is noticed, not how fast leaders are."""
+
 
 class DeferredFetchers:
     """Implements the broker's port ``ReplicaFetchers``."""
@@ -102,5 +105,5 @@ def _silence(config: NodeConfig) -> AttemptLimit:
     from barnabas.broker.attempt_limit import AttemptLimit
 
     limit_ms = config.replica_socket_timeout_ms
-    first_ms = config.replica_fetch_wait_max_ms + config.broker_heartbeat_interval_ms
+    first_ms = config.replica_fetch_wait_max_ms + max(config.broker_heartbeat_interval_ms, _SILENCE_MS_MIN)
     return AttemptLimit(min(first_ms, limit_ms), limit_ms)

@@ -8,8 +8,9 @@ A broker's heartbeats have a lane of their own, and so has what it says of its r
 create topics for minutes, otherwise.
 
 A controller that hangs keeps its connections and answers nothing. So every wait has an end: the sender's own time-out;
-for heartbeats and reports on replicas the heartbeat interval, twice as long with each attempt; and for everything the
-news that another controller is active. What is given up there is sent again, with the same number.
+for heartbeats and reports on replicas the heartbeat interval, after which another connection is tried
+(``controller_exchange``); and for everything the news that another controller is active. What is given up there is sent
+again, with the same number.
 """
 
 from __future__ import annotations
@@ -30,7 +31,6 @@ from barnabas.clients.errors import (
     ClientError,
     InvalidClientConfig,
     RemoteProtocolError,
-    RequestTimedOut,
     UnsupportedVersion,
 )
 from barnabas.clients.network_client import NetworkClient
@@ -40,13 +40,13 @@ from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.envelope_tags import CALL_ID_SIZE
 from barnabas.protocol.errors import DecodeError, EncodeError
 from barnabas.server.controller_calls import EnvelopedCall, OwnCall
+from barnabas.server.controller_exchange import ControllerConnection, Exchange
 from barnabas.server.node_storage import NodeStartError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from barnabas.clients.client_config import ClientConfig
-    from barnabas.clients.node_connection import NodeConnection
     from barnabas.common.clock import Clock
     from barnabas.protocol.schema import Message
     from barnabas.raft.voter_set import Endpoint
@@ -81,9 +81,10 @@ class NetworkChannel:
     ) -> None:
         """``config``: its request time-out is ``controller.socket.timeout.ms``. ``leader`` is asked for each attempt.
 
-        ``lifecycle_limit_ms`` is how long a registration or a heartbeat is tried; its first attempt has
-        ``heartbeat_interval_ms`` for its answer. ``reach_offset`` waits until this node has applied the metadata log as
-        far as that, so many seconds at most. Raises NodeStartError when the settings don't make a client.
+        ``lifecycle_limit_ms`` is how long a registration or a heartbeat is tried; after ``heartbeat_interval_ms``
+        without an answer it is sent over another connection as well. ``reach_offset`` waits until this node has applied
+        the metadata log as far as that, so many seconds at most. Raises NodeStartError when the settings don't make a
+        client.
         """
         try:
             self._client = NetworkClient(config)
@@ -98,12 +99,13 @@ class NetworkChannel:
         make = partial(_Lanes, self._client, leader, clock, numbering=set())
         self._forwarding = make(ForwardingQueue(lanes_max=lanes_max), stats=self.stats)
         self._lifecycle = make(
-            ForwardingQueue(lanes_max=1, limit_ms=lifecycle_limit_ms, attempts=attempts),
+            ForwardingQueue(lanes_max=1, limit_ms=lifecycle_limit_ms),
             stats=ForwardingStats(),
+            attempts=attempts,
             on_path_back=self._path_is_back,
         )
         self._replication = make(
-            ForwardingQueue(lanes_max=1, limit_ms=lifecycle_limit_ms, attempts=attempts), stats=ForwardingStats()
+            ForwardingQueue(lanes_max=1, limit_ms=lifecycle_limit_ms), stats=ForwardingStats(), attempts=attempts
         )
 
     @property
@@ -164,65 +166,6 @@ class NetworkChannel:
         await self._client.close()
 
 
-class _Lane:
-    """One connection at a time, to whoever is the controller."""
-
-    __slots__ = ("connection",)
-
-    def __init__(self) -> None:
-        self.connection: NodeConnection | None = None
-
-    async def connect(self, client: NetworkClient, address: Address) -> NodeConnection:
-        known = self.connection
-        if known is not None and known.is_open and known.address == address:
-            return known
-        await self.hang_up()
-        self.connection = await client.open(address)
-        return self.connection
-
-    async def hang_up(self) -> None:
-        known, self.connection = self.connection, None
-        if known is not None:
-            await known.close()
-
-
-class _Exchange:
-    """One attempt: a call on its way to one controller."""
-
-    __slots__ = ("_timeout", "address", "call", "has_ended", "lane", "was_sent")
-
-    def __init__(self, call: WaitingCall, lane: _Lane, address: Address) -> None:
-        self.call = call
-        self.lane = lane
-        self.address = address
-        self.was_sent = False
-        self.has_ended = False
-        self._timeout: asyncio.Timeout | None = None
-
-    async def run(self, client: NetworkClient, limit_ms: int | None) -> tuple[Attempt, ErrorCode, Message | None]:
-        """Raises RequestTimedOut after ``limit_ms`` or when ``end`` is called, besides what a request raises."""
-        limit_s = None if limit_ms is None else limit_ms / 1000
-        try:
-            async with asyncio.timeout(0 if self.has_ended else limit_s) as self._timeout:
-                connection = await self.lane.connect(client, self.address)
-                message = self.call.message(connection.versions)
-                self.was_sent = True
-                response = await connection.request(message)
-        except TimeoutError as error:
-            why = "is no longer waited for" if self.has_ended else f"did not answer in {limit_s:g} s"
-            raise RequestTimedOut(f"{self.address} {why}") from error
-        finally:
-            self._timeout = None
-        error_code, answer = self.call.read(response)
-        return Attempt.ANSWERED, error_code, answer
-
-    def end(self) -> None:
-        """Wait no longer: the connection is closed, and the call counts as lost."""
-        self.has_ended = True
-        if self._timeout is not None and not self._timeout.expired():
-            self._timeout.reschedule(asyncio.get_running_loop().time())
-
-
 class _Lanes:
     """A queue and the connections that take from it."""
 
@@ -235,6 +178,7 @@ class _Lanes:
         *,
         stats: ForwardingStats,
         numbering: set[Address],
+        attempts: AttemptLimit | None = None,
         on_path_back: Callable[[Address, int], None] | None = None,
     ) -> None:
         """``numbering`` holds the controllers that are known to recognise a numbered call; answers add to it.
@@ -247,10 +191,11 @@ class _Lanes:
         self._clock = clock
         self._stats = stats
         self._numbering = numbering
+        self._attempts = attempts
         self._on_path_back = on_path_back
-        self._idle: list[_Lane] = []
-        self._all: list[_Lane] = []
-        self._under_way: dict[asyncio.Task[None], _Exchange] = {}
+        self._idle: list[ControllerConnection] = []
+        self._all: list[ControllerConnection] = []
+        self._under_way: dict[asyncio.Task[None], Exchange] = {}
         self._waiting_for: set[WaitingCall] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._silent_since_ms: int | None = None
@@ -319,7 +264,7 @@ class _Lanes:
         leader = self._leader()
         while leader is not None and (call := self.queue.next_to_send(now_ms)) is not None:
             lane = self._idle.pop() if self._idle else self._new_lane()
-            self._begin(_Exchange(cast("WaitingCall", call), lane, Address(*leader)), now_ms)
+            self._begin(Exchange(cast("WaitingCall", call), lane, Address(*leader)))
         due = self.queue.wakeup_ms(now_ms, is_controller_known=leader is not None)
         if due is not None:
             self._timer = asyncio.get_running_loop().call_later(max(due - now_ms, 1) / 1000, self._pump)
@@ -334,21 +279,22 @@ class _Lanes:
                 if exchange.call.has_expired:
                     exchange.end()
 
-    def _new_lane(self) -> _Lane:
-        lane = _Lane()
+    def _new_lane(self) -> ControllerConnection:
+        lane = ControllerConnection()
         self._all.append(lane)
         return lane
 
-    def _begin(self, exchange: _Exchange, now_ms: int) -> None:
-        limit_ms = self.queue.attempt_limit_ms(exchange.call, now_ms)
-        task = asyncio.get_running_loop().create_task(self._exchange(exchange, limit_ms))
+    def _begin(self, exchange: Exchange) -> None:
+        task = asyncio.get_running_loop().create_task(self._exchange(exchange))
         self._under_way[task] = exchange
         task.add_done_callback(self._under_way.pop)
 
-    async def _exchange(self, exchange: _Exchange, limit_ms: int | None) -> None:
-        attempt, error, answer = Attempt.LOST, ErrorCode.NONE, None
+    async def _exchange(self, exchange: Exchange) -> None:
+        attempt, error, answer = Attempt.LOST, ErrorCode.NONE, cast("Message | None", None)
         try:
-            attempt, error, answer = await exchange.run(self._client, limit_ms)
+            response = await exchange.run(self._client, self._attempts)
+            error, answer = exchange.call.read(response)
+            attempt = Attempt.ANSWERED
         except ClientError as problem:
             attempt = _attempt_of(problem)
             if not exchange.has_ended:
@@ -365,7 +311,7 @@ class _Lanes:
         await self._conclude(exchange, attempt, error, answer)
         self._pump()
 
-    async def _conclude(self, exchange: _Exchange, attempt: Attempt, error: ErrorCode, answer: Message | None) -> None:
+    async def _conclude(self, exchange: Exchange, attempt: Attempt, error: ErrorCode, answer: Message | None) -> None:
         call, now_ms = exchange.call, self._clock.monotonic_ms()
         is_numbered = exchange.address in self._numbering
         verdict = self.queue.completed(
@@ -378,10 +324,10 @@ class _Lanes:
         )
         self._note_path(exchange, attempt)
         if verdict.forgets_controller:
-            await exchange.lane.hang_up()
+            await exchange.connection.hang_up()
         elif attempt is Attempt.ANSWERED:
             self._told = ""
-        self._idle.append(exchange.lane)
+        self._idle.append(exchange.connection)
         if verdict.fate is Fate.DELIVER:
             if call.committed_offset is not None:
                 self._numbering.add(exchange.address)
@@ -395,13 +341,15 @@ class _Lanes:
                 log.error("the controller at %s refuses what this broker forwards: %s", exchange.address, error.name)
             self._fail(call, verdict.error)
 
-    def _note_path(self, exchange: _Exchange, attempt: Attempt) -> None:
+    def _note_path(self, exchange: Exchange, attempt: Attempt) -> None:
         """An answer after attempts without one: whatever else is under way since then may have been lost as well."""
         if attempt is Attempt.LOST and not exchange.has_ended and self._silent_since_ms is None:
             self._silent_since_ms = self._clock.monotonic_ms()
-        elif attempt is Attempt.ANSWERED and self._silent_since_ms is not None:
+        elif attempt is Attempt.ANSWERED:
             since_ms, self._silent_since_ms = self._silent_since_ms, None
-            if self._on_path_back is not None:
+            if exchange.is_bypassed:
+                since_ms = exchange.call.sent_ms
+            if since_ms is not None and self._on_path_back is not None:
                 self._on_path_back(exchange.address, since_ms)
 
     def _fail(self, call: WaitingCall, code: ErrorCode) -> None:

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.broker.attempt_limit import AttemptLimit
 from barnabas.broker.forwarding_queue import Attempt, Call, Fate, ForwardingQueue, verdict_of
 from barnabas.common.errors import ErrorCode
 
@@ -116,18 +115,6 @@ def test_the_senders_own_time_holds_in_flight_too() -> None:
     assert queue.expired(500) == [call]
     verdict = queue.completed(call, 600, Attempt.ANSWERED, ErrorCode.NOT_CONTROLLER)
     assert (verdict.fate, verdict.error) == (Fate.FAIL, ErrorCode.REQUEST_TIMED_OUT), "no later attempt surprises it"
-
-
-def test_each_attempt_has_twice_the_time_of_the_one_before() -> None:
-    queue, _ = queue_with(1, limit_ms=9_000, attempts=AttemptLimit(500, 3_000))
-    limits = []
-    for _ in range(4):
-        [call] = sent(queue, now_ms := 1000 * len(limits))
-        limits.append(queue.attempt_limit_ms(call, now_ms))
-        assert queue.completed(call, now_ms + 10, Attempt.LOST).fate is Fate.RETRY
-    assert limits == [500, 1000, 2000, 3000]
-    [call] = sent(queue, 8_000)
-    assert queue.attempt_limit_ms(call, 8_000) == 1_000, "never beyond the call's own limit"
 
 
 def test_a_call_that_may_not_come_twice_is_not_sent_again_when_its_answer_is_lost() -> None:

@@ -33,6 +33,7 @@ SESSION_MS, HEARTBEAT_MS, SOCKET_TIMEOUT_S = 9000, 2000, 30.0
 class FakeConnection:
     def __init__(self, world: World, address: Address) -> None:
         self.world, self.address = world, address
+        world.connections.append(self)
         self.versions: dict[int, tuple[int, int]] = {}
         self.is_open = True
         self._waiting: set[asyncio.Future[Message]] = set()
@@ -48,6 +49,10 @@ class FakeConnection:
             return await future
         finally:
             self._waiting.discard(future)
+
+    def answer(self, response: Message) -> None:
+        for future in self._waiting:
+            future.set_result(response)
 
     async def close(self) -> None:
         self.is_open = False
@@ -76,6 +81,7 @@ class World:
         self.loop = VirtualLoop()
         self.answers: dict[str, Callable[[Message], Message | None]] = {"former": hangs, "new": answers_as_ours}
         self.sent: list[tuple[float, str, Message]] = []
+        self.connections: list[FakeConnection] = []
         self.leader: Endpoint | None = FORMER
         self.channel = self._channel()
 
@@ -204,6 +210,38 @@ def test_a_heartbeat_without_an_answer_is_sent_again_after_the_interval_and_then
     assert not heartbeat.done()
     world.run(0.2)
     assert refusal(heartbeat) is ErrorCode.REQUEST_TIMED_OUT
+
+
+def test_a_heartbeat_that_is_only_slow_is_answered_over_its_first_connection(world: World) -> None:
+    heartbeat = world.begin(world.channel.send(BrokerHeartbeatRequest()))
+    world.run(3)
+    first, second = world.connections
+    first.answer(BrokerHeartbeatResponse())
+    world.run(0.1)
+    assert heartbeat.done()
+    assert heartbeat.exception() is None
+    assert (first.is_open, second.is_open) == (True, False), "the connection that answers is kept"
+    world.answers["former"] = answers_as_ours
+    world.begin(world.channel.send(BrokerHeartbeatRequest()))
+    world.run(0.1)
+    assert len(world.connections) == 2
+
+
+def test_a_heartbeat_is_answered_over_another_connection_when_packets_vanish_on_the_first(world: World) -> None:
+    heartbeat = world.begin(world.channel.send(BrokerHeartbeatRequest()))
+    world.run(1.9)
+    world.answers["former"] = answers_as_ours
+    world.run(0.2)
+    assert heartbeat.done()
+    assert [connection.is_open for connection in world.connections] == [False, True]
+
+
+def test_no_more_than_two_connections_wait_for_one_heartbeat(world: World) -> None:
+    world.begin(world.channel.send(BrokerHeartbeatRequest()))
+    world.run(6.5)
+    assert [connection.is_open for connection in world.connections] == [False, True, True]
+    world.run(3)
+    assert not any(connection.is_open for connection in world.connections[:3])
 
 
 def test_a_client_learns_in_its_own_time_that_the_outcome_is_unknown(world: World) -> None:

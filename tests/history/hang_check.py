@@ -1,0 +1,72 @@
+"""What a cluster promises about nodes that hang, die or are cut off: the others do not pay for it.
+
+* A broker is fenced only if something was done to it, or to a connection of its own.
+* While something is done to one node alone, no partition is without an acknowledgement for longer than the session
+  time-out and a second.
+
+The times are those of the process that does the faults. When that process did not run itself, because the machine had
+too much to do, nothing is held against the nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from tests.history.metadata_watch import Fencing
+from tests.history.stall_probe import Stall
+from tests.history.violations import Broken, Violation
+
+__all__ = ["EVERYTHING", "Impairment", "unexplained_fencings", "unexplained_stalls"]
+
+_RESTART_S = 10.0
+"""A broker that comes back registers, catches up and takes over leaderships; until then it counts as impaired."""
+_HEARD_S = 1.0
+"""A fencing is on disk a moment after its session has ended."""
+
+
+EVERYTHING = "everything"
+"""The node of an impairment of the whole cluster: the machine had too much to do."""
+
+
+class Impairment(NamedTuple):
+    """Something was done to the nodes, or connections of theirs, during this time of the monotonic clock."""
+
+    nodes: tuple[str, ...]
+    from_s: float
+    to_s: float
+
+    def touches(self, from_s: float, to_s: float) -> bool:
+        return self.from_s <= to_s and from_s <= self.to_s
+
+
+def unexplained_fencings(
+    fencings: Iterable[Fencing], impairments: Sequence[Impairment], *, brokers: Iterable[str], session_s: float
+) -> list[Violation]:
+    """``brokers`` are those whose fencings count."""
+    counted = set(brokers)
+    found = []
+    for fencing in fencings:
+        name = f"broker-{fencing.broker_id}"
+        from_s = fencing.seen_s - session_s - _HEARD_S
+        touched = [each for each in impairments if each.touches(from_s, fencing.seen_s)]
+        if name in counted and not any(name in each.nodes or EVERYTHING in each.nodes for each in touched):
+            done = ", ".join(sorted({node for each in touched for node in each.nodes})) or "nothing"
+            found.append(Violation(Broken.FENCED, f"{fencing}; at that time {done} was disturbed"))
+    return found
+
+
+def unexplained_stalls(
+    stalls: Iterable[Stall], impairments: Sequence[Impairment], *, limit_s: float
+) -> list[Violation]:
+    """Stalls beyond the limit at whose time one node at most was disturbed."""
+    found = []
+    for stall in stalls:
+        if stall.lasted_s <= limit_s:
+            continue
+        touched = [each for each in impairments if each.touches(stall.from_s - _RESTART_S, stall.to_s)]
+        nodes = {node for each in touched for node in each.nodes}
+        if len(nodes) <= 1 and EVERYTHING not in nodes:
+            done = ", ".join(nodes) or "nothing"
+            found.append(Violation(Broken.STALLED, f"{stall}; at that time {done} was disturbed"))
+    return found

@@ -1,0 +1,54 @@
+"""The check of fencings and stalls finds what nothing explains, and excuses what something does."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.history.hang_check import EVERYTHING, Impairment, unexplained_fencings, unexplained_stalls
+from tests.history.metadata_watch import Fencing
+from tests.history.stall_probe import Stall
+
+SESSION_S = 3.0
+BROKERS = ("broker-1", "broker-2")
+
+
+def fenced(broker_id: int, seen_s: float, *impairments: Impairment) -> int:
+    fencings = [Fencing(broker_id, 10, 1, seen_s)]
+    return len(unexplained_fencings(fencings, impairments, brokers=BROKERS, session_s=SESSION_S))
+
+
+def stalled(from_s: float, to_s: float, *impairments: Impairment) -> int:
+    return len(unexplained_stalls([Stall(0, from_s, to_s)], impairments, limit_s=SESSION_S + 1))
+
+
+@pytest.mark.parametrize(
+    ("impairment", "count"),
+    [
+        (Impairment(("broker-1",), 100, 105), 0),
+        (Impairment(("broker-1",), 90, 99), 0),
+        (Impairment(("broker-1", "controller-3001"), 100, 105), 0),
+        (Impairment((EVERYTHING,), 100, 105), 0),
+        (Impairment((), 100, 105), 1),
+        (Impairment(("broker-1",), 80, 90), 1),
+        (Impairment(("broker-2",), 100, 105), 1),
+        (Impairment(("controller-3001",), 90, 105), 1),
+    ],
+)
+def test_a_broker_is_fenced_for_what_was_done_to_it_and_for_nothing_else(impairment: Impairment, count: int) -> None:
+    assert fenced(1, 103, impairment) == count
+
+
+def test_only_brokers_that_count_are_judged() -> None:
+    assert fenced(3, 103) == 0
+    assert fenced(2, 103) == 1
+
+
+def test_a_long_stall_needs_two_disturbed_nodes() -> None:
+    one, two = Impairment(("broker-1",), 100, 120), Impairment(("broker-2",), 101, 102)
+    assert stalled(100, 103.9, one) == 0, "as long as a session and a second"
+    assert stalled(100, 104.1, one) == 1
+    assert stalled(100, 104.1) == 1
+    assert stalled(100, 110, one, two) == 0
+    assert stalled(100, 110, one, Impairment(("replicas",), 100, 101)) == 0
+    assert stalled(100, 110, Impairment((EVERYTHING,), 100, 101)) == 0
+    assert stalled(100, 110, one, Impairment(("broker-2",), 50, 60)) == 1
