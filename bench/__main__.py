@@ -4,7 +4,8 @@
 wire`` measures anew only the second part of it. ``--only admin`` compares the requests of an operator's tools, times
 the plan of a large cluster, and writes their page. ``--only quorum`` compares quorums of controllers: their start,
 failover, forwarding and snapshots; ``--only replication`` compares three brokers with replicas; ``--only connect``
-compares workers of Connect, also with plain PySpark. Any of these three with ``--quick`` is small, which shows that it
+compares workers of Connect, also with plain PySpark; ``--only turns`` measures how long our controller holds the event
+loop, without Kafka. Any of these but the last with ``--quick`` is small, which shows that it
 works and is no comparison.
 
 Rounds alternate, so that a machine that changes its speed changes it for both. Everything stays on loopback and
@@ -33,6 +34,8 @@ from bench.quorum_report import write_quorum_report
 from bench.replication_report import write_replication_report
 from bench.report import write_report
 from bench.sides import SIDES, make_node
+from bench.turns import SHAPES, measure_turns
+from bench.turns_report import write_turns_report
 from tests.peers import require_peer
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -45,7 +48,7 @@ def main() -> None:
     parser.add_argument("--topics", type=int, default=10_000, help="one-partition topics to create")
     parser.add_argument(
         "--only",
-        choices=["nodes", "codec", "authorizer", "wire", "admin", "quorum", "replication", "connect"],
+        choices=["nodes", "codec", "authorizer", "wire", "admin", "quorum", "replication", "connect", "turns"],
         help="leave the other parts out",
     )
     parser.add_argument(
@@ -59,6 +62,11 @@ def main() -> None:
         parser.error("--quick is of --only quorum, replication and connect: add one of them, or leave --quick out")
     if options.output is None:
         options.output = PROJECT / (".cache/bench" if options.quick else "docs/benchmarks")
+    if options.only in (None, "turns"):
+        turns = {shape.name: measure_turns(shape) for shape in SHAPES}
+        print(f"written: {write_turns_report(options.output, turns)}", flush=True)
+        if options.only == "turns":
+            return
     require_peer()
     if options.only in (None, "authorizer", "wire"):
         shapes = read_shapes(options.output) if options.only == "wire" else measure_authorizer()

@@ -60,15 +60,16 @@ class LeaderElection:
         records: list[ApiMessageAndVersion] = []
         outcomes: list[ElectionOutcome] = []
         elected: set[tuple[str, int]] = set()
-        looks = 0
+        looks = tries = 0
         for name, indexes in wanted:
             results: list[tuple[int, ApiError]] = []
             for index in indexes:
-                if len(records) >= partition_walk.PARTITIONS_A_TURN or looks >= LOOKS_A_TURN:
+                if tries >= partition_walk.PARTITIONS_A_TURN or looks >= LOOKS_A_TURN:
                     yield ControllerResult(records, None, is_atomic=False)
-                    records, looks = [], 0
+                    records, looks, tries = [], 0, 0
                 looks += 1
                 error = _NOT_NEEDED if (name, index) in elected else self._elect(name, index, kind, records)
+                tries += error is not _NOT_NEEDED
                 if error == ApiError.NONE and not is_all:
                     elected.add((name, index))
                 if not is_all or error != _NOT_NEEDED:

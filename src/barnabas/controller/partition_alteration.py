@@ -63,8 +63,8 @@ class PartitionAlteration:
         self._cluster.check_broker_epoch(broker_id, broker_epoch)
         records: list[ApiMessageAndVersion] = []
         states: list[PartitionState] = []
-        for change in changes:
-            if len(records) >= partition_walk.PARTITIONS_A_TURN:
+        for number, change in enumerate(changes, start=1):
+            if number % partition_walk.PARTITIONS_A_TURN == 0:
                 yield ControllerResult(records, None, is_atomic=False)
                 records = []
                 self._cluster.check_broker_epoch(broker_id, broker_epoch)
@@ -132,8 +132,8 @@ class PartitionAlteration:
         records: list[ApiMessageAndVersion] = []
         results: dict[tuple[Uuid, int], ErrorCode] = {}
         offline: list[PartitionOf] = []
-        for key, directory in directories.items():
-            if len(records) + len(offline) >= partition_walk.PARTITIONS_A_TURN:
+        for number, (key, directory) in enumerate(directories.items(), start=1):
+            if number % partition_walk.PARTITIONS_A_TURN == 0:
                 records.extend(self._election.directories_were_never_there(broker.id, offline))
                 yield ControllerResult(records, None, is_atomic=False)
                 records, offline = [], []

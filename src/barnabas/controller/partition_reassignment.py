@@ -49,11 +49,13 @@ class PartitionReassignment:
         records: list[ApiMessageAndVersion] = []
         changed: set[tuple[str, int]] = set()
         outcomes = []
+        number = 0
         for name, partitions in topics:
             results = []
             for index, replicas in partitions:
                 error = ApiError.NONE
-                if len(records) >= partition_walk.PARTITIONS_A_TURN:
+                number += 1
+                if number % partition_walk.PARTITIONS_A_TURN == 0:
                     yield ControllerResult(records, None, is_atomic=False)
                     records = []
                 try:

@@ -19,7 +19,7 @@ __all__ = ["LOOKS_A_TURN", "PARTITIONS_A_TURN", "PartitionOf", "PartitionWalk", 
 
 PARTITIONS_A_TURN: Final = 200
 """Some 10 ms: deciding, replaying, appending and committing a change of a partition takes 40 microseconds."""
-LOOKS_A_TURN: Final = 5_000
+LOOKS_A_TURN: Final = 3_000
 """Some 5 ms of looking at partitions, and of passing over those for which nothing is to be decided."""
 
 PartitionOf = tuple[TopicImage, int, PartitionRegistration]

@@ -25,8 +25,8 @@ from barnabas.protocol.records.end_transaction_record import EndTransactionRecor
 
 __all__ = ["CommittedBatch", "MetadataLoader", "TransactionState"]
 
-RECORDS_A_STEP: Final = 1_000
-"""Some 6 ms of replaying."""
+RECORDS_A_STEP: Final = 500
+"""Some 5 ms of replaying."""
 
 
 class CommittedBatch:

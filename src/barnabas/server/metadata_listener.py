@@ -23,8 +23,8 @@ __all__ = ["MetadataListener"]
 
 log = logging.getLogger(__name__)
 
-RECORDS_AT_ONCE: Final = 800
-"""Two turns of deliveries: more are in one batch that must take effect as a whole, or a delivery of large batches."""
+RECORDS_AT_ONCE: Final = 500
+"""A turn of deliveries: more are in a batch that must take effect as a whole, or a delivery of large batches."""
 
 
 class MetadataListener:
