@@ -17,7 +17,7 @@ from barnabas.connect.plugins.config_def import (
     Width,
 )
 from barnabas.connect.plugins.plugin import PluginType
-from barnabas.connect.plugins.plugin_validators import VersionRequirement
+from barnabas.connect.plugins.plugin_validators import ALIASES_MAX, VersionRequirement
 from barnabas.connect.plugins.registry import PluginRegistry
 
 __all__ = ["PluginKey", "Versions", "alias_keys", "plugin_keys"]
@@ -120,7 +120,8 @@ def alias_keys(registry: PluginRegistry, config: Mapping[str, str | None]) -> li
     """The settings of each transform and predicate that the aliases name."""
     keys: list[ConfigKey] = []
     for setting, type_, group, kind in _ALIAS_KINDS:
-        for alias in dict.fromkeys(each.strip() for each in (config.get(setting) or "").split(",") if each.strip()):
+        listed = dict.fromkeys(each.strip() for each in (config.get(setting) or "").split(",") if each.strip())
+        for alias in list(listed)[:ALIASES_MAX]:  # More are refused as a whole.
             prefix = f"{setting}.{alias}."
             kind_lower, in_group = kind.lower(), f"{group}: {alias}"
             pair = (

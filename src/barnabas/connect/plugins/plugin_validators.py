@@ -9,7 +9,7 @@ from barnabas.common.config_value import ConfigException
 from barnabas.connect.plugins.versions import InvalidVersionRange, parse_version_range
 from barnabas.security.java_regex import UnsupportedExpression, compile_java
 
-__all__ = ["All", "JavaRegex", "NonEmptyList", "Pairs", "UniqueAliases", "VersionRequirement"]
+__all__ = ["ALIASES_MAX", "All", "JavaRegex", "NonEmptyList", "Pairs", "UniqueAliases", "VersionRequirement"]
 
 
 class JavaRegex:
@@ -74,6 +74,10 @@ class Pairs:
         return f"list of colon-delimited pairs, e.g. {self._example}"
 
 
+ALIASES_MAX = 100
+"""Of one list. Each has settings of its own to look at, so a list of a hundred thousand would keep a worker busy."""
+
+
 class UniqueAliases:
     __slots__ = ("kind",)
 
@@ -83,6 +87,9 @@ class UniqueAliases:
     def ensure_valid(self, name: str, value: object) -> None:
         if value is None:
             raise ConfigException(name, None, "entry must be non null")
+        if isinstance(value, list) and len(value) > ALIASES_MAX:
+            count = f"It has {len(value)} entries; at most {ALIASES_MAX} can be used."
+            raise ConfigException(name, f"{value[0]}, ...", count)
         if isinstance(value, list) and len(set(value)) < len(value):
             raise ConfigException(name, value, "Duplicate alias provided.")
         if isinstance(value, list) and "" in value:

@@ -14,7 +14,7 @@ from barnabas.connect.plugins.config_def import (
     Importance,
     Width,
 )
-from barnabas.connect.plugins.plugin_validators import JavaRegex
+from barnabas.connect.plugins.plugin_validators import ALIASES_MAX, JavaRegex
 
 __all__ = ["topic_creation_keys"]
 
@@ -27,7 +27,7 @@ def topic_creation_keys(config: Mapping[str, str | None]) -> list[ConfigKey]:
         return []
     groups = [each.strip() for each in (config.get(f"{_TOPIC_CREATION}groups") or "").split(",") if each.strip()]
     keys: list[ConfigKey] = []
-    for group in dict.fromkeys(["default", *groups]):
+    for group in list(dict.fromkeys(["default", *groups]))[: ALIASES_MAX + 1]:  # More are refused as a whole.
         is_default = group == "default"
         needed: ConfigValue = REQUIRED if is_default else None
         shown = "Topic Creation" + ("" if is_default else f": {group}")

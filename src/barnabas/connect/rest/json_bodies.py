@@ -30,6 +30,7 @@ __all__ = [
 ConfigMap = dict[str, str | None]
 
 _INITIAL_STATES = {"RUNNING": TargetState.STARTED, "PAUSED": TargetState.PAUSED, "STOPPED": TargetState.STOPPED}
+_SETTINGS_MAX = 10_000
 _CREATE_FIELDS = ("name", "config", "initial_state")
 
 
@@ -118,6 +119,8 @@ def _decode(body: bytes, kind: Any, expected: str) -> Any:
 
 
 def _texts(fields: dict[str, msgspec.Raw]) -> ConfigMap:
+    if len(fields) > _SETTINGS_MAX:
+        raise BadRequest(f"A configuration may have {_SETTINGS_MAX} settings; this one has {len(fields)}.")
     return {name: _text(name, raw) for name, raw in fields.items()}
 
 

@@ -10,6 +10,7 @@ import asyncio
 import logging
 import socket
 import ssl
+import time
 from typing import Any
 
 import uvicorn
@@ -18,6 +19,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
 from barnabas.connect.rest.listener_urls import Listener
+from barnabas.connect.rest.request_log import LineBudget
 from barnabas.connect.rest.rest_settings import UnusableRestSetting
 from barnabas.security.tls import ServerTls
 
@@ -30,6 +32,7 @@ _IDLE_S = 30
 _HEAD_BYTES_MAX = 64 * 1024
 _AT_ONCE_MAX = 1000
 _GRACE_S = 5.0
+_LINES_PER_WINDOW = 20
 
 
 class Listening:
@@ -91,6 +94,24 @@ class Listening:
 
         loop = asyncio.get_running_loop()
         return await loop.create_server(connected, sock=sock, ssl=context, backlog=_BACKLOG)
+
+
+class _ServerLines(logging.Filter):
+    """What uvicorn says of connections, such as of bytes that are not HTTP, comes from strangers: a few lines of it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._budget = LineBudget(_LINES_PER_WINDOW, time.monotonic)
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if not self._budget.take():
+            return False
+        record.msg = f"{record.getMessage()}{self._budget.since_last()}"
+        record.args = ()
+        return True
+
+
+logging.getLogger("uvicorn.error").addFilter(_ServerLines())
 
 
 class _Connection(H11Protocol):

@@ -15,6 +15,7 @@ from barnabas import __version__
 from barnabas.common.config_providers import ConfigProviders
 from barnabas.connect.errors import BadRequest, ConnectError, NotFound
 from barnabas.connect.plugins.connector_config import COMMON_CONFIG, SINK_CONFIG, SOURCE_CONFIG, plugin_config
+from barnabas.connect.plugins.discovery import discover
 from barnabas.connect.plugins.validation import ConnectorValidation, ValidationDefaults
 from tests.unit.connect.plugins.example_connectors import (
     KAFKA_VERSION,
@@ -413,3 +414,15 @@ def test_a_sink_of_the_example_is_a_sink() -> None:
     assert registry().connector_type({"connector.class": FileStreamSinkConnector.__name__}) == "sink"
     assert registry().connector_type({"connector.class": "NoSuch"}) == "unknown"
     assert registry().connector_version({"connector.class": "Picky"}) == "2.1"
+
+
+@pytest.mark.parametrize("setting", ["transforms", "predicates", "topic.creation.groups"])
+def test_a_list_of_more_aliases_than_anyone_uses_is_refused_and_not_looked_through(setting: str) -> None:
+    config = {"connector.class": "MockSource", "name": "m", setting: ",".join(f"a{number}" for number in range(5000))}
+    config["topic.creation.default.partitions"] = "1"
+    config["topic.creation.default.replication.factor"] = "1"
+    defaults = ValidationDefaults("g", dict.fromkeys(("key", "value", "header"), "JsonConverter"))
+    infos = ConnectorValidation(discover([]), defaults).validate(config).configs
+    [errors] = [each.value.errors for each in infos if each.value.name == setting]
+    assert "It has 5000 entries; at most 100 can be used." in errors[0]
+    assert len(infos) < 1000

@@ -234,3 +234,20 @@ async def test_a_refused_follower_says_which_worker_refused_what() -> None:
         assert "inter.worker.signature.algorithm" in text
         assert getattr(raised.value, "http_status", 0) == 400
     await workers.close()
+
+
+def test_what_the_server_says_of_strangers_is_a_few_lines(caplog: pytest.LogCaptureFixture) -> None:
+    import barnabas.connect.rest.listening  # noqa: F401 - sees to it.
+
+    server = logging.getLogger("uvicorn.error")
+    for _ in range(1000):
+        server.warning("Invalid HTTP request received.")
+    assert 0 < len(caplog.records) <= 20
+
+
+@pytest.mark.anyio
+async def test_a_configuration_with_more_settings_than_any_connector_has_is_refused() -> None:
+    config = {f"setting.{number}": "1" for number in range(10_001)}
+    body = json.dumps(config).encode()
+    answer = await RestWorkers().send("A", "PUT", "/connectors/c/config", {}, body)
+    assert (answer.status_code, "10000 settings" in answer.text) == (400, True)
