@@ -239,6 +239,13 @@ class RaftNode:
                 follower.start_fetching_snapshot(None)
         return self._advance(now_ms)
 
+    def snapshot_unusable(self, now_ms: int) -> Ready:
+        """What was fetched of the snapshot is not sound: the next Fetch begins anew."""
+        follower = self._quorum.in_state(FollowerState)
+        if follower is not None:
+            follower.start_fetching_snapshot(None)
+        return self._advance(now_ms)
+
     # --- what time and state ask for
 
     def _notice_standstill(self, now_ms: int) -> None:

@@ -33,6 +33,7 @@ from barnabas.server.part_settings import metadata_log_config, raft_config, requ
 from barnabas.server.raft_driver import RaftDriver
 from barnabas.server.system_clock import SystemClock
 from barnabas.server.turn_times import TurnTimes, turns_of
+from barnabas.storage.errors import StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -196,6 +197,9 @@ class NodeCore:
 
     def _fail(self, fault: BaseException) -> None:
         """The metadata log cannot go on: neither can we."""
-        log.critical("the metadata log failed; the node stops", exc_info=fault)
+        if isinstance(fault, StorageError | OSError):
+            log.critical("the metadata log failed; the node stops: %s", fault)
+        else:
+            log.critical("the metadata log failed; the node stops", exc_info=fault)
         self.failure = fault
         self.stopping.set()

@@ -47,11 +47,12 @@ from barnabas.server.raft_recovery import (
 )
 from barnabas.server.read_indexes import ReadIndexes
 from barnabas.server.turn_times import TurnTimes
-from barnabas.storage.errors import StorageError
+from barnabas.storage.damaged_files import DamagedLogError
+from barnabas.storage.errors import CorruptFileError, StorageError
 from barnabas.storage.lost_promises_file import LostPromisesFile
 from barnabas.storage.metadata_log import MetadataLog
 from barnabas.storage.quorum_state_file import QuorumStateFile
-from barnabas.storage.snapshot_file import delete_snapshot
+from barnabas.storage.snapshot_file import SnapshotReader, delete_snapshot
 
 if TYPE_CHECKING:
     from barnabas.protocol.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
@@ -250,7 +251,7 @@ class RaftDriver:
         if self._send is None or self._is_closed or self._fault is not None:
             raise NotLeaderException("This replica exchanges no messages")
         if self._exchange is None:
-            self._exchange = _exchange_of(self.log)
+            self._exchange = _exchange_of(self.log, self._log_has_rotted)
         return self._exchange
 
     # --- doing what the node asks
@@ -316,6 +317,16 @@ class RaftDriver:
         )
         self.log.truncate_to(end_offset)
 
+    def _log_has_rotted(self, error: DamagedLogError) -> None:
+        """Go on if the newest snapshot holds the records; else the node stops, and its next start deals with it."""
+        latest = self.log.latest_snapshot_id
+        if latest is None or error.damage.offset >= latest.offset:
+            raise error
+        SnapshotReader(self.log.directory, latest).verify()
+        log.error("%s. The snapshot %s holds these records: the log begins after it now", error, latest)
+        self.log.delete_before(latest.offset)
+        self.node.log_start_moved(latest)
+
     def _forget_lost_promises(self) -> None:
         log.warning(
             "%s: this voter holds again what it had acknowledged, up to offset %d, and votes from now on",
@@ -360,7 +371,10 @@ class RaftDriver:
         error = None if freezing.cancelled() else freezing.exception()
         if freezing.cancelled() or self._is_closed:
             return
-        if error is not None:
+        if isinstance(error, CorruptFileError):
+            log.error("a fetched snapshot is not sound and is fetched again: %s", error)
+            self._enqueue(self.node.snapshot_unusable(self.clock.now_ms()))
+        elif error is not None:
             self.fail(error)
         else:
             fetched = freezing.result()
@@ -463,8 +477,8 @@ def _kept_by(ready: Ready, end_offset: int) -> int:
     return end_offset
 
 
-def _exchange_of(metadata_log: MetadataLog) -> RaftExchange:
+def _exchange_of(metadata_log: MetadataLog, on_damage: Callable[[DamagedLogError], None]) -> RaftExchange:
     """Imported for those who have somebody to talk to."""
     from barnabas.server.raft_exchange import RaftExchange
 
-    return RaftExchange(metadata_log)
+    return RaftExchange(metadata_log, on_damage)

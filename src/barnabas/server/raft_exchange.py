@@ -15,6 +15,8 @@ from barnabas.protocol.schema import Message
 from barnabas.raft.inbound import FetchedSnapshot, RaftRequest
 from barnabas.raft.ready import LogSlice, OutboundResponse, SnapshotChunk
 from barnabas.raft.replica_key import OffsetAndEpoch
+from barnabas.storage.damaged_files import DamagedLogError
+from barnabas.storage.errors import CorruptFileError
 from barnabas.storage.metadata_log import MetadataLog
 from barnabas.storage.snapshot_file import RawSnapshotWriter, SnapshotReader
 
@@ -22,8 +24,10 @@ __all__ = ["RaftExchange"]
 
 
 class RaftExchange:
-    def __init__(self, log: MetadataLog) -> None:
+    def __init__(self, log: MetadataLog, on_damage: Callable[[DamagedLogError], None]) -> None:
+        """``on_damage`` hears of records that cannot be read any more; it raises if the replica can't do without."""
         self._log = log
+        self._on_damage = on_damage
         self._correlation_ids = count(1)
         self._callers: dict[int, asyncio.Future[Message]] = {}
         self._fetching: RawSnapshotWriter | None = None
@@ -49,11 +53,21 @@ class RaftExchange:
             return
         body, fill = response.body, response.fill
         if isinstance(fill, LogSlice) and isinstance(body, FetchResponse):
-            body.responses[0].partitions[0].records = self._log.read(fill.start_offset, fill.max_bytes)
+            body.responses[0].partitions[0].records = self._records(fill)
         elif isinstance(fill, SnapshotChunk) and isinstance(body, FetchSnapshotResponse):
             reader = SnapshotReader(self._log.directory, fill.snapshot_id)
+            if fill.position == 0:
+                reader.verify()
             body.topics[0].partitions[0].unaligned_records = reader.chunk(fill.position, fill.max_bytes)
         future.set_result(body)
+
+    def _records(self, fill: LogSlice) -> bytes | memoryview:
+        """What the fetch is answered with: nothing when it has rotted, so that the next fetch is sent to a snapshot."""
+        try:
+            return self._log.read(fill.start_offset, fill.max_bytes)
+        except DamagedLogError as error:
+            self._on_damage(error)
+            return b""
 
     def close(self) -> None:
         for future in self._callers.values():
@@ -84,6 +98,12 @@ class RaftExchange:
 
 
 def _freeze(writer: RawSnapshotWriter) -> FetchedSnapshot:
+    """Raises CorruptFileError for a snapshot that is not sound: nothing of it is used, and its file is removed."""
+    try:
+        writer.verify()
+    except CorruptFileError:
+        writer.abandon()
+        raise
     writer.freeze()
     reader = SnapshotReader(writer.directory, writer.snapshot_id)
     return FetchedSnapshot(writer.snapshot_id, reader.size, kraft_version=reader.kraft_version, voters=reader.voters)

@@ -102,6 +102,10 @@ class RawSnapshotWriter:
             self.size += written
             remaining = remaining[written:]
 
+    def verify(self) -> None:
+        """Raises CorruptFileError unless what was written is a whole and sound snapshot."""
+        SnapshotReader(self._directory, self.snapshot_id, path=self._temporary).verify()
+
     def freeze(self) -> None:
         """Make it durable, read-only and visible, in this order."""
         os.fsync(self._fd)
@@ -177,9 +181,10 @@ class SnapshotWriter:
 class SnapshotReader:
     """Reads a complete snapshot; the control records are read when it is opened."""
 
-    def __init__(self, directory: str, snapshot_id: OffsetAndEpoch) -> None:
+    def __init__(self, directory: str, snapshot_id: OffsetAndEpoch, *, path: str | None = None) -> None:
+        """``path``: the file, where it does not have its own name yet."""
         self.snapshot_id = snapshot_id
-        self.path = snapshot_path(directory, snapshot_id)
+        self.path = snapshot_path(directory, snapshot_id) if path is None else path
         fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             self.size = os.fstat(fd).st_size
