@@ -121,6 +121,10 @@ class Messages:
         requests.failed(failure.source_id, failure.correlation_id, now_ms, is_lost=True)
         self._note_leader_reached(failure.source_id, is_reached=False)
         self._changes.versions_unknown(failure.source_id)
+        recovery = self._replica.quorum.recovery
+        if failure.is_unsupported_version and recovery is not None:
+            recovery.without_pre_votes.add(failure.source_id)
+            recovery.next_question_ms = now_ms + self._replica.config.retry_backoff_ms
         if failure.is_unsupported_version and isinstance(self._replica.quorum.state, ProspectiveState):
             # A voter that is too old for pre-votes: only a real election can be won with it.
             self._replica.quorum.transition_to_candidate(now_ms)

@@ -98,6 +98,7 @@ def handle_fetch_response(replica: Replica, response: RaftResponse, now_ms: int)
     if partition.high_watermark >= 0:
         replica.log.leader_reports(partition.high_watermark)
     if replica.quorum.recovery is not None:
+        replica.quorum.recovery.answered(follower.leader_id)
         replica.quorum.recovery.leader_told(replica.quorum.epoch, partition.high_watermark)
     _follow(replica, follower, partition)
     _heard_from_leader(replica, follower, now_ms)

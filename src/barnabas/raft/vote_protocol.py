@@ -36,6 +36,8 @@ from barnabas.raft.states.prospective import ProspectiveState
 
 __all__ = ["handle_vote_request", "handle_vote_response", "send_epoch_questions", "send_vote_requests"]
 
+FIRST_EPOCH = 1
+
 
 def handle_vote_request(replica: Replica, request: RaftRequest, now_ms: int) -> None:
     body = request.body
@@ -65,12 +67,20 @@ def send_vote_requests(replica: Replica, state: ProspectiveState | CandidateStat
 
 
 def send_epoch_questions(replica: Replica, voter_ids: Iterable[int], now_ms: int) -> None:
-    """Pre-votes whose answers count only for the epoch in them: no voter is bound by a pre-vote."""
+    """Votes whose answers count only for the epoch in them: no voter is bound by a pre-vote, or by an old epoch."""
+    recovery = replica.quorum.recovery
     for voter_id in voter_ids:
         voter = replica.quorum.voters.get(voter_id)
         endpoint = replica.quorum.voters.endpoint(voter_id, replica.config.listener_name)
         if voter is not None and endpoint is not None and replica.requests.is_ready(voter_id, now_ms):
-            replica.send(voter_id, endpoint, _request(replica, voter.key, is_pre_vote=True), now_ms)
+            request = _request(replica, voter.key, is_pre_vote=True)
+            if recovery is not None and voter_id in recovery.without_pre_votes:
+                if replica.quorum.epoch <= FIRST_EPOCH:
+                    continue
+                partition = request.topics[0].partitions[0]
+                partition.pre_vote = False
+                partition.replica_epoch, partition.last_offset_epoch, partition.last_offset = FIRST_EPOCH, 0, 0
+            replica.send(voter_id, endpoint, request, now_ms)
 
 
 def handle_vote_response(replica: Replica, response: RaftResponse, now_ms: int) -> bool:

@@ -16,7 +16,7 @@ only after a record of its own epoch was committed, and everything committed bef
 
 Which epochs a voter has voted in without knowing is limited by the other voters: whoever asked for a vote in an epoch
 was in that epoch, and does not go back. So a voter that forgot asks each of them for its epoch (with a pre-vote, which
-binds nobody), and takes the highest one.
+binds no voter; with a vote in epoch 1, which is over, where pre-votes are not known), and takes the highest one.
 
 P. Alagappan et al., Protocol-Aware Recovery for Consensus-Based Storage, FAST '18.
 """
@@ -47,6 +47,8 @@ class VoterRecovery:
         self.lost = lost
         self.next_question_ms = 0
         """When to ask the voters that have not answered again."""
+        self.without_pre_votes: set[int] = set()
+        """Voters with older software, which know no pre-vote."""
         self._answered: set[int] = set()
         self._told: tuple[int, int] | None = None
 

@@ -35,10 +35,12 @@ class LogDamage:
     """What shows that more than a torn tail is lost."""
 
     def __str__(self) -> str:
+        if self.known_end <= self.offset:
+            return f"{self.path}: at position {self.position}: {self.reason}, and {self.evidence}"
         lost = (
             f"offset {self.offset}"
             if self.known_end == self.offset + 1
-            else (f"offsets {self.offset} to {self.known_end - 1}")
+            else f"offsets {self.offset} to {self.known_end - 1}"
         )
         return f"{self.path}: at position {self.position}: {self.reason}; {lost} cannot be read, and {self.evidence}"
 

@@ -34,3 +34,5 @@ class CorruptSegmentError(CorruptFileError):
     def __init__(self, path: str, position: int, reason: str) -> None:
         super().__init__(path, f"at position {position}: {reason}")
         self.position = position
+        self.problem = reason
+        """The reason without the position."""

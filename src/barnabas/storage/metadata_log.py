@@ -204,7 +204,7 @@ class MetadataLog:
         try:
             return self._read_from(segment, offset, max_bytes, end_offset)
         except CorruptSegmentError as error:
-            reason, position = error.reason, error.position
+            reason, position = error.problem, error.position
         except OSError as error:
             reason, position = f"it cannot be read: {error.strerror}", 0
         evidence = f"the log holds records up to offset {self.end_offset - 1}"

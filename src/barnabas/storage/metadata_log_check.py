@@ -111,7 +111,8 @@ class LogCheck:
     def _check_segment(self, index: int, segment: Segment) -> BadPlace | None:
         """Check the batches from the snapshot's end on and index them again."""
         start = self._checked_start(segment)
-        segment.offset_index.truncate_to_position(start)
+        # The entry that led to ``start`` stays: what lies before it may have rotted, and must not be walked through.
+        segment.offset_index.truncate_to_position(start + 1 if start else 0)
         next_offset, position = segment.base_offset, start
         newest = NO_TIMESTAMP, segment.base_offset
         bad: BadPlace | None = None

@@ -26,6 +26,7 @@ from tests.simulation.cluster.data_watch import DataWatch, PartitionName
 from tests.simulation.cluster.decisions import is_allowed, right_for
 from tests.simulation.cluster.group_checks import GroupChecks
 from tests.simulation.cluster.model import Model, flat_parts
+from tests.simulation.cluster.rot import RotWatch
 from tests.simulation.cluster.voters import VoterWatch
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ class Checks:
         self.end_offset = 0
         self.leaders: dict[int, int] = {}
         self.voters = VoterWatch(self)
+        self.rot = RotWatch(self)
         self.groups = GroupChecks(self)
         self.records = DataChecks(self)
         self.data = DataWatch(self, self.excused)
@@ -117,11 +119,12 @@ class Checks:
         log, disk = node.driver.log, node.disk
         if log.end_offset < disk.durable_end:
             self.fail(f"{node.name} had {disk.durable_end} durably and finds only {log.end_offset}")
-        for batch in log.batches(log.start_offset):
+        for batch in log.batches(self.rot.first_sound_offset(node)):
             if batch.tobytes() not in self.written:
                 self.fail(f"{node.name} finds a batch at {batch.base_offset} that nobody has written")
         disk.durable_end = log.end_offset
         self.voters.opened(node)
+        self.rot.recovered(node)
 
     def died(self, node: SimulatedNode) -> None:
         self._lives.pop(node.id, None)
@@ -176,23 +179,29 @@ class Checks:
     def started(self, node: SimulatedNode) -> None:
         """Who has spoken for an epoch never forgets it."""
         claimed = self.claimed.get(node.directory, 0)
-        if node.driver.node.epoch < claimed:
+        if node.driver.node.epoch < claimed and not self.rot.has_forgotten(node):
             self.fail(f"{node.name} spoke for epoch {claimed} and starts in {node.driver.node.epoch}")
 
     def sent(self, node: SimulatedNode, body: Message) -> None:
         if isinstance(body, VoteRequest):
             partition = body.topics[0].partitions[0]
-            if not partition.pre_vote:
+            if not partition.pre_vote and partition.replica_epoch >= node.driver.node.epoch:
+                self.rot.votes(node)
                 self._spoke_for(node, partition.replica_epoch)
                 self._voted(node, partition.replica_epoch, partition.replica_id)
         elif isinstance(body, FetchRequest) and node.is_controller:
             offset = body.topics[0].partitions[0].fetch_offset
+            state = body.replica_state
+            if state is not None and state.replica_id >= 0:
+                self.rot.acknowledges(node, body.topics[0].partitions[0].current_leader_epoch)
             if offset > max(node.disk.durable_end, _newest_snapshot(node)):
                 self.fail(f"{node.name} acknowledges {offset} and only {node.disk.durable_end} is durable")
 
     def raft_answered(self, node: SimulatedNode, request: Message, response: Any) -> None:
         if isinstance(request, VoteRequest) and response.topics:
             asked, answer = request.topics[0].partitions[0], response.topics[0].partitions[0]
+            if answer.vote_granted:
+                self.rot.votes(node)
             if answer.vote_granted and not asked.pre_vote:
                 self._spoke_for(node, asked.replica_epoch)
                 self._voted(node, asked.replica_epoch, asked.replica_id)

@@ -70,7 +70,18 @@ def replace_in(module: str, path: str, make: Callable[[Original], Any]) -> None:
 
 def _load() -> None:
     """The lists, one module for each part of the product."""
-    for module in ("raft", "quorum", "disk", "metadata", "access", "controller", "groups", "replication", "in_sync"):
+    for module in (
+        "raft",
+        "quorum",
+        "disk",
+        "metadata",
+        "access",
+        "controller",
+        "groups",
+        "replication",
+        "in_sync",
+        "rot",
+    ):
         import_module(f"tests.simulation.defects.{module}")
     import_module("tests.simulation.defects.turns")
 

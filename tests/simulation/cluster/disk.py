@@ -56,6 +56,7 @@ class Disk:
         self.now_s: Callable[[], float] = lambda: 0.0
         self.points: list[tuple[float, bytes]] = []
         """What the recovery point has held, and when: a version of the last second may be the one on the platter."""
+        self.rotten_snapshots: set[str] = set()
         self.dies_at_next_write: Callable[[], None] | None = None
         self.on_write: Callable[[bytes], None] = lambda data: None
         self.on_truncate: Callable[[int], None] = lambda end_offset: None
@@ -64,7 +65,8 @@ class Disk:
 
     def newest_snapshot_end(self) -> int:
         """Snapshots are durable when they have their name."""
-        names = (name for name in os.listdir(self.log_folder) if name.endswith(".checkpoint"))
+        found = (name for name in os.listdir(self.log_folder) if name.endswith(".checkpoint"))
+        names = (name for name in found if name not in self.rotten_snapshots)
         return max((int(name[:20]) for name in names), default=0)
 
     def kept(self, directory: str) -> Kept:
@@ -76,6 +78,7 @@ class Disk:
         self.durable.clear()
         self.indexes.clear()
         self.points.clear()
+        self.rotten_snapshots.clear()
         self.durable_end = 0
         self.is_full = self.fails_to_flush = False
         self.dies_at_next_write = None

@@ -6,7 +6,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from barnabas.metadata.features import METADATA_VERSION
+from barnabas.server.raft_recovery import DamagedAlone
 from tests.simulation.cluster.quorum_changes import may_lose
+from tests.simulation.cluster.rot import rot
 from tests.simulation.cluster.software import SOFTWARE
 
 if TYPE_CHECKING:
@@ -39,12 +41,21 @@ def start(world: World, node: SimulatedNode) -> None:
     world.say(f"{node.name}: starts")
     try:
         node.start()
+    except DamagedAlone as error:
+        world.checks.rot.refused(node, error)
+        node.give_up()
+        _later(world, 50, lambda: start(world, node))
     except Exception as error:
         world.checks.fault(node, error)
 
 
 def _crash(world: World, node_id: int, down_ms: int, is_power_loss: bool, garbage: bool) -> None:
     _kill(world, world.nodes[node_id], down_ms, is_power_loss, garbage)
+
+
+def _rot(world: World, node_id: int, what: str, spot: float, down_ms: int) -> None:
+    if rot(world, node_id, what, spot):
+        _later(world, down_ms, lambda: start(world, world.nodes[node_id]))
 
 
 def _crash_writing(world: World, node_id: int, down_ms: int, garbage: bool) -> None:
@@ -237,6 +248,7 @@ _FAULTS: dict[str, Callable[..., None]] = {
     "crash_leader": _crash_leader,
     "crash_all": _crash_all,
     "crash_writing": _crash_writing,
+    "rot": _rot,
     "crash_appending": _crash_appending,
     "stop": _stop,
     "replace_disk": _replace_disk,

@@ -51,7 +51,7 @@ from barnabas.server.node_authorizer import NodeAuthorizer
 from barnabas.server.raft_driver import RaftDriver
 from barnabas.server.raft_handlers import SERVED_BY_CONTROLLER, SERVED_IN_PROCESS, QuorumHandlers
 from barnabas.server.raft_recovery import MetadataLogConfig
-from barnabas.storage import metadata_log
+from barnabas.storage import metadata_log, segment
 from barnabas.storage.metadata_log import METADATA_LOG_DIRECTORY
 from barnabas.storage.snapshot_file import RawSnapshotWriter, SnapshotReader, SnapshotWriter
 from tests.simulation.cluster.broker_data import BrokerData
@@ -109,6 +109,8 @@ class ClusterShape:
     data_segment_bytes: int = 1 << 20
     changes_quorum: bool = False
     changes_software: bool = False
+    rots: bool = False
+    """Whether files of metadata logs rot."""
     software: tuple[tuple[int, str], ...] = ()
     """What nodes run at first, where that is not the newest."""
 
@@ -309,6 +311,12 @@ class SimulatedNode:
         owner.on_error = self._task_failed
         self.owner = owner
         self.world.loop.start_as(owner, self._start)
+
+    def give_up(self) -> None:
+        """The process could not start."""
+        if self.owner is not None:
+            self.owner.die()
+            self.owner = None
 
     def crash(self, *, is_power_loss: bool, garbage: bool = False) -> list[str]:
         """The process is gone at once; what its disk has kept is decided now."""
@@ -634,6 +642,8 @@ def install_simulated_world(disks: Callable[[str], Disk], data_disks: Callable[[
     """Let drivers open their logs on simulated disks, and channels simulated connections; gives what undoes it."""
     real, client = raft_recovery.MetadataLog, network_channel.NetworkClient
     interval, metadata_log.INDEX_INTERVAL_BYTES = metadata_log.INDEX_INTERVAL_BYTES, 150
+    # Segments are small, and are read as large ones are: from an index entry on.
+    chunk, segment._WALK_CHUNK = segment._WALK_CHUNK, 150
 
     def open_log(directory: str, *, segment_bytes: int, segment_ms: int, now_ms: int) -> SimulatedLog:
         return SimulatedLog(disks(directory), segment_bytes=segment_bytes, segment_ms=segment_ms, now_ms=now_ms)
@@ -650,5 +660,6 @@ def install_simulated_world(disks: Callable[[str], Disk], data_disks: Callable[[
         raft_recovery.MetadataLog = real  # type: ignore[misc]
         network_channel.NetworkClient = client  # type: ignore[misc]
         metadata_log.INDEX_INTERVAL_BYTES = interval
+        segment._WALK_CHUNK = chunk
 
     return undo

@@ -13,6 +13,7 @@ from typing import Any
 from barnabas.metadata.bootstrap import bootstrap_records
 from barnabas.metadata.metadata_version import LATEST_PRODUCTION, MetadataVersion
 from tests.simulation.cluster.node import ClusterShape
+from tests.simulation.cluster.rot import KINDS
 from tests.simulation.cluster.software import SOFTWARE, Software
 
 __all__ = ["Plan", "Step", "draw_plan"]
@@ -58,6 +59,7 @@ def draw_plan(seed: int, *, steps_max: int = 70) -> Plan:
     draw = random.Random(f"plan {seed}")
     shape = _with_operators(random.Random(f"operators' shape {seed}"), _shape(draw))
     shape = _with_groups(random.Random(f"groups {seed}"), shape)
+    shape = _with_rot(random.Random(f"rot's shape {seed}"), shape)
     faults_end_ms = draw.choice((6000, 9000, 12_000))
     calls = draw.randrange(steps_max // 2, steps_max)
     steps = [_call(draw, shape, number, draw.randrange(300, faults_end_ms)) for number in range(calls)]
@@ -68,6 +70,7 @@ def draw_plan(seed: int, *, steps_max: int = 70) -> Plan:
         steps += _steps_of_brokers(random.Random(f"brokers {seed}"), shape, faults_end_ms)
     if seed % 8 == 7:
         steps += [_leave_behind(draw, shape, draw.randrange(1500, faults_end_ms - 3000)) for _ in range(2)]
+    steps += _steps_of_rot(random.Random(f"rot {seed}"), shape, faults_end_ms)
     steps.sort(key=lambda step: step.at_ms)
     return Plan(seed, shape, tuple(steps), faults_end_ms)
 
@@ -145,6 +148,24 @@ def _steps_of_brokers(draw: random.Random, shape: ClusterShape, faults_end_ms: i
             is_fault=True,
         )
         for _ in range(draw.randrange(2, 6))
+    ]
+
+
+def _with_rot(draw: random.Random, shape: ClusterShape) -> ClusterShape:
+    """In some runs the disks of metadata logs rot."""
+    return replace(shape, rots=draw.random() < 0.25)
+
+
+def _steps_of_rot(draw: random.Random, shape: ClusterShape, faults_end_ms: int) -> list[Step]:
+    nodes = (*shape.controller_ids, *shape.controller_ids, *shape.broker_ids)
+    return [
+        Step(
+            draw.randrange(1500, faults_end_ms),
+            "rot",
+            (draw.choice(nodes), draw.choice(KINDS), draw.random(), draw.choice((50, 300, 1500))),
+            is_fault=True,
+        )
+        for _ in range(draw.randrange(3, 10) if shape.rots else 0)
     ]
 
 

@@ -54,6 +54,8 @@ def may_lose(world: World, node: SimulatedNode) -> bool:
         return False
     if any(each.voters.newest != committed for each in world.controllers):
         return False
+    if any(each.driver.node.is_recovering for each in world.controllers):
+        return False
     return not world.quorum_calls and _can_elect(world, committed, without=node.id)
 
 

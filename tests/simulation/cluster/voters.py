@@ -96,7 +96,7 @@ class VoterWatch:
         log = node.driver.log
         if log.latest_snapshot_id is not None:
             self.restarted(node, log.latest_snapshot_id)
-        for batch in log.batches(log.start_offset):
+        for batch in log.batches(self._checks.rot.first_sound_offset(node)):
             for offset, record in _records(batch):
                 if offset > node.voters.entries[-1][0]:
                     node.voters.add(offset, _voters_of(record))

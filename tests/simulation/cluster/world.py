@@ -229,7 +229,7 @@ class World:
                 broker = leader.loader.image.cluster.brokers.get(node.id)
                 if not node.is_serving or broker is None or broker.fenced:
                     return f"broker {node.name} does not serve"
-        problem = unsettled_quorum(self)
+        problem = unsettled_quorum(self) or self.checks.rot.unsettled()
         if problem is not None:
             return problem
         problem = self.checks.data.unsettled(self.checks.model) if self.shape.groups else None

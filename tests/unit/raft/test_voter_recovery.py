@@ -21,7 +21,7 @@ from barnabas.protocol.messages.vote import (
 )
 from barnabas.protocol.record_batch_builder import RecordBatchBuilder
 from barnabas.raft.election_state import ElectionState
-from barnabas.raft.inbound import RaftRequest, RaftResponse
+from barnabas.raft.inbound import RaftRequest, RaftResponse, RequestFailed
 from barnabas.raft.leader_epochs import LeaderEpochs
 from barnabas.raft.log_state import LogState
 from barnabas.raft.raft_node import RaftNode
@@ -218,3 +218,15 @@ def test_who_forgot_its_vote_and_knows_no_other_voter_is_not_counted() -> None:
     recovery = node._quorum.recovery
     assert recovery is not None
     assert not recovery.knows_epochs([])
+
+
+def test_a_voter_that_knows_no_pre_votes_is_asked_in_an_epoch_that_is_over() -> None:
+    node, ready = damaged(FORGOT, None)
+    node.receive(RequestFailed(questions(ready)[OTHER].correlation_id, OTHER, is_unsupported_version=True), 1)
+    ready = node.tick(1 + CONFIG.retry_backoff_ms)
+    asked = next(request for request in ready.requests if request.destination_id == OTHER)
+    assert isinstance(asked.body, VoteRequest)
+    partition = asked.body.topics[0].partitions[0]
+    assert (partition.pre_vote, partition.replica_epoch, partition.last_offset_epoch) == (False, 1, 0)
+    node.receive(epoch_answer(asked, 9), 50)
+    assert node.epoch == 9

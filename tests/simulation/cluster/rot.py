@@ -1,0 +1,221 @@
+"""Bit rot in what a disk held for good: metadata logs, snapshots and quorum-state, below what was flushed.
+
+At most one controller is rotten at a time, and only while the others are enough to elect a leader: all that is
+committed survives on them. A node that is alone has to refuse its log; its operator then restores a backup.
+
+What must hold is judged by the bytes on the disks, not by what the product says about itself: a voter votes only when
+its disk has every committed batch that it had durably before the rot, and a voter whose quorum-state is lost neither
+votes twice in an epoch nor acknowledges in an epoch before the last one that it spoke for.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from typing import TYPE_CHECKING
+
+from barnabas.storage.metadata_log import METADATA_LOG_DIRECTORY
+from barnabas.storage.quorum_state_file import QUORUM_STATE
+from barnabas.storage.recovery_point import RecoveryPoint
+from tests.simulation.cluster.quorum_changes import may_lose
+
+if TYPE_CHECKING:
+    from tests.simulation.cluster.checks import Checks
+    from tests.simulation.cluster.disk import Disk
+    from tests.simulation.cluster.node import SimulatedNode
+    from tests.simulation.cluster.world import World
+
+__all__ = ["KINDS", "RotWatch", "rot"]
+
+KINDS = ("bit", "sector", "segment", "snapshot", "quorum-state")
+SECTOR = 512
+_EPOCH = range(12, 16)
+"""The bytes of a batch that no checksum covers."""
+
+
+class RotWatch:
+    """What each rotten disk owes: the promises that its voter gave before the rot."""
+
+    def __init__(self, checks: Checks) -> None:
+        self._checks = checks
+        self._owed_end: dict[str, int] = {}
+        self._forgot: set[str] = set()
+        self._backups: dict[str, dict[str, bytes]] = {}
+
+    def first_sound_offset(self, node: SimulatedNode) -> int:
+        """What lies before the newest snapshot is not verified at a start, and may have rotted."""
+        log = node.driver.log
+        latest = log.latest_snapshot_id
+        return log.start_offset if latest is None or node.directory not in self._backups else latest.offset
+
+    def has_forgotten(self, node: SimulatedNode) -> bool:
+        return node.directory in self._forgot
+
+    def rotted(self, node: SimulatedNode, what: str, durable_end: int, backup: dict[str, bytes]) -> None:
+        self._checks.counts[f"rot: {what}"] += 1
+        self._backups[node.directory] = backup
+        if what == QUORUM_STATE:
+            self._forgot.add(node.directory)
+        elif node.is_controller:
+            self._owed_end[node.directory] = max(durable_end, self._owed_end.get(node.directory, 0))
+
+    def refused(self, node: SimulatedNode, error: BaseException) -> None:
+        """A node says that it is alone with a damaged log: an operator brings back what it had."""
+        backup = self._backups.get(node.directory)
+        if backup is None:
+            self._checks.fail(f"{node.name} refuses a log in which nothing has rotted: {error}")
+            return
+        exists = all(os.path.exists(path) for path in backup)
+        if exists and not any(os.path.basename(path) in str(error) for path in backup):
+            self._checks.fail(f"{node.name} refuses its log and does not name the rotten file: {error}")
+        for path, data in backup.items():
+            with open(path, "wb") as file:
+                file.write(data)
+            node.disk.durable[path] = data
+        node.disk.rotten_snapshots.clear()
+        self._owed_end.pop(node.directory, None)
+        self._checks.counts["logs refused"] += 1
+
+    def votes(self, node: SimulatedNode) -> None:
+        """Also a pre-vote: it may decide whether another stands."""
+        missing = self._missing(node)
+        if missing is not None:
+            self._checks.fail(f"{node.name} votes, and has lost {missing}, which it had acknowledged")
+        self._owed_end.pop(node.directory, None)
+
+    def acknowledges(self, node: SimulatedNode, epoch: int) -> None:
+        """A Fetch with the id of its sender is one."""
+        claimed = self._checks.claimed.get(node.directory, 0)
+        if self.has_forgotten(node) and epoch < claimed:
+            self._checks.fail(f"{node.name} acknowledges in epoch {epoch}, and voted in epoch {claimed}")
+
+    def recovered(self, node: SimulatedNode) -> None:
+        """Without other voters there is nobody to take the records from."""
+        if node.driver.node.is_only_voter and self._missing(node) is not None:
+            self._checks.fail(f"{node.name} is alone and starts without {self._missing(node)}")
+
+    def unsettled(self) -> str | None:
+        for node in self._checks.world.controllers:
+            if node.is_up and node.driver.node.is_recovering:
+                return f"{node.name} has not got back what it lost"
+        return None
+
+    def _missing(self, node: SimulatedNode) -> int | None:
+        """The first committed batch that this disk had before the rot and has not now."""
+        end = self._owed_end.get(node.directory)
+        if end is None:
+            return None
+        kept = node.disk.kept(node.directory)
+        for base_offset, data in self._checks.batches.items():
+            last_offset = base_offset + int.from_bytes(data[23:27], "big")
+            if last_offset < end and not kept.has(data, last_offset):
+                return base_offset
+        return None
+
+
+def rot(world: World, node_id: int, what: str, spot: float) -> bool:
+    """Let something on the disk of this node rot, whose process is down for that; says whether anything did."""
+    node = world.nodes[node_id]
+    if not node.is_up or not _may_rot(world, node, what):
+        return False
+    for line in node.crash(is_power_loss=False):
+        world.say(f"{node.name}: {line}")
+    durable_end = node.disk.durable_end
+    backup = rot_disk(node.disk, what, spot)
+    if backup:
+        names = ", ".join(os.path.basename(path) for path in backup)
+        world.say(f"{node.name}: {names} rots ({what}); durable was up to {durable_end}")
+        world.checks.rot.rotted(node, what, durable_end, backup)
+        node.disk.durable_end = 0
+    return True
+
+
+def _may_rot(world: World, node: SimulatedNode, what: str) -> bool:
+    if not node.is_controller:
+        return what != QUORUM_STATE
+    if node.driver.node.is_only_voter:
+        return what not in (QUORUM_STATE, "snapshot")
+    return may_lose(world, node)
+
+
+def rot_disk(disk: Disk, what: str, spot: float) -> dict[str, bytes]:
+    """Spoil one file; gives its bytes from before by its path, or nothing when there is no such file."""
+    if what == QUORUM_STATE:
+        return _rot_quorum_state(f"{disk.folder}/{METADATA_LOG_DIRECTORY}/{QUORUM_STATE}", spot)
+    if what == "snapshot":
+        return _rot_snapshot(disk, spot)
+    places = _flushed_batches(disk)
+    if not places:
+        return {}
+    path, position, size = places[int(spot * len(places))]
+    with open(path, "rb") as file:
+        before = file.read()
+    if what == "segment":
+        os.unlink(path)
+        disk.durable.pop(path, None)
+        return {path: before}
+    data = bytearray(before)
+    if what == "bit":
+        at = random.Random(f"bit {spot}").choice([at for at in range(size) if at not in _EPOCH])
+        data[position + at] ^= 1 << int(spot * 8)
+    else:
+        data[position : position + SECTOR] = bytes(len(data[position : position + SECTOR]))
+    _write(disk, path, bytes(data))
+    return {path: before}
+
+
+def _flushed_batches(disk: Disk) -> list[tuple[str, int, int]]:
+    """(path, position, size) of each batch that the recovery point on the platter covers."""
+    end = RecoveryPoint(disk.log_folder, boot="").offset or 0
+    found = []
+    for name in sorted(name for name in os.listdir(disk.log_folder) if name.endswith(".log")):
+        path = f"{disk.log_folder}/{name}"
+        with open(path, "rb") as file:
+            data = file.read()
+        position = 0
+        while position + 61 <= len(data):
+            size = int.from_bytes(data[position + 8 : position + 12], "big") + 12
+            last = int.from_bytes(data[position : position + 8], "big") + int.from_bytes(
+                data[position + 23 : position + 27], "big"
+            )
+            if last >= end or size < 61:
+                break
+            found.append((path, position, size))
+            position += size
+    return found
+
+
+def _rot_snapshot(disk: Disk, spot: float) -> dict[str, bytes]:
+    names = sorted(name for name in os.listdir(disk.log_folder) if name.endswith(".checkpoint"))
+    if not names or int(names[-1][:20]) == 0:
+        return {}
+    path = f"{disk.log_folder}/{names[-1]}"
+    with open(path, "rb") as file:
+        before = file.read()
+    data = bytearray(before)
+    at = int(spot * len(data))
+    data[at : at + 16] = bytes(byte ^ 0x55 for byte in data[at : at + 16])
+    os.chmod(path, 0o600)
+    with open(path, "wb") as file:
+        file.write(data)
+    disk.rotten_snapshots.add(names[-1])
+    return {path: before}
+
+
+def _rot_quorum_state(path: str, spot: float) -> dict[str, bytes]:
+    if not os.path.exists(path):
+        return {}
+    with open(path, "rb") as file:
+        before = file.read()
+    if spot < 0.4:
+        os.unlink(path)
+    else:
+        with open(path, "wb") as file:
+            file.write(b"" if spot < 0.7 else b"\x00" * len(before))
+    return {path: before}
+
+
+def _write(disk: Disk, path: str, data: bytes) -> None:
+    with open(path, "wb") as file:
+        file.write(data)
+    disk.durable[path] = data

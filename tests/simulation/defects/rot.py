@@ -1,0 +1,74 @@
+"""Mistakes in what is done about records that a disk has lost after they were durable."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.simulation.cluster.defects import defect, replace_in
+
+
+@defect("damaged-voter-votes", "a voter grants votes before it has again what it had acknowledged", needs="rots")
+def _() -> None:
+    def make(original: Any) -> Any:
+        def decide(replica: Any, *arguments: Any) -> Any:
+            recovery, replica.quorum.recovery = replica.quorum.recovery, None
+            try:
+                return original(replica, *arguments)
+            finally:
+                replica.quorum.recovery = recovery
+
+        return decide
+
+    replace_in("raft.vote_protocol", "_decide", make)
+
+
+@defect("damaged-voter-stands", "a voter stands for election with what is left of its log", needs="rots")
+def _() -> None:
+    replace_in("raft.quorum_state", "QuorumState.may_vote", lambda original: property(lambda self: self.is_voter))
+
+
+@defect("recovery-cuts-in-the-middle", "recovery cuts a log at its first bad batch, whatever lies behind", needs="rots")
+def _() -> None:
+    replace_in("storage.metadata_log_opening", "judge", lambda original: lambda *arguments, **options: None)
+
+
+@defect("loss-is-forgotten", "what a voter lost is not remembered when its process starts again", needs="rots")
+def _() -> None:
+    replace_in("storage.lost_promises_file", "LostPromisesFile.read", lambda original: lambda self: None)
+
+
+@defect(
+    "damaged-voter-claims-its-former-end",
+    "a voter acknowledges the log that it once had, while it fetches what it lost",
+    needs="rots",
+)
+def _() -> None:
+    def make(original: Any) -> Any:
+        def fetch_request(replica: Any) -> Any:
+            request = original(replica)
+            recovery = replica.quorum.recovery
+            if recovery is not None and request.topics[0].partitions[0].fetch_offset > 0:
+                request.topics[0].partitions[0].fetch_offset = max(
+                    recovery.lost.end_offset, request.topics[0].partitions[0].fetch_offset
+                )
+            return request
+
+        return fetch_request
+
+    replace_in("raft.replication", "_fetch_request", make)
+
+
+@defect("damaged-log-is-started-alone", "a node that is alone cuts its damaged log, and starts", needs="rots")
+def _() -> None:
+    replace_in("server.raft_recovery", "_has_peers", lambda original: lambda log_dir, raft: True)
+    replace_in("storage.lost_promises_file", "LostPromisesFile.read", lambda original: lambda self: None)
+
+
+@defect("damaged-snapshot-is-loaded", "a snapshot is not verified before it counts", needs="rots")
+def _() -> None:
+    replace_in("storage.snapshot_file", "SnapshotReader.verify", lambda original: lambda self: None)
+
+
+@defect("forgotten-epochs-are-not-asked-for", "a voter without its quorum-state is counted in any epoch", needs="rots")
+def _() -> None:
+    replace_in("server.raft_recovery", "_stored_election", lambda original: lambda file, last: (None, None, False))
