@@ -104,7 +104,7 @@ class RawSnapshotWriter:
 
     def verify(self) -> None:
         """Raises CorruptFileError unless what was written is a whole and sound snapshot."""
-        SnapshotReader(self._directory, self.snapshot_id, path=self._temporary).verify()
+        SnapshotReader(self.directory, self.snapshot_id, path=self._temporary).verify()
 
     def freeze(self) -> None:
         """Make it durable, read-only and visible, in this order."""
