@@ -5,7 +5,8 @@ cost of a poll follows what changed and not how much is watched.
 
 A session is made by a full fetch with epoch 0, used with epochs 1, 2, ... and closed by epoch -1. The cache has a
 fixed number of places; a new session takes that of one that was idle for ``eviction_ms``, or of a smaller one that
-is as old.
+is as old. The partitions of all consumers' sessions are limited, too: a client for which there is no room fetches
+without a session.
 """
 
 from __future__ import annotations
@@ -283,8 +284,18 @@ class FetchContext:
 
 
 class FetchSessionCache:
-    def __init__(self, *, slots: int, eviction_ms: int, new_session_id: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        *,
+        slots: int,
+        eviction_ms: int,
+        new_session_id: Callable[[], int],
+        consumer_partitions_max: int = 100_000,
+    ) -> None:
+        """``consumer_partitions_max`` is for the sessions of all consumers together; followers have no such limit."""
         self._slots = slots
+        self._consumer_partitions_max = consumer_partitions_max
+        self._consumer_partitions = 0
         self._eviction_ms = eviction_ms
         self._new_session_id = new_session_id
         self._sessions: dict[int, FetchSession] = {}
@@ -319,11 +330,18 @@ class FetchSessionCache:
             return FetchContext((), error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
         if session.uses_topic_ids != uses_topic_ids:
             return FetchContext((), error_code=ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
+        before = len(session.partitions)
         for wanted in _update(session.partitions, request, repeats=session.is_privileged):
             session.put(wanted)
         for topic in request.forgotten_topics_data:
             for partition in topic.partitions:
                 session.forget(PartitionKey(topic.topic_id, topic.topic, partition))
+        if not session.is_privileged:
+            self._consumer_partitions += len(session.partitions) - before
+            if self._consumer_partitions > self._consumer_partitions_max and len(session.partitions) > before:
+                # The client fetches everything anew, and gets no session if there is still no room.
+                self._remove(session.id)
+                return FetchContext((), error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         session.last_used_ms = now_ms
         if not session.partitions:
             self._remove(session.id)
@@ -338,6 +356,10 @@ class FetchSessionCache:
             return None
         if len(self._sessions) >= self._slots and not self._evict_for(len(wanted), is_follower, now_ms):
             return None
+        if not is_follower:
+            if not self._has_room_for(len(wanted), now_ms):
+                return None
+            self._consumer_partitions += len(wanted)
         session_id = self._new_session_id()
         while session_id in self._sessions or session_id == _INVALID_SESSION_ID:
             session_id = self._new_session_id()
@@ -346,6 +368,21 @@ class FetchSessionCache:
             session.put(each)
         self._sessions[session_id] = session
         return session
+
+    def _has_room_for(self, size: int, now_ms: int) -> bool:
+        """Whether a consumer's session may watch so many partitions; those of stale sessions make room."""
+        most = self._consumer_partitions_max
+        if size > most:
+            return False
+        if self._consumer_partitions + size > most:
+            stale = [
+                session
+                for session in self._sessions.values()
+                if not session.is_privileged and now_ms - session.last_used_ms > self._eviction_ms
+            ]
+            for session in stale:
+                self._evict(session)
+        return self._consumer_partitions + size <= most
 
     def _evict_for(self, size: int, is_privileged: bool, now_ms: int) -> bool:
         """Free a place: first one that is stale, then a less worthy one that is old enough."""
@@ -368,6 +405,8 @@ class FetchSessionCache:
     def _remove(self, session_id: int) -> None:
         session = self._sessions.pop(session_id, None)
         if session is not None:
+            if not session.is_privileged:
+                self._consumer_partitions -= len(session.partitions)
             session.close()
 
 

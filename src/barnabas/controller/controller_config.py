@@ -30,7 +30,9 @@ class ControllerConfig:
         "delegation_token_expiry_check_interval_ms",
         "delegation_token_expiry_time_ms",
         "delegation_token_max_lifetime_ms",
+        "delegation_token_max_renewers",
         "delegation_token_secret_key",
+        "delegation_tokens_max_per_owner",
         "delete_topic_enable",
         "leader_imbalance_check_interval_s",
         "legacy_alter_merges",
@@ -61,6 +63,8 @@ class ControllerConfig:
         delegation_token_expiry_time_ms: int = 86_400_000,
         delegation_token_max_lifetime_ms: int = 604_800_000,
         delegation_token_secret_key: Password | None = None,
+        delegation_token_max_renewers: int = 100,
+        delegation_tokens_max_per_owner: int = 500,
         delete_topic_enable: bool = True,
         broker_session_timeout_ms: int = 9_000,
         auto_leader_rebalance_enable: bool = True,
@@ -89,6 +93,8 @@ class ControllerConfig:
         self.delegation_token_expiry_time_ms = delegation_token_expiry_time_ms
         self.delegation_token_max_lifetime_ms = delegation_token_max_lifetime_ms
         self.delegation_token_secret_key = delegation_token_secret_key
+        self.delegation_token_max_renewers = delegation_token_max_renewers
+        self.delegation_tokens_max_per_owner = delegation_tokens_max_per_owner
         """Without it there are no delegation tokens."""
         self.delete_topic_enable = delete_topic_enable
         self.broker_session_timeout_ms = broker_session_timeout_ms

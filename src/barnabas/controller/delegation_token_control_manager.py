@@ -65,6 +65,7 @@ class DelegationTokenControlManager:
         hmacs = self._check_enabled()
         if any(renewer.type != _USER for renewer in renewers):
             raise ApiException(ErrorCode.INVALID_PRINCIPAL_TYPE)
+        self._check_limits(str(owner), str(requester), len(renewers))
         lifetime_ms = self._config.delegation_token_max_lifetime_ms
         if max_lifetime_ms > 0:
             lifetime_ms = min(lifetime_ms, max_lifetime_ms)
@@ -140,6 +141,25 @@ class DelegationTokenControlManager:
         if not self._state.image.features.metadata_version_or_throw().is_delegation_token_supported:
             raise ApiException(ErrorCode.UNSUPPORTED_VERSION)
         return self._hmacs
+
+    def _check_limits(self, owner: str, requester: str, renewer_count: int) -> None:
+        """Anybody with a login may have tokens, and each stays in the memory of every node until it is swept."""
+        config = self._config
+        if renewer_count > config.delegation_token_max_renewers:
+            raise ApiException(
+                ErrorCode.POLICY_VIOLATION,
+                f"A token may have {config.delegation_token_max_renewers} renewers, not {renewer_count} "
+                "(barnabas.delegation.token.max.renewers).",
+            )
+        tokens = self._state.image.delegation_tokens.by_key.values()
+        if sum(token.owner == owner or token.requester == requester for token in tokens) >= (
+            config.delegation_tokens_max_per_owner
+        ):
+            raise ApiException(
+                ErrorCode.POLICY_VIOLATION,
+                f"{owner} has the {config.delegation_tokens_max_per_owner} tokens that an owner may have "
+                "(barnabas.delegation.tokens.max.per.owner); expire some.",
+            )
 
     def _token_of(self, hmac: bytes) -> DelegationTokenRecord:
         token = self._check_enabled().find(hmac, self._state.image.delegation_tokens.by_key)

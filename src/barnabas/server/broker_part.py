@@ -177,6 +177,7 @@ class BrokerPart:
             fetch_sessions=FetchSessionCache(
                 slots=config.max_incremental_fetch_session_cache_slots,
                 eviction_ms=120_000,
+                consumer_partitions_max=config.barnabas_fetch_sessions_max_partitions,
                 new_session_id=lambda: random.randint(1, 2**31 - 1),
             ),
             controller=self.channel,

@@ -81,6 +81,11 @@ class PlainSettings:
     barnabas_authentication_timeout_ms: int
     barnabas_auto_format: bool
     barnabas_legacy_alter_mode: str
+    barnabas_delegation_token_max_renewers: int
+    barnabas_delegation_tokens_max_per_owner: int
+    barnabas_fetch_sessions_max_partitions: int
+    barnabas_group_max_pending_members: int
+    barnabas_groups_max_pending_members: int
     barnabas_describe_configs_of_others: bool
     barnabas_metadata_autocreate_fail_fast: bool
     barnabas_log_format: str

@@ -147,3 +147,50 @@ def test_the_epoch_wraps_to_1(cache: FetchSessionCache) -> None:
     made.session.epoch = 2147483647
     context(cache, request(1, 2147483647))
     assert made.session.epoch == 1
+
+
+def small_cache(consumer_partitions_max: int = 5) -> FetchSessionCache:
+    ids = count(1)
+    return FetchSessionCache(
+        slots=10,
+        eviction_ms=1000,
+        new_session_id=lambda: next(ids),
+        consumer_partitions_max=consumer_partitions_max,
+    )
+
+
+def test_a_consumer_for_which_there_is_no_room_fetches_without_a_session() -> None:
+    cache = small_cache()
+    assert context(cache, request(0, INITIAL_EPOCH, 0, 1, 2)).session_id == 1
+    refused = context(cache, request(0, INITIAL_EPOCH, 3, 4, 5))
+    assert (refused.session_id, refused.error_code) == (0, ErrorCode.NONE)
+    assert answer_all(refused) == [3, 4, 5]
+    assert context(cache, request(0, INITIAL_EPOCH, 3, 4)).session_id == 2
+    assert cache.partition_count() == 5
+
+
+def test_a_session_that_grows_beyond_the_room_is_given_up() -> None:
+    cache = small_cache()
+    context(cache, request(0, INITIAL_EPOCH, 0, 1, 2))
+    grown = context(cache, request(1, 1, 3, 4, 5))
+    assert grown.error_code is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert cache.partition_count() == 0
+    assert context(cache, request(0, INITIAL_EPOCH, 0, 1, 2, 3, 4)).session_id == 2
+
+
+def test_what_consumers_forget_or_leave_behind_makes_room() -> None:
+    cache = small_cache()
+    context(cache, request(0, INITIAL_EPOCH, 0, 1, 2, 3))
+    context(cache, request(1, 1, forgotten=(0, 1, 2)))
+    assert context(cache, request(0, INITIAL_EPOCH, 5, 6, 7, 8)).session_id == 2
+    assert context(cache, request(0, INITIAL_EPOCH, 9), now_ms=500).session_id == 0
+    assert context(cache, request(0, INITIAL_EPOCH, 9), now_ms=2000).session_id == 3
+
+
+def test_followers_have_room_whatever_consumers_take() -> None:
+    cache = small_cache(0)
+    assert context(cache, request(0, INITIAL_EPOCH, 0)).session_id == 0
+    followed = cache.context(request(0, INITIAL_EPOCH, *range(1000)), 17, 0, is_follower=True)
+    assert followed.session_id == 1
+    cache.context(request(1, 1, 1001), 17, 0, is_follower=True)
+    assert cache.partition_count() == 1001

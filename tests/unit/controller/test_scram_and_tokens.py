@@ -29,7 +29,7 @@ from barnabas.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     ScramCredentialUpsertion,
 )
-from barnabas.protocol.messages.create_delegation_token import CreateDelegationTokenRequest
+from barnabas.protocol.messages.create_delegation_token import CreatableRenewers, CreateDelegationTokenRequest
 from barnabas.protocol.messages.expire_delegation_token import ExpireDelegationTokenRequest
 from barnabas.protocol.messages.renew_delegation_token import RenewDelegationTokenRequest
 from barnabas.protocol.records.delegation_token_record import DelegationTokenRecord
@@ -411,3 +411,22 @@ def test_what_was_answered_is_known_whatever_else_is_in_flight(steps: list[tuple
     interleaving.world.settle()
     assert interleaving.open_count == 0
     assert interleaving.world.faults == []
+
+
+def test_an_owner_has_so_many_tokens_and_another_owner_has_as_many() -> None:
+    world = harness(delegation_tokens_max_per_owner=3)
+    made = [create(world) for _ in range(3)]
+    assert [answer.error_code for answer in made] == [0, 0, 0]
+    assert create(world).error_code == ErrorCode.POLICY_VIOLATION
+    assert create(world, context(Principal("User", "bob"))).error_code == 0
+    assert expire(world, made[0].hmac, period_ms=-1).error_code == 0
+    assert create(world).error_code == 0
+    assert create(world).error_code == ErrorCode.POLICY_VIOLATION
+
+
+def test_a_token_has_so_many_renewers() -> None:
+    world = harness(delegation_token_max_renewers=2)
+    renewers = [CreatableRenewers(principal_type="User", principal_name=f"r{number}") for number in range(3)]
+    assert create(world, renewers=renewers[:2]).error_code == 0
+    assert create(world, renewers=renewers).error_code == ErrorCode.POLICY_VIOLATION
+    assert len(tokens(world)) == 1

@@ -463,3 +463,23 @@ def test_a_heartbeat_sets_a_deadline_even_when_the_last_one_passed_unheeded(grou
     deadline_ms = group.coordinator.runtime.next_deadline_ms()
     assert deadline_ms is not None
     assert deadline_ms <= group.now_ms + SESSION_MS
+
+
+def test_a_group_gives_out_so_many_ids_that_nobody_has_joined_with() -> None:
+    group = GroupDriver(GroupCoordinatorConfig(group_max_pending_members=2, offsets_topic_num_partitions=1)).load()
+    ids = [group.join(version=4).value for _ in range(3)]
+    assert [answer.error_code for answer in ids] == [
+        ErrorCode.MEMBER_ID_REQUIRED, ErrorCode.MEMBER_ID_REQUIRED, ErrorCode.GROUP_MAX_SIZE_REACHED,
+    ]  # fmt: skip
+    group.advance(SESSION_MS + 1)
+    assert group.join(version=4).value.error_code == ErrorCode.MEMBER_ID_REQUIRED
+
+
+def test_all_groups_together_give_out_so_many_ids() -> None:
+    group = GroupDriver(GroupCoordinatorConfig(groups_max_pending_members=2, offsets_topic_num_partitions=1)).load()
+    assert group.join(version=4).value.error_code == ErrorCode.MEMBER_ID_REQUIRED
+    assert group.join(version=4).value.error_code == ErrorCode.MEMBER_ID_REQUIRED
+    refused = group.join(version=4).value
+    assert refused.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    group.advance(SESSION_MS + 1)
+    assert group.join(version=4).value.error_code == ErrorCode.MEMBER_ID_REQUIRED

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from barnabas.broker.broker import Broker
     from barnabas.broker.replication.leader_replica import LeaderReplica
+    from barnabas.common.uuid import Uuid
     from barnabas.storage.partition_log import AppendInfo
 
 _INTERNAL_CLIENT_ID = "__admin_client"
@@ -146,7 +147,7 @@ class _Producing:
         by_id = version >= _TOPIC_IDS_SINCE
         for topic in self.request.topic_data:
             name = broker.replicas.topic_name(topic.topic_id) if by_id else topic.name
-            error = _topic_error(self.access, name, len(topic.partition_data))
+            error = _topic_error(self.access, name, len(topic.partition_data), topic.topic_id if by_id else None)
             answers = []
             for data in topic.partition_data:
                 answer = PartitionProduceResponse(index=data.index)
@@ -230,11 +231,13 @@ class _Producing:
             _hint_at_leader(self.broker, name, answer, failure.code, self.leaders)
 
 
-def _topic_error(access: Access, name: str | None, references: int) -> ApiException | None:
+def _topic_error(access: Access, name: str | None, references: int, topic_id: Uuid | None) -> ApiException | None:
+    """A topic that was named by its id is called by its id: who may not write to it may not know its name either."""
     if name is None:
         return ApiException(ErrorCode.UNKNOWN_TOPIC_ID)
     if not access.allows(ResourceType.TOPIC, AclOperation.WRITE, name, references=references):
-        return access.denied(AclOperation.WRITE, ResourceType.TOPIC, name)
+        shown = name if topic_id is None else f"with id {topic_id}"
+        return access.denied(AclOperation.WRITE, ResourceType.TOPIC, shown)
     if name in INTERNAL_TOPICS and (access.context.client_id != _INTERNAL_CLIENT_ID or name == ACCESS_AUDIT_TOPIC):
         return ApiException(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {name}")
     return None

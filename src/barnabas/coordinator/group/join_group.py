@@ -94,6 +94,10 @@ class JoinGroup:
             if old_member_id is not None:
                 return self._replace_static(group, instance_id, old_member_id, member_id)
         elif self._context.api_version >= _MEMBER_ID_REQUIRED_SINCE:
+            if len(group.pending_join_members) >= self._config.group_max_pending_members:
+                return self._refuse(ErrorCode.GROUP_MAX_SIZE_REACHED, "")
+            if not self._rebalance.has_room_for_pending():
+                return self._refuse(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "")
             self._rebalance.add_pending_member(group, member_id, request.session_timeout_ms, self._now_ms)
             return self._refuse(ErrorCode.MEMBER_ID_REQUIRED, member_id)
         return self._add(group, member_id)

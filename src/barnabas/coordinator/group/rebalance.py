@@ -50,6 +50,9 @@ class Rebalance:
         self._config = config
         self._timers = timers
         self.completed_count = 0
+        self._groups_with_pending: set[ClassicGroup] = set()
+        self._pending_estimate = 0
+        """At least as many as there are pending members."""
 
     # -- the way of a rebalance
 
@@ -191,9 +194,18 @@ class Rebalance:
             timer = member.session_timer = Timer(partial(self._expire_session, group, member))
         self._timers.schedule(timer, now_ms + (member.session_timeout_ms if timeout_ms is None else timeout_ms))
 
+    def has_room_for_pending(self) -> bool:
+        """Whether one more client may be given a member id before it has joined."""
+        if self._pending_estimate >= self._config.groups_max_pending_members:
+            self._groups_with_pending = {group for group in self._groups_with_pending if group.pending_join_members}
+            self._pending_estimate = sum(len(group.pending_join_members) for group in self._groups_with_pending)
+        return self._pending_estimate < self._config.groups_max_pending_members
+
     def add_pending_member(self, group: ClassicGroup, member_id: str, session_timeout_ms: int, now_ms: int) -> None:
         timer: Timer[TimerAction] = Timer(partial(self._expire_pending_member, group, member_id))
         group.pending_join_members[member_id] = timer
+        self._groups_with_pending.add(group)
+        self._pending_estimate += 1
         self._timers.schedule(timer, now_ms + session_timeout_ms)
 
     def remove_member(self, group: ClassicGroup, member: ClassicGroupMember) -> None:
