@@ -119,7 +119,7 @@ class Messages:
         if not requests.is_expected(failure.source_id, failure.correlation_id):
             return
         requests.failed(failure.source_id, failure.correlation_id, now_ms, is_lost=True)
-        self._note_leader_reached(failure.source_id, is_reached=False)
+        self._note_leader_reached(failure.source_id, is_reached=failure.is_unsupported_version)
         self._changes.versions_unknown(failure.source_id)
         recovery = self._replica.quorum.recovery
         if failure.is_unsupported_version and recovery is not None:
@@ -130,6 +130,8 @@ class Messages:
             self._replica.quorum.transition_to_candidate(now_ms)
             self._replica.state_changed()
         follower = self._replica.quorum.in_state(FollowerState)
+        if failure.is_unsupported_version and follower is not None and follower.leader_id == failure.source_id:
+            follower.has_described_itself = True  # A leader that does not know UpdateRaftVoter wants no description.
         if failure.is_refused and follower is not None and follower.leader_id == failure.source_id:
             follower.leader_is_gone(now_ms + self._turn_ms(follower.leader_id))
         candidate = self._replica.quorum.in_state(CandidateState)

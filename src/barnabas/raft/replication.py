@@ -49,11 +49,17 @@ UNKNOWN = -1
 
 
 def send_fetch(replica: Replica, follower: FollowerState, now_ms: int) -> None:
-    """Fetch from the leader, or from a bootstrap server while the way to the leader is not open."""
+    """Fetch from the leader, or from a bootstrap server while the way to the leader is not open.
+
+    A leader that has answered, though not as wished, is waited for: a bootstrap server that hangs would hold up the
+    next Fetch for a whole request time-out, and the leader would lose this follower.
+    """
     if _would_promise_too_much(replica):
         return
     endpoint = replica.leader_endpoint()
-    if endpoint is None or replica.requests.is_backing_off(follower.leader_id, now_ms):
+    if endpoint is None or (
+        follower.is_leader_unreachable and replica.requests.is_backing_off(follower.leader_id, now_ms)
+    ):
         send_fetch_to_bootstrap_server(replica, now_ms)
     elif replica.requests.is_ready(follower.leader_id, now_ms) and not replica.requests.has_any_in_flight(now_ms):
         replica.send(follower.leader_id, endpoint, _request(replica, follower, now_ms), now_ms)

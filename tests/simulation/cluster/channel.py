@@ -37,7 +37,8 @@ Door = Callable[["SimulatedNode"], "Process | None"]
 """A listener of a node; None while it is closed."""
 
 CONNECT_TIMEOUT_S = 1.0
-REQUEST_TIMEOUT_S = 2.0
+REQUEST_TIMEOUT_S = 30.0
+"""How long a peer that hangs is waited for: Kafka's ``controller.socket.timeout.ms``, ``replica.socket.timeout.ms``."""
 
 
 # --- raft
@@ -82,6 +83,8 @@ def deliver_raft_request(source: SimulatedNode, request: OutboundRequest) -> Non
             body = kind.decode(data, version)
             target.act(lambda: _answer_raft(source, target, request, body, version, to_source, failed))
 
+    if world.network.is_silent(source.id, target_id):
+        world.loop.call_later(request.timeout_ms / 1000, failed, context=world.nobody)
     world.network.send(source.id, target_id, arrive, failed, may_double=True)
 
 
@@ -216,6 +219,8 @@ class SimulatedConnection:
     ) -> None:
         self.address = address
         self.is_open = True
+        self.silence_limit_s: float | None = None
+        """After so long without a byte the other side counts as gone."""
         self.versions: Mapping[int, tuple[int, int]] = served  # type: ignore[assignment]
         self._door = door or _controller_door
         self._timeout_s = timeout_s
@@ -242,7 +247,7 @@ class SimulatedConnection:
         answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         self._send(bytes(frame), answer)
         try:
-            data = await asyncio.wait_for(answer, self._timeout_s)
+            data = await asyncio.wait_for(answer, min(self._timeout_s, self.silence_limit_s or self._timeout_s))
         except TimeoutError:
             self.is_open = False
             raise RequestTimedOut(f"{self.address} does not answer") from None
@@ -258,7 +263,14 @@ class SimulatedConnection:
             self.is_open = False
             node.act(lambda: _fail(answer, Disconnected(f"the connection to {self.address} has ended")))
 
+        def hang_up() -> None:
+            if self._life is not None:
+                self._life.at_death.pop(answer, None)
+            network.refuse(broken)
+
         def back(chunks: list[bytes | memoryview] | None) -> None:
+            if self._life is not None:
+                self._life.at_death.pop(answer, None)
             data = b"".join(chunks or ())
             network.send(
                 target.id,
@@ -269,10 +281,11 @@ class SimulatedConnection:
 
         def arrive() -> None:
             process = self._door(target)
-            if target.owner is not self._life or process is None:
+            if target.owner is None or target.owner is not self._life or process is None:
                 network.refuse(broken)
                 return
-            target.act(lambda: _serve(target, process, frame, back, lambda: network.refuse(broken)))
+            target.owner.at_death[answer] = lambda: network.refuse(broken)
+            target.act(lambda: _serve(target, process, frame, back, hang_up))
 
         network.send(node.id, target.id, arrive, broken)
 

@@ -55,8 +55,9 @@ class BrokerClient(SimulatedClient):
 class ClientProcess:
     """``id`` is where it is in the network: clients have negative ones."""
 
-    def __init__(self, world: World, number: int) -> None:
+    def __init__(self, world: World, number: int, *, timeout_s: float = CLIENT_TIMEOUT_S) -> None:
         self.world = world
+        self._timeout_s = timeout_s
         self.id = -1
         self.name = f"client {number}"
         self.software = NEWEST
@@ -79,7 +80,7 @@ class ClientProcess:
                 Address(target.name, 9092),
                 door=broker_door,
                 served=SERVED_BY_BROKER,
-                timeout_s=CLIENT_TIMEOUT_S,
+                timeout_s=self._timeout_s,
             )
             self._connections[node_id] = connection
         return await connection.request(request)

@@ -22,14 +22,18 @@ class Defect:
     what: str
     apply: Callable[[], None]
     needs: str = ""
-    """What a run must have so that it could be found there, as its shape calls it: "groups", "changes_quorum"."""
+    """What a run must have so that it could be found there, as its plan or the shape in it calls it: "standstill",
+    "groups", "changes_quorum"."""
 
     def seeds(self, within: int) -> Iterator[int]:
         """So many, of those that could find it."""
         from tests.simulation.cluster.plan import draw_plan  # Plans are drawn of the product too.
 
-        could = (seed for seed in count() if not self.needs or getattr(draw_plan(seed).shape, self.needs))
-        return islice(could, within)
+        def could_find(seed: int) -> bool:
+            plan = draw_plan(seed)
+            return bool(getattr(plan, self.needs, None) or getattr(plan.shape, self.needs, None))
+
+        return islice((seed for seed in count() if not self.needs or could_find(seed)), within)
 
 
 DEFECTS: dict[str, Defect] = {}
@@ -84,6 +88,7 @@ def _load() -> None:
     ):
         import_module(f"tests.simulation.defects.{module}")
     import_module("tests.simulation.defects.turns")
+    import_module("tests.simulation.defects.standstill")
 
 
 _load()

@@ -21,6 +21,9 @@ class Network:
         """How many messages take a hundred times as long: they are overtaken by many."""
         self.cut: set[tuple[int, int]] = set()
         """(from, to): one way. Clients have negative ids."""
+        self.silent: set[tuple[int, int]] = set()
+        """The same, and neither side learns of it: what is sent arrives when the silence is over."""
+        self._held: list[Callable[[], None]] = []
         self._draw = draw
         self._nobody = copy_context()
         """What is under way belongs to nobody: it arrives also when its sender is dead."""
@@ -40,6 +43,9 @@ class Network:
         still comes through: raft's. Within one connection nothing doubles.
         """
         draw = self._draw
+        if (source, target) in self.silent:
+            self._held.append(arrive)
+            return
         if source != target and ((source, target) in self.cut or (self.loss and draw.random() < self.loss)):
             if lost is not None:
                 self._later(draw.uniform(50.0, 400.0), lost)
@@ -54,6 +60,21 @@ class Network:
 
     def is_cut(self, source: int, target: int) -> bool:
         return (source, target) in self.cut
+
+    def silence(self, node_id: int, others: list[int]) -> None:
+        """Packets from the node and to it vanish. Each side goes on sending what it has sent, as TCP does."""
+        for other in others:
+            if other != node_id:
+                self.silent |= {(node_id, other), (other, node_id)}
+
+    def is_silent(self, source: int, target: int) -> bool:
+        return (source, target) in self.silent or (target, source) in self.silent
+
+    def end_silence(self) -> None:
+        self.silent.clear()
+        held, self._held = self._held, []
+        for arrive in held:
+            self._later(self._delay(), arrive)
 
     def heal(self) -> None:
         self.cut.clear()

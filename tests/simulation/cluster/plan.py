@@ -15,6 +15,7 @@ from barnabas.metadata.metadata_version import LATEST_PRODUCTION, MetadataVersio
 from tests.simulation.cluster.node import ClusterShape
 from tests.simulation.cluster.rot import KINDS
 from tests.simulation.cluster.software import SOFTWARE, Software
+from tests.simulation.cluster.standstill import Standstill, draw_standstill
 
 __all__ = ["Plan", "Step", "draw_plan"]
 
@@ -39,6 +40,8 @@ class Plan:
     shape: ClusterShape
     steps: tuple[Step, ...]
     faults_end_ms: int
+    standstill: Standstill | None = None
+    """What follows when all is healed."""
 
 
 SHAPES = (
@@ -72,7 +75,8 @@ def draw_plan(seed: int, *, steps_max: int = 70) -> Plan:
         steps += [_leave_behind(draw, shape, draw.randrange(1500, faults_end_ms - 3000)) for _ in range(2)]
     steps += _steps_of_rot(random.Random(f"rot {seed}"), shape, faults_end_ms)
     steps.sort(key=lambda step: step.at_ms)
-    return Plan(seed, shape, tuple(steps), faults_end_ms)
+    standstill = draw_standstill(random.Random(f"standstill {seed}"), shape)
+    return Plan(seed, shape, tuple(steps), faults_end_ms, standstill)
 
 
 def _shape(draw: random.Random) -> ClusterShape:

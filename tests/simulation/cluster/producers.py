@@ -20,6 +20,7 @@ from tests.simulation.cluster.data_checks import Acknowledged
 from tests.simulation.cluster.data_watch import PartitionName
 
 if TYPE_CHECKING:
+    from tests.simulation.cluster.node import SimulatedNode
     from tests.simulation.cluster.world import World
 
 __all__ = ["DATA_TOPIC", "Producer", "Reader", "start_producers", "unsettled_producers"]
@@ -54,14 +55,22 @@ class _Client:
 
     def _leader(self, index: int) -> tuple[int, int, Any]:
         """The broker, its leader epoch and the topic's id, as some broker that lives knows them; it may be wrong."""
-        brokers = [node for node in self.world.nodes.values() if node.is_broker and node.is_up]
+        brokers = self._brokers()
         topic = self._draw.choice(brokers).loader.image.topics.by_name.get(DATA_TOPIC) if brokers else None
         if topic is None or topic.partitions[index].leader < 0:
             raise _NotThere
         return topic.partitions[index].leader, topic.partitions[index].leader_epoch, topic.id
 
     async def _pause(self) -> None:
-        await asyncio.sleep(self._draw.uniform(0.5, 1.5) * PAUSE_S)
+        await asyncio.sleep(self._draw.uniform(0.5, 1.5) * self._pause_s)
+
+    @property
+    def _pause_s(self) -> float:
+        return PAUSE_S
+
+    def _brokers(self) -> list[SimulatedNode]:
+        """Those that may be asked."""
+        return [node for node in self.world.nodes.values() if node.is_broker and node.is_up]
 
 
 class Producer(_Client):
@@ -85,7 +94,7 @@ class Producer(_Client):
         self.is_settled = True
 
     async def _begin(self) -> bool:
-        brokers = [node.id for node in self.world.nodes.values() if node.is_broker and node.is_up]
+        brokers = [node.id for node in self._brokers()]
         if not brokers:
             return False
         try:
@@ -157,6 +166,8 @@ class Reader(_Client):
         self._partition = PartitionName(DATA_TOPIC, index)
         self._position = 0
         self._losses = 0
+        self._epoch = -1
+        """The newest leader epoch that a broker has told of."""
 
     async def run(self) -> None:
         while True:
@@ -173,6 +184,9 @@ class Reader(_Client):
         if losses != self._losses:
             self._losses, self._position = losses, 0
         leader, epoch, topic_id = self._leader(name.index)
+        if epoch < self._epoch:
+            raise _NotThere  # As a client does (KIP-320): a broker that stood still tells of a leader of before.
+        self._epoch = epoch
         part = fetch.FetchPartition(partition=name.index, fetch_offset=self._position, partition_max_bytes=1 << 20)
         part.current_leader_epoch = epoch  # A follower that is behind would take our offset for one out of range.
         topic = fetch.FetchTopic(topic_id=topic_id, partitions=[part])

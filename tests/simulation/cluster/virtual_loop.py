@@ -24,6 +24,8 @@ class Owner:
         self.is_alive = True
         self.paused_until_s = 0.0
         self.tasks: set[asyncio.Task[Any]] = set()
+        self.at_death: dict[object, Callable[[], None]] = {}
+        """Those who wait for an answer of this process: the machine resets their connections when it dies."""
         self.thread_s: Callable[[], float] = lambda: 0.0
         """Draws how long work on a thread takes."""
         self.on_error: Callable[[BaseException], None] = lambda error: None
@@ -41,6 +43,9 @@ class Owner:
         for task in self.tasks:
             task._log_destroy_pending = False  # type: ignore[attr-defined]
         self.tasks.clear()
+        for reset in self.at_death.values():
+            reset()
+        self.at_death.clear()
 
 
 OWNER: ContextVar[Owner | None] = ContextVar("OWNER", default=None)

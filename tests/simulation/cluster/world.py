@@ -23,6 +23,7 @@ from tests.simulation.cluster.node import SimulatedNode, install_simulated_world
 from tests.simulation.cluster.plan import Plan, Step
 from tests.simulation.cluster.producers import Producer, start_producers, unsettled_producers
 from tests.simulation.cluster.quorum_changes import unsettled_quorum
+from tests.simulation.cluster.standstill import stand_still
 from tests.simulation.cluster.turn_sizes import install_turn_sizes
 from tests.simulation.cluster.virtual_loop import OWNER, VirtualLoop
 
@@ -63,6 +64,7 @@ class World:
         self.at_next_leader: list[Callable[[SimulatedNode], None]] = []
         """What is to be done at once when there is a new leader of the quorum."""
         self.is_healed = False
+        self.steps_max = STEPS_MAX
         self.history: list[str] = []
         self.violation: Violation | None = None
         self._keeps_history = keeps_history
@@ -134,6 +136,9 @@ class World:
             self._now(partial(self._carry_out, step))
         self._until(self.plan.faults_end_ms)
         self._heal(consumers, producers)
+        if self.plan.standstill is not None:
+            stand_still(self, self.plan.standstill)
+            self._settle(consumers, producers)
 
     def _carry_out(self, step: Step) -> None:
         self.say(f"-- {step.kind} {' '.join(map(str, step.args))}")
@@ -174,8 +179,8 @@ class World:
             if node.owner is not None and node.lives:
                 checks.stepped(node)
         self._raise_violation()
-        if self.loop.steps > STEPS_MAX:
-            checks.fail(f"more than {STEPS_MAX} things have happened")
+        if self.loop.steps > self.steps_max:
+            checks.fail(f"more than {self.steps_max} things have happened")
 
     def _raise_violation(self) -> None:
         if self.violation is not None:
@@ -194,6 +199,9 @@ class World:
             if node.owner is not None:
                 if node.disk.is_full or node.disk.fails_to_flush:
                     node.disk.is_full = node.disk.fails_to_flush = False
+        self._settle(consumers, producers)
+
+    def _settle(self, consumers: list[Consumer], producers: list[Producer]) -> None:
         end_ms = int(self.loop.now_s * 1000) + HEAL_MS
         while True:
             for node in self.nodes.values():

@@ -5,19 +5,22 @@ from __future__ import annotations
 from dataclasses import replace
 
 from barnabas.common.errors import ErrorCode
+from barnabas.common.uuid import Uuid
 from barnabas.protocol.messages.fetch import (
     FetchableTopicResponse,
+    FetchRequest,
     FetchResponse,
     LeaderIdAndEpoch,
     NodeEndpoint,
     PartitionData,
 )
+from barnabas.protocol.messages.update_raft_voter import UpdateRaftVoterRequest
 from barnabas.raft.control_record_state_machine import ControlRecordStateMachine
 from barnabas.raft.election_state import ElectionState
 from barnabas.raft.inbound import RaftResponse, RequestFailed
 from barnabas.raft.raft_node import RaftNode
 from barnabas.raft.ready import OutboundRequest, Ready
-from barnabas.raft.voter_set import Endpoint
+from barnabas.raft.voter_set import Endpoint, VoterSet
 from tests.unit.raft.single_voter import CONFIG, dynamic_quorum, only_voter, voter
 
 LEADER, OTHER = 2, 3
@@ -41,6 +44,16 @@ def not_leader(request: OutboundRequest, endpoint: Endpoint, epoch: int = 1) -> 
         node_endpoints=[NodeEndpoint(node_id=LEADER, host=endpoint.host, port=endpoint.port)],
     )
     return RaftResponse(request.correlation_id, request.destination_id, body)
+
+
+def nothing_new(request: OutboundRequest) -> RaftResponse:
+    """The leader answers a Fetch."""
+    data = PartitionData(
+        current_leader=LeaderIdAndEpoch(leader_id=LEADER, leader_epoch=1), high_watermark=0, records=b""
+    )
+    return RaftResponse(
+        request.correlation_id, LEADER, FetchResponse(responses=[FetchableTopicResponse(partitions=[data])])
+    )
 
 
 def test_an_observer_asks_its_leader_again_when_no_bootstrap_server_knows_another_one() -> None:
@@ -82,6 +95,28 @@ def test_a_leader_that_answers_is_not_looked_for_elsewhere() -> None:
     fetch = one_request(node.start(ElectionState(1, leader_id=LEADER), 0))
     node.receive(not_leader(fetch, Endpoint("host2", 1)), 1)
     assert node.leader_endpoint == known
+
+
+def test_a_leader_that_is_too_old_for_a_request_is_fetched_from_as_before() -> None:
+    """A bootstrap server may hang, and while the follower waits for its answer the leader loses the follower."""
+    of_settings = VoterSet(
+        replace(voter(id_), key=voter(id_).key._replace(directory_id=Uuid.ZERO)) for id_ in (1, 2, 3)
+    )
+    config = replace(OBSERVER, can_be_voter=True, listeners=voter(1).listeners)
+    node = only_voter(None, ControlRecordStateMachine(of_settings), config)
+    request = one_request(node.start(ElectionState(1, leader_id=LEADER), 0))
+    for now_ms in (CONFIG.fetch_timeout_ms - 1, CONFIG.fetch_timeout_ms + 1):
+        assert isinstance(request.body, FetchRequest)
+        request = one_request(node.receive(nothing_new(request), now_ms))
+    assert isinstance(request.body, UpdateRaftVoterRequest)
+    too_old = RequestFailed(request.correlation_id, LEADER, is_unsupported_version=True)
+    assert node.receive(too_old, now_ms).requests == []
+    request = one_request(node.tick(now_ms + CONFIG.retry_backoff_ms))
+    assert (request.destination_id, type(request.body)) == (LEADER, FetchRequest)
+    now_ms += CONFIG.fetch_timeout_ms - 1
+    request = one_request(node.receive(nothing_new(request), now_ms))
+    request = one_request(node.receive(nothing_new(request), now_ms + 2))
+    assert isinstance(request.body, FetchRequest), "it describes itself once to each leader"
 
 
 # --- the leader itself
