@@ -2,8 +2,34 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
+from tests.siege.batches import produced
 from tests.siege.entry import Entry
+from tests.siege.frames import framed
+from tests.siege.genome import BatchGenome, RequestGenome
+from tests.siege.search import FOUND_FILE
+from tests.siege.stage import MALLORY
 
 __all__ = ["FOUND"]
 
-FOUND: tuple[Entry, ...] = ()
+
+def _entry(number: int, given: dict[str, Any]) -> Entry:
+    values = {name: value for name, value in given.items() if name != "kind"}
+    if given["kind"] == "BatchGenome":
+        batch = BatchGenome(**values)
+        payloads = produced(lambda now_ms: [batch.batch(now_ms)])
+    else:
+        request = RequestGenome(**values)
+        payloads = lambda scene, rng: [framed(request.body())]  # noqa: E731
+    return Entry(f"found by the search, {number}: {given['kind']} {values}", "SASL_PLAINTEXT", payloads, user=MALLORY)
+
+
+def _entries() -> tuple[Entry, ...]:
+    if not FOUND_FILE.exists():
+        return ()
+    return tuple(_entry(number, given) for number, given in enumerate(json.loads(FOUND_FILE.read_text())["entries"], 1))
+
+
+FOUND = _entries()

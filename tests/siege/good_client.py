@@ -23,7 +23,7 @@ _INTERVAL_S = 0.01
 class Latencies(NamedTuple):
     median_s: float
     worst_s: float
-    count: int
+    requests: int
 
 
 class GoodClient:

@@ -225,6 +225,8 @@ REQUESTS = (
               name=None, topic_id=Uuid(rng.randbytes(16))) for _ in range(_MANY)]))], user=BOB),
     Entry("Fetch of 90,000 partitions", _SASL, _fetch(_MANY, -1), user=MALLORY),
     Entry("Fetch sessions of 90,000 partitions", _SASL, _fetch(_MANY, 0), user=MALLORY),
+    Entry("Fetch of 19,000 partitions", _SASL, _fetch(19_000, -1), user=MALLORY),
+    Entry("Fetch sessions of 19,000 partitions", _SASL, _fetch(19_000, 0), user=MALLORY),
     Entry("Fetch sessions of 1,900 partitions without a right", _SASL, _fetch(1900, 0), user=BOB, connections=16),
     Entry("ListOffsets of 90,000 partitions", _SASL, always(lambda: _offsets(_MANY)), user=MALLORY),
     Entry("OffsetForLeaderEpoch of 45,000 topics", _SASL, always(lambda: _epochs(_MANY)), user=BOB),

@@ -290,6 +290,8 @@ class RequestDispatcher:
 
     def _of_client(self, route: _Route) -> DecodeLimits:
         """What is not answered in parts holds up others for as long as it takes, unless nobody is told apart anyway."""
+        if route.api_key is ApiKey.FETCH:
+            return self._limits.of_consumers
         if self._authorizer.is_absent or route.is_in_parts:
             return self._limits.in_parts
         return self._limits.of_clients

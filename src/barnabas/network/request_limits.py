@@ -78,6 +78,7 @@ LARGE: Final = frozenset(
 )
 """APIs whose requests may need more than a megabyte."""
 
+_CONSUMED_PARTITIONS_MAX = 20_000
 _ALL, _USUAL, _OVERRIDES, _EARLY, _TOKEN = (
     "socket.request.max.bytes",
     "barnabas.request.max.bytes",
@@ -90,7 +91,16 @@ _ALL, _USUAL, _OVERRIDES, _EARLY, _TOKEN = (
 class RequestLimits:
     """The limits of a node. ``overrides`` are bytes by API, in place of those that the other two give."""
 
-    __slots__ = ("_before_login_bytes_max", "bytes_max", "frames", "in_parts", "inline", "of_brokers", "of_clients")
+    __slots__ = (
+        "_before_login_bytes_max",
+        "bytes_max",
+        "frames",
+        "in_parts",
+        "inline",
+        "of_brokers",
+        "of_clients",
+        "of_consumers",
+    )
 
     def __init__(
         self,
@@ -114,6 +124,10 @@ class RequestLimits:
         self.of_clients = DecodeLimits(elements=elements, tagged_fields=tagged_fields)
         self.in_parts = DecodeLimits(elements=max(elements_in_parts, elements), tagged_fields=tagged_fields)
         """For clients, too: of APIs that are answered in parts."""
+        self.of_consumers = DecodeLimits(
+            elements=min(self.in_parts.elements, _CONSUMED_PARTITIONS_MAX), tagged_fields=tagged_fields
+        )
+        """For Fetch: reading takes turns, but its answer is made in one piece."""
         self.of_brokers = DecodeLimits(elements=max(elements_of_brokers, elements), tagged_fields=tagged_fields)
         self.inline = DecodeLimits(elements=min(elements_inline, elements), tagged_fields=tagged_fields)
         """What is decoded at once; a request with more of them waits for its turn."""

@@ -253,7 +253,9 @@ def validate_produced(
             _refuse_records(header, data, code, rules, now_ms=now_ms, partition=partition, pause=limits.pause)
         if code and not walk.is_in_order:
             _refuse(f"The offsets inside the compressed record batch for {partition} are not 0, 1, 2, ...")
-        return _as_topic_wants(ValidatedBatch(header, data), walk, max_timestamp, rules, now_ms, partition)
+        return _as_topic_wants(
+            ValidatedBatch(header, data), walk, max_timestamp, rules, now_ms, partition, limits.pause
+        )
     except DecompressionLimitExceeded as error:
         raise ApiException(ErrorCode.MESSAGE_TOO_LARGE, f"{error} in topic partition {partition}.") from None
     except DecodeError as error:
@@ -366,6 +368,7 @@ def _as_topic_wants(
     rules: ProduceRules,
     now_ms: int,
     partition: object,
+    pause: Callable[[], None] | None,
 ) -> ValidatedBatch:
     header, data = batch
     attributes = header[5]
@@ -376,7 +379,7 @@ def _as_topic_wants(
         attributes &= ~ATTRIBUTE_LOG_APPEND_TIME
     is_other_compression = rules.compression is not None and rules.compression != attributes & COMPRESSION_MASK
     if is_other_compression or not walk.is_in_order:
-        return _rewritten(batch, walk, attributes, max_timestamp, rules, partition)
+        return _rewritten(batch, walk, attributes, max_timestamp, rules, partition, pause)
     if max_timestamp != header[8] or attributes != header[5]:
         data = bytearray(data)
         set_max_timestamp(data, 0, attributes, max_timestamp)
@@ -391,6 +394,7 @@ def _rewritten(
     max_timestamp: int,
     rules: ProduceRules,
     partition: object,
+    pause: Callable[[], None] | None,
 ) -> ValidatedBatch:
     """Compress the records as the topic wants it, and count their offsets from 0 if the producer did not."""
     header, data = batch
@@ -398,7 +402,7 @@ def _rewritten(
     target = source if rules.compression is None else rules.compression
     section = decompress(source, memoryview(data)[BATCH_HEADER_SIZE:], rules.decompressed_size_max)
     if not walk.is_in_order:
-        section = _renumbered(section, header)
+        section = _renumbered(section, header, pause)
     rewritten = bytearray(
         with_header(
             compress(target, section, rules.compression_level),
@@ -419,10 +423,11 @@ def _rewritten(
     return ValidatedBatch(BATCH_HEADER.unpack_from(rewritten), rewritten)
 
 
-def _renumbered(section: bytes, header: tuple[int, ...]) -> bytes:
+def _renumbered(section: bytes, header: tuple[int, ...], pause: Callable[[], None] | None) -> bytes:
+    records = _with_pauses(parse_records(section, header[12], 0, 0), pause)
     return b"".join(
         encode_record(index, record.timestamp, record.key, record.value, record.headers)
-        for index, record in enumerate(parse_records(section, header[12], 0, 0))
+        for index, record in enumerate(records)
     )
 
 

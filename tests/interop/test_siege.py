@@ -1,0 +1,124 @@
+"""A sample of ``make siege`` without clocks: what is refused, what it costs in memory and log, who is served."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from random import Random
+
+import pytest
+
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.messages.metadata import MetadataRequest
+from tests.interop.attacker import is_closed, wait_until
+from tests.peers.secure import SecureNode
+from tests.siege.catalogue import ENTRIES
+from tests.siege.entry import Entry
+from tests.siege.frames import MIB, framed, sized, tags
+from tests.siege.genome import BatchGenome, RequestGenome, random_genome
+from tests.siege.measure import memory_bytes
+from tests.siege.stage import BOB, CONTROLLER, Scene, logged_in, running_stage
+
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(180)]
+
+ROUNDS = 5
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SecureNode, Scene]]:
+    with running_stage(tmp_path_factory.mktemp("siege"), "ours") as running:
+        yield running
+    assert "Traceback" not in running[0].process.printed()
+
+
+def named(name: str) -> Entry:
+    return next(entry for entry in ENTRIES if entry.name == name)
+
+
+def send_until_closed(connection: socket.socket, data: bytes) -> None:
+    connection.settimeout(20)
+    try:
+        connection.sendall(data)
+    except OSError:
+        return
+    wait_until(lambda: is_closed(connection))
+
+
+REFUSED = {
+    "ApiVersions with 500 KB of empty tagged fields, before login, SASL_PLAINTEXT": "before.login",
+    "ApiVersions with 500 KB of empty tagged fields, before login, CONTROLLER": "before.login",
+    "header with 500 KB of tagged fields, before login, SASL_PLAINTEXT": "before.login",
+    "Metadata with 20 MB of empty tagged fields, PLAINTEXT": "at most 64 are accepted",
+    "Metadata with 20 MB of empty tagged fields, SASL_PLAINTEXT": "User:bob: Metadata version 12 cannot be read",
+    "DescribeQuorum with 20 MB of empty tagged fields, controller": "User:bob: frame size 20971539 of DescribeQuorum",
+    "Metadata of 2,000,000 names of one byte": "more than the 100000 array elements",
+    "CreateTopics of 90,000 topics without a right": "more than the 5000 array elements",
+    "delegation token with 50,000 renewers": "more than the 5000 array elements",
+}
+
+
+@pytest.mark.parametrize("name", list(REFUSED))
+def test_what_no_client_needs_is_refused_by_name_and_costs_little(stage: tuple[SecureNode, Scene], name: str) -> None:
+    node, scene = stage
+    entry = named(name)
+    (payload,) = entry.payloads(scene, Random(1))
+    log_before, memory_before = len(node.process.printed()), memory_bytes(node.process.pid)
+    for _ in range(ROUNDS):
+        if entry.user is None:
+            connection = socket.create_connection(("127.0.0.1", scene.ports[entry.listener]), 10)
+        else:
+            connection = logged_in(scene.ports[entry.listener], entry.user)._socket
+        with connection:
+            send_until_closed(connection, payload)
+    told = node.process.printed()
+    assert REFUSED[name] in told
+    assert len(told) - log_before < 5_000
+    assert memory_bytes(node.process.pid) - memory_before < 3 * len(payload) + 32 * MIB
+
+
+def test_a_large_request_is_refused_before_it_is_sent(stage: tuple[SecureNode, Scene]) -> None:
+    _, scene = stage
+    whole = sized(ApiKey.HEARTBEAT, 4, b"\x02g\0\0\0\0\x02m\0" + tags(2 * MIB))
+    with logged_in(scene.ports["SASL_PLAINTEXT"], BOB)._socket as connection:
+        connection.sendall(whole[:6])
+        wait_until(lambda: is_closed(connection))
+
+
+def test_others_are_served_between_the_parts_of_a_long_answer(stage: tuple[SecureNode, Scene]) -> None:
+    _, scene = stage
+    entry = named("Metadata of 90,000 unknown names")
+    (payload,) = entry.payloads(scene, Random(1))
+    long, short = (logged_in(scene.ports["SASL_PLAINTEXT"], BOB) for _ in range(2))
+    long._socket.sendall(payload)
+    for _ in range(20):
+        short.call(MetadataRequest(topics=[]), 12)
+    long._socket.setblocking(False)
+    with pytest.raises(BlockingIOError):
+        long._socket.recv(1)
+    long._socket.close()
+    short.close()
+
+
+def test_the_catalogue_covers_each_kind_of_listener_before_and_after_a_login() -> None:
+    names = [entry.name for entry in ENTRIES]
+    assert len(names) == len(set(names)) >= 60
+    covered = {(entry.listener, entry.user is not None) for entry in ENTRIES}
+    assert covered >= {
+        ("PLAINTEXT", False), ("SSL", False), ("SASL_PLAINTEXT", False), ("SASL_PLAINTEXT", True),
+        ("SASL_SSL", False), ("SASL_SSL", True), (CONTROLLER, False), (CONTROLLER, True),
+    }  # fmt: skip
+
+
+def test_the_search_makes_the_same_of_the_same_seed() -> None:
+    def walk(seed: int) -> list[object]:
+        rng = Random(seed)
+        genome = random_genome(rng)
+        steps: list[object] = [genome]
+        for _ in range(20):
+            genome = genome.mutated(rng)
+            steps.append(genome)
+        return steps
+
+    assert walk(7) == walk(7)
+    assert len(framed(RequestGenome(api_key=3, version=12, outer=10, string=5).body())) > 100
+    assert BatchGenome(codec=1, records=3, headers=2).batch(0)[16] == 2

@@ -1,0 +1,130 @@
+"""A hostile input as a few numbers, so that a search can change them one at a time.
+
+``RequestGenome`` fills the declaration of a request: so many elements in an array of each depth, so long strings, so
+many tagged fields in each structure. ``BatchGenome`` is a record batch. Both become bytes in one way only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from importlib import import_module
+from random import Random
+from typing import Any
+
+from barnabas.broker.apis import SERVED_BY_BROKER
+from barnabas.protocol.api_keys import API_TABLE, ApiKey
+from barnabas.protocol.compression import Compression
+from barnabas.protocol.headers import RequestHeader, request_header_version
+from barnabas.protocol.schema import Message, Struct
+from tests.siege.frames import batch_of, record, zigzag
+
+__all__ = ["BatchGenome", "Genome", "RequestGenome", "random_genome"]
+
+_APIS = sorted(key for key in SERVED_BY_BROKER if key is not ApiKey.PRODUCE)
+
+
+@dataclass(frozen=True)
+class RequestGenome:
+    api_key: int
+    version: int
+    outer: int = 1
+    inner: int = 1
+    string: int = 1
+    tagged: int = 0
+    tag_size: int = 0
+
+    def body(self) -> bytes:
+        """The frame's content: header and body, at most about a megabyte."""
+        key = ApiKey(self.api_key)
+        module = import_module(f"barnabas.protocol.messages.{key.name.lower()}")
+        message = _filled(getattr(module, f"{API_TABLE[key].name}Request"), self, 0)
+        header = RequestHeader(request_api_key=key, request_api_version=self.version, correlation_id=7, client_id="s")
+        return header.encode(request_header_version(key, self.version)) + message.encode(self.version)
+
+    def size(self) -> int:
+        """About so many bytes."""
+        structure = self.string + self.tagged * (3 + self.tag_size) + 4
+        return structure * (1 + self.outer * (1 + self.inner))
+
+    def mutated(self, rng: Random) -> RequestGenome:
+        name = rng.choice(("outer", "inner", "string", "tagged", "tag_size", "version"))
+        if name == "version":
+            info = API_TABLE[ApiKey(self.api_key)]
+            return replace(self, version=rng.randint(info.lowest, info.highest))
+        most = {"string": 30_000, "tagged": 64, "tag_size": 1000}.get(name, 200_000)
+        return replace(self, **{name: _changed(getattr(self, name), rng, most)})
+
+
+@dataclass(frozen=True)
+class BatchGenome:
+    codec: int = 0
+    records: int = 1
+    headers: int = 0
+    header_size: int = 0
+    value: int = 0
+    shift: int = 0
+    """Added to the offset deltas: then the batch has to be numbered anew."""
+
+    def batch(self, now_ms: int) -> bytes:
+        one = zigzag(self.header_size) + bytes(self.header_size) + zigzag(0)
+        headers = zigzag(self.headers) + one * self.headers
+        value = bytes(self.value)
+        section = b"".join(record(headers, value, number + self.shift) for number in range(self.records))
+        return batch_of(section, self.records, compression=Compression(self.codec), now_ms=now_ms)
+
+    def size(self) -> int:
+        """About so many bytes, before they are compressed."""
+        return self.records * (8 + self.value + self.headers * (2 + self.header_size))
+
+    def mutated(self, rng: Random) -> BatchGenome:
+        name = rng.choice(("codec", "records", "headers", "header_size", "value", "shift"))
+        if name == "codec":
+            return replace(self, codec=rng.randrange(5))
+        most = {"records": 200_000, "shift": 2}.get(name, 50_000)
+        return replace(self, **{name: _changed(getattr(self, name), rng, most)})
+
+
+Genome = RequestGenome | BatchGenome
+
+
+def random_genome(rng: Random) -> Genome:
+    if rng.random() < 0.4:
+        return BatchGenome(codec=rng.randrange(5), records=rng.choice((1, 10, 1000)), headers=rng.choice((0, 1, 100)))
+    key = rng.choice(_APIS)
+    return RequestGenome(int(key), rng.randint(API_TABLE[key].lowest, API_TABLE[key].highest))
+
+
+def _changed(value: int, rng: Random, most: int) -> int:
+    change = rng.choice((value * 4, value * 2, value + 1, value - 1, value // 2, rng.randint(0, most)))
+    return min(max(change, 0), most)
+
+
+def _filled(cls: type[Struct], genome: RequestGenome, depth: int) -> Any:
+    made = cls()
+    flexible = (issubclass(cls, Message) and cls.is_flexible(genome.version)) or depth > 0
+    for field in cls.FIELDS:
+        if not field.in_version(genome.version) or field.is_tagged(genome.version):
+            continue
+        value = _value(field, genome, depth)
+        if value is not None:
+            setattr(made, field.name, value)
+    if genome.tagged and flexible and _is_flexible(genome):
+        made.unknown_tags = [(1000 + number, bytes(genome.tag_size)) for number in range(genome.tagged)]
+    return made
+
+
+def _is_flexible(genome: RequestGenome) -> bool:
+    return genome.version >= API_TABLE[ApiKey(genome.api_key)].request_flexible_since
+
+
+def _value(field: Any, genome: RequestGenome, depth: int) -> Any:
+    if field.kind == "string":
+        return "x" * genome.string
+    if field.kind == "struct":
+        return _filled(field.type, genome, depth + 1) if field.type is not None else None
+    if field.kind != "array":
+        return None
+    count = genome.outer if depth == 0 else genome.inner
+    if field.type is not None:
+        return [_filled(field.type, genome, depth + 1)] * count
+    return ["x" * genome.string] * count if field.element == "string" else None

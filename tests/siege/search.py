@@ -1,0 +1,122 @@
+"""``python -m tests.siege.search --seconds 60``: looks for inputs that cost a node the most processor time a byte.
+
+Hill climbing with restarts: a genome is changed in one number at a time, and a change that costs more is kept. The cost
+is the processor time of what a node does with the bytes before it asks who may do what: the limits, the decoder, the
+check of a batch. What is refused early costs little, so the search moves to what the limits leave. The seed is drawn
+and printed; the worst of each kind are written to ``found.json``, which the catalogue reads.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+from random import Random, SystemRandom
+
+from barnabas.broker.apis import SERVED_BY_BROKER
+from barnabas.common.errors import ApiException
+from barnabas.network.api_handler import HandlerTable
+from barnabas.network.framing import InvalidFrameSize
+from barnabas.network.request_limits import RequestLimits
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.compiler_runtime import skip_tagged_fields
+from barnabas.protocol.errors import DecodeError, EncodeError, TooManyElements
+from barnabas.protocol.produce_validation import ProduceRules, validate_produced
+from tests.siege.genome import BatchGenome, Genome, random_genome
+
+__all__ = ["FOUND_FILE", "cost_ns_per_byte", "search"]
+
+FOUND_FILE = Path(__file__).resolve().parent / "found.json"
+_NOW_MS = 1_700_000_000_000
+_LIMITS = RequestLimits()
+_HANDLERS = HandlerTable("barnabas.broker.apis", SERVED_BY_BROKER)
+_SMALLEST = 200
+"""Below so many bytes the fixed cost of a request says everything."""
+_LARGEST = 1024 * 1024
+_UNPACKED_MAX = 2 * 1024 * 1024
+_PATIENCE = 25
+_KEPT = 8
+
+
+def cost_ns_per_byte(genome: Genome) -> float:
+    """Processor time for a byte sent; 0 for what cannot be sent."""
+    if genome.size() > _UNPACKED_MAX:
+        return 0.0
+    try:
+        data = genome.batch(_NOW_MS) if isinstance(genome, BatchGenome) else genome.body()
+    except (EncodeError, ValueError, TypeError, AttributeError):
+        return 0.0
+    if len(data) > _LARGEST:
+        return 0.0
+    best = float("inf")
+    for _ in range(2):
+        began = time.process_time()
+        _work(genome, data)
+        best = min(best, time.process_time() - began)
+    return best * 1e9 / max(len(data), _SMALLEST)
+
+
+def _work(genome: Genome, data: bytes) -> None:
+    """What a node does with the bytes."""
+    try:
+        if isinstance(genome, BatchGenome):
+            validate_produced(data, ProduceRules(), now_ms=_NOW_MS, partition="t-0")
+            return
+        _LIMITS.frames.check(len(data), genome.api_key)
+        frame = bytearray(data)
+        handler = _HANDLERS.handler(ApiKey(genome.api_key))
+        position = 10 + int.from_bytes(frame[8:10], "big")
+        if genome.version >= handler.request_type.FLEXIBLE_SINCE:
+            position = skip_tagged_fields(frame, position, _LIMITS.inline.tagged_fields)
+        try:
+            handler.read(frame, position, genome.version, _LIMITS.inline)
+        except TooManyElements:
+            handler.read(frame, position, genome.version, _LIMITS.in_parts)
+    except (ApiException, DecodeError, InvalidFrameSize, IndexError):
+        pass
+
+
+def search(seed: int, seconds: float) -> list[tuple[float, Genome]]:
+    """The worst of each kind of input, the most costly first."""
+    rng = Random(seed)
+    worst: dict[object, tuple[float, Genome]] = {}
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        genome = random_genome(rng)
+        cost = cost_ns_per_byte(genome)
+        failures = 0
+        while failures < _PATIENCE and time.monotonic() < deadline:
+            changed = genome.mutated(rng)
+            changed_cost = cost_ns_per_byte(changed)
+            if changed_cost > cost * 1.02:
+                genome, cost, failures = changed, changed_cost, 0
+            else:
+                failures += 1
+        kind = "batch", genome.codec if isinstance(genome, BatchGenome) else genome.api_key, type(genome)
+        if kind not in worst or worst[kind][0] < cost:
+            worst[kind] = (cost, genome)
+    return sorted(worst.values(), key=lambda found: -found[0])
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.siege.search", description=__doc__)
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--write", action="store_true", help="write the worst to found.json")
+    given = parser.parse_args()
+    seed = given.seed if given.seed is not None else SystemRandom().randrange(2**31)
+    print(f"seed {seed}", flush=True)
+    found = search(seed, given.seconds)
+    for cost, genome in found:
+        print(f"{cost:12.0f} ns/byte  {genome}")
+    if given.write:
+        kept = [{"kind": type(genome).__name__, **asdict(genome)} for _, genome in found[:_KEPT]]
+        FOUND_FILE.write_text(json.dumps({"seed": seed, "entries": kept}, indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
