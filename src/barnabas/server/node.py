@@ -185,6 +185,9 @@ def run(config: NodeConfig) -> int:
     except StorageError as error:
         log.critical("the node can't start: %s", error)
         return 1
+    except OSError as error:
+        log.critical("the node can't go on: %s: %s", error.filename or "a file", error.strerror or error)
+        return 1
 
 
 async def _main(config: NodeConfig) -> int:

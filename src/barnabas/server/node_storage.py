@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.common.uuid import Uuid
 from barnabas.storage.errors import StorageError
-from barnabas.storage.meta_properties import MetaPropertiesEnsemble, new_directory_id
+from barnabas.storage.meta_properties import META_PROPERTIES, MetaPropertiesEnsemble, new_directory_id
 from barnabas.storage.metadata_log import METADATA_LOG_DIRECTORY
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def read_identity(config: NodeConfig) -> NodeIdentity:
         ensemble.verify(node_id=config.node_id)
     except StorageError as error:
         hint = ""
-        if not ensemble.log_dirs:
+        if not ensemble.log_dirs and not ensemble.error_log_dirs:
             hint = (
                 f". Format the directories first: barnabas storage format --standalone "
                 f"--cluster-id $(barnabas storage random-uuid) --config {config.source or 'server.properties'}"
@@ -74,7 +74,11 @@ def read_identity(config: NodeConfig) -> NodeIdentity:
         )
     cluster_id = ensemble.cluster_id
     if cluster_id is None:
-        raise NodeStartError(f"there is no cluster.id in meta.properties of {', '.join(ensemble.log_dirs)}")
+        files = ", ".join(f"{path}/{META_PROPERTIES}" for path in ensemble.log_dirs)
+        raise NodeStartError(
+            f"{files}: there is no cluster.id. Restore the file from a backup, or write it again with the lines "
+            f"version=1, cluster.id=(as on the other nodes), node.id={config.node_id} and directory.id="
+        )
     ids = _directory_ids(ensemble)
     return NodeIdentity(
         cluster_id,

@@ -8,6 +8,7 @@ voter, ``lost-promises`` says first what it must have again before it votes (``r
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -28,6 +29,7 @@ from barnabas.storage.batch_search import find_batches
 from barnabas.storage.damaged_files import DamagedLogError, move_aside
 from barnabas.storage.errors import CorruptFileError, StorageError
 from barnabas.storage.file_pool import FilePool
+from barnabas.storage.log_directory import BOOT_ID_FILE
 from barnabas.storage.lost_promises_file import LostPromisesFile
 from barnabas.storage.metadata_log import METADATA_LOG_DIRECTORY, MetadataLog
 from barnabas.storage.metadata_log_opening import segment_sizes
@@ -47,6 +49,8 @@ __all__ = [
 
 log = logging.getLogger(__name__)
 
+_WITNESSES = (BOOT_ID_FILE, ".kafka_cleanshutdown", "recovery-point-offset-checkpoint", "replication-offset-checkpoint")
+"""Files that a broker in the same process leaves behind when it has run."""
 _ATTEMPTS = 8
 """Damage at several places is cut from the end of the log to its beginning, one place after the other."""
 
@@ -68,6 +72,7 @@ class MetadataLogConfig:
 
 def open_metadata_log(config: MetadataLogConfig, raft: RaftConfig, now_ms: int) -> MetadataLog:
     """Open the log, without its damaged part if there are peers. Raises StorageError when it can't be used."""
+    _check_directory(config, raft)
     for _ in range(_ATTEMPTS):
         try:
             return _open(config, now_ms)
@@ -76,6 +81,21 @@ def open_metadata_log(config: MetadataLogConfig, raft: RaftConfig, now_ms: int) 
                 raise DamagedAlone(f"{error}. {_what_to_do(raft)}") from error
             _set_aside(config, raft, error)
     return _open(config, now_ms)
+
+
+def _check_directory(config: MetadataLogConfig, raft: RaftConfig) -> None:
+    """A node that has run, and finds no directory of the metadata log, has lost all of it with its votes."""
+    directory = f"{config.directory}/{METADATA_LOG_DIRECTORY}"
+    witness = next((name for name in _WITNESSES if os.path.exists(f"{config.directory}/{name}")), None)
+    if os.path.isdir(directory) or witness is None or not raft.can_be_voter:
+        return
+    problem = f"{directory}: the directory is missing, and {config.directory}/{witness} shows that this node has run"
+    os.makedirs(directory)
+    if not _has_peers(config.directory, raft):
+        os.rmdir(directory)
+        raise DamagedAlone(f"{problem}. {_what_to_do(raft)}")
+    log.error("%s. The log is fetched from the quorum", problem)
+    LostPromisesFile(directory).add(LostPromises(0, forgot_votes=True, reason=problem))
 
 
 def _open(config: MetadataLogConfig, now_ms: int) -> MetadataLog:

@@ -15,7 +15,7 @@ from barnabas.protocol.records.snapshot_header_record import SnapshotHeaderRecor
 from barnabas.raft.batch_accumulator import BatchAccumulator
 from barnabas.raft.ports import RecordSerde
 from barnabas.storage.checkpoint_file import write_atomically
-from barnabas.storage.errors import CorruptFileError
+from barnabas.storage.errors import CorruptFileError, StorageError
 
 __all__ = ["BOOTSTRAP_CHECKPOINT", "read_bootstrap_file", "write_bootstrap_file"]
 
@@ -45,6 +45,8 @@ def read_bootstrap_file(directory: str, serde: RecordSerde) -> list[Any] | None:
             data = file.read()
     except FileNotFoundError:
         return None
+    except OSError as error:
+        raise StorageError(f"{path}: {error.strerror}") from error
     records: list[Any] = []
     try:
         for batch in iter_batches(data):

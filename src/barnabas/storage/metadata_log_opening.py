@@ -14,7 +14,7 @@ from dataclasses import replace
 from barnabas.raft.replica_key import OffsetAndEpoch
 from barnabas.storage import producer_snapshot
 from barnabas.storage.damaged_files import DamagedLogError, LogDamage, copy_aside, move_aside
-from barnabas.storage.errors import CorruptFileError
+from barnabas.storage.errors import CorruptFileError, StorageError
 from barnabas.storage.file_pool import FilePool
 from barnabas.storage.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT, LeaderEpochCheckpoint
 from barnabas.storage.metadata_log_check import BadPlace, LogCheck, batches_behind, judge
@@ -22,6 +22,7 @@ from barnabas.storage.recovery_point import RecoveryPoint
 from barnabas.storage.segment import CLEANED_SUFFIX, Segment, segment_path
 from barnabas.storage.snapshot_file import (
     BOOTSTRAP_SNAPSHOT_ID,
+    CHECKPOINT_SUFFIX,
     SnapshotReader,
     delete_snapshot,
     list_snapshots,
@@ -61,6 +62,7 @@ class LogOpening:
         return next(reversed(self.snapshots), None)
 
     def run(self) -> None:
+        self._require_files()
         self._find_damaged_snapshots()
         bases = segment_sizes(self.directory)
         for base_offset in sorted(bases):
@@ -83,6 +85,13 @@ class LogOpening:
         self.epochs.flush()
 
     # --- what there is
+
+    def _require_files(self) -> None:
+        """A directory in the place of a segment or a snapshot cannot be read, and is not damage of the log."""
+        with os.scandir(self.directory) as entries:
+            for entry in entries:
+                if entry.name.endswith((_LOG_SUFFIX, CHECKPOINT_SUFFIX)) and not entry.is_file():
+                    raise StorageError(f"{entry.path}: it is not a file")
 
     def _open_epochs(self) -> LeaderEpochCheckpoint:
         """The epochs as far as they are readable; the check adds those that the batches name."""

@@ -15,7 +15,7 @@ from barnabas.common.uuid import Uuid
 from barnabas.raft.election_state import ElectionState
 from barnabas.raft.replica_key import ReplicaKey
 from barnabas.storage.checkpoint_file import write_atomically
-from barnabas.storage.errors import CorruptFileError
+from barnabas.storage.errors import CorruptFileError, StorageError
 
 __all__ = ["QUORUM_STATE", "QuorumStateFile"]
 
@@ -35,6 +35,8 @@ class QuorumStateFile:
                 text = file.read()
         except FileNotFoundError:
             return None
+        except OSError as error:
+            raise StorageError(f"{self.path}: {error.strerror}") from error
         try:
             fields = json.loads(text)
             version = int(fields["data_version"])

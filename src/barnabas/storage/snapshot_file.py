@@ -233,7 +233,8 @@ class SnapshotReader:
             first = next(iter(iter_batches(self.data)))
             opening = read_control_records(first) if first.is_control else []
         except (DecodeError, StopIteration) as error:
-            raise CorruptFileError(self.path, f"no snapshot: {error}") from error
+            reason = str(error) or "it begins with no whole batch"
+            raise CorruptFileError(self.path, f"not a snapshot: {reason}") from error
         if not opening or not isinstance(opening[0][1], SnapshotHeaderRecord):
             raise CorruptFileError(self.path, "the snapshot has no header")
         for _, record in opening:

@@ -209,3 +209,24 @@ def test_unreadable_lost_promises_count_as_the_worst_case(tmp_path: Path, conten
     lost = read(tmp_path, ONE_OF_THREE)[1]
     assert lost is not None
     assert lost.forgot_votes
+
+
+# --- the whole directory
+
+
+def test_a_node_alone_that_has_run_refuses_to_start_without_its_metadata_directory(tmp_path: Path) -> None:
+    (tmp_path / "recovery-point-offset-checkpoint").write_text("0\n0\n")
+    with pytest.raises(DamagedAlone, match=f"{METADATA_LOG_DIRECTORY}: the directory is missing"):
+        opened(tmp_path, ALONE)
+    assert not (tmp_path / METADATA_LOG_DIRECTORY).exists()
+
+
+def test_a_voter_that_has_run_and_lost_its_metadata_directory_has_forgotten_its_votes(tmp_path: Path) -> None:
+    (tmp_path / "recovery-point-offset-checkpoint").write_text("0\n0\n")
+    lost = read(tmp_path, ONE_OF_THREE)[1]
+    assert lost is not None
+    assert lost.forgot_votes
+
+
+def test_a_new_node_has_no_metadata_directory(tmp_path: Path) -> None:
+    assert opened(tmp_path, ALONE).end_offset == 0
