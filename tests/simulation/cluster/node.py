@@ -309,6 +309,7 @@ class SimulatedNode:
         owner = Owner(f"{self.name}.{self.lives}")
         owner.thread_s = lambda: self.draw.uniform(*self.flush_ms) / 1000
         owner.on_error = self._task_failed
+        owner.on_step = lambda: self.world.checks.stepped(self)
         self.owner = owner
         self.world.loop.start_as(owner, self._start)
 

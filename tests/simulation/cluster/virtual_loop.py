@@ -29,6 +29,8 @@ class Owner:
         self.thread_s: Callable[[], float] = lambda: 0.0
         """Draws how long work on a thread takes."""
         self.on_error: Callable[[BaseException], None] = lambda error: None
+        self.on_step: Callable[[], None] = lambda: None
+        """Called when this process has done something."""
 
     def ended(self, task: asyncio.Task[Any]) -> None:
         """Somebody may wait for it or not: an error that is no answer is told in any case."""
@@ -147,7 +149,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         context.run(OWNER.set, owner)
         return context.run(callback, *args)
 
-    def run_until(self, end_s: float, after_each: Callable[[], None] | None = None) -> None:
+    def run_until(self, end_s: float, after_each: Callable[[Owner | None], None] | None = None) -> None:
         """Let everything happen that is due up to then, in the order of its time, and of its coming where equal."""
         heap = self._heap
         asyncio._set_running_loop(self)
@@ -167,7 +169,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
                 self.steps += 1
                 handle.context.run(handle.callback, *handle.args)
                 if after_each is not None:
-                    after_each()
+                    after_each(owner)
             self.now_s = end_s
         finally:
             asyncio._set_running_loop(None)

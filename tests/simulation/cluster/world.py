@@ -25,13 +25,14 @@ from tests.simulation.cluster.producers import Producer, start_producers, unsett
 from tests.simulation.cluster.quorum_changes import unsettled_quorum
 from tests.simulation.cluster.standstill import stand_still
 from tests.simulation.cluster.turn_sizes import install_turn_sizes
-from tests.simulation.cluster.virtual_loop import OWNER, VirtualLoop
+from tests.simulation.cluster.virtual_loop import OWNER, Owner, VirtualLoop
 
 __all__ = ["Outcome", "World", "run_plan"]
 
 HEAL_MS = 25_000
 """So long all nodes may take to be one cluster again, when nothing goes wrong any more."""
 HEAL_STEP_MS = 250
+LOOK_AT_ALL_EVERY = 16
 STEPS_MAX = 60_000
 """Several times what a run takes: it has gone wild."""
 
@@ -173,11 +174,15 @@ class World:
         self.loop.run_until(end_s, self._look)
         self._raise_violation()
 
-    def _look(self) -> None:
+    def _look(self, owner: Owner | None) -> None:
+        """After each step of a process at that process; at the others now and then, for what only time changes."""
         checks = self.checks
-        for node in self._living:
-            if node.owner is not None and node.lives:
-                checks.stepped(node)
+        if owner is not None and owner.is_alive:
+            owner.on_step()
+        if not self.loop.steps % LOOK_AT_ALL_EVERY:
+            for node in self._living:
+                if node.owner is not None and node.lives:
+                    checks.stepped(node)
         self._raise_violation()
         if self.loop.steps > self.steps_max:
             checks.fail(f"more than {self.steps_max} things have happened")
