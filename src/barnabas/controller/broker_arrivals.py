@@ -72,11 +72,9 @@ class BrokerArrivals:
         if topics.index.led_count(NO_LEADER) <= partition_walk.PARTITIONS_A_TURN:
             return [key_of(found) for found in topics.leaderless_partitions()]
         others = [other for other in sorted(self._state.image.cluster.brokers) if other != broker_id]
-        return chain.from_iterable(
-            in_order(topics.index.leaderless_on(holder))
-            for holder in (broker_id, *others)
-            if holder == broker_id or self._cluster.is_active(holder)
-        )
+        holders = [broker_id, *filter(self._cluster.is_active, others)]
+        held = [topics.index.leaderless_on(holder) for holder in holders]  # No image is kept: freeing one takes long.
+        return chain.from_iterable(map(in_order, held))
 
     def _left_unfinished(self) -> Turns[None]:
         """Only those that an in-sync replica can lead: their settings elect nobody before something else happens."""

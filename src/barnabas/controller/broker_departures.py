@@ -10,18 +10,19 @@ one that shuts down and still leads, whose next heartbeat begins anew.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
 from barnabas.controller import partition_walk
 from barnabas.controller.controller_result import ControllerResult
 from barnabas.controller.controller_state import ControllerState
 from barnabas.controller.decision_turns import DecisionTurns, Turns
-from barnabas.controller.partition_walk import PartitionOf, PartitionWalk, key_of
+from barnabas.controller.partition_walk import PartitionOf, PartitionWalk
 from barnabas.metadata.image.cluster import BrokerRegistration
 from barnabas.metadata.image.partition_index import PartitionKey
 from barnabas.metadata.image.partition_registration import NO_LEADER, PartitionRegistration
 from barnabas.metadata.image.record_writer import ApiMessageAndVersion
+from barnabas.metadata.persistent_map import in_order
 from barnabas.protocol.records.partition_change_record import PartitionChangeRecord
 from barnabas.protocol.records.partition_record import PartitionRecord
 
@@ -92,8 +93,7 @@ class BrokerDepartures:
         departing = self._departing.setdefault(broker_id, [])
         departing.append(departure)
         try:
-            found_on = self._state.image.topics.partitions_on(broker_id)
-            walk = PartitionWalk(self._state, (key_of(found) for found in found_on))
+            walk = PartitionWalk(self._state, self._keys_on(broker_id))
 
             def is_wanted(partition: PartitionRegistration) -> bool:
                 return broker_id in partition.isr or (counts_eligible and broker_id in partition.elr)
@@ -111,6 +111,14 @@ class BrokerDepartures:
                     return
         finally:
             departing.remove(departure)
+
+    def _keys_on(self, broker_id: int) -> Iterator[PartitionKey]:
+        """Of the topics that the broker holds now. It keeps no image alive: freeing an old one takes long."""
+        held = self._state.image.topics.by_broker.get(broker_id)
+        for topic_id in () if held is None else in_order(held):
+            topic = self._state.image.topics.by_id.get(topic_id)
+            if topic is not None:
+                yield from ((topic_id, partition_id) for partition_id in sorted(topic.partitions))
 
     def replayed(self, records: Sequence[ApiMessageAndVersion]) -> None:
         """Whatever was decided: it may give partitions to a broker that is leaving."""

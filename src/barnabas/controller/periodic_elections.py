@@ -22,9 +22,10 @@ from barnabas.controller.controller_state import ControllerState
 from barnabas.controller.decision_turns import DecisionTurns, Turns
 from barnabas.controller.partition_change_builder import Election
 from barnabas.controller.partition_election import PartitionElection
-from barnabas.controller.partition_walk import PartitionOf, PartitionWalk, key_of
+from barnabas.controller.partition_walk import PartitionOf, PartitionWalk
 from barnabas.metadata.image.partition_registration import NO_LEADER, PartitionRegistration
 from barnabas.metadata.image.record_writer import ApiMessageAndVersion
+from barnabas.metadata.persistent_map import in_order
 
 __all__ = ["PeriodicElections"]
 
@@ -84,8 +85,9 @@ class PeriodicElections:
     def _round(self, is_wanted: Callable[[PartitionRegistration], bool], election: Election) -> Turns[None]:
         """A turn elects some hundred leaders at most."""
         topics = self._state.image.topics
-        found = topics.leaderless_partitions() if election is Election.UNCLEAN else topics.imbalanced_partitions()
-        walk = PartitionWalk(self._state, map(key_of, found))
+        nothing_to_do = election is Election.UNCLEAN and not topics.index.led_count(NO_LEADER)
+        walk = PartitionWalk(self._state, () if nothing_to_do else in_order(topics.imbalanced))
+        del topics
         while True:
             piece = walk.piece(partition_walk.PARTITIONS_A_TURN, is_wanted)
             result = ControllerResult[None](self._elected(piece, election), None, is_atomic=False)
