@@ -18,13 +18,3 @@ def _() -> None:
         return begin
 
     replace_in("controller.broker_arrivals", "BrokerArrivals.begin", make)
-
-
-@defect("failover-forgets-arrivals", "a new controller does not finish the arrivals of the one before it")
-def _() -> None:
-    replace_in("controller.broker_arrivals", "BrokerArrivals.activate", lambda original: lambda self: None)
-
-
-@defect("departure-forgets-newcomers", "a broker is fenced while it leads what it was given since it began to leave")
-def _() -> None:
-    replace_in("controller.broker_departures", "BrokerDepartures.replayed", lambda original: lambda self, records: None)
