@@ -59,14 +59,27 @@ def unexplained_fencings(
 def unexplained_stalls(
     stalls: Iterable[Stall], impairments: Sequence[Impairment], *, limit_s: float
 ) -> list[Violation]:
-    """Stalls beyond the limit at whose time one node at most was disturbed."""
+    """Stalls beyond the limit, at whose time one node at most was disturbed. Time without CPU does not count."""
+    starved = [each for each in impairments if EVERYTHING in each.nodes]
+    others = [each for each in impairments if EVERYTHING not in each.nodes]
     found = []
     for stall in stalls:
-        if stall.lasted_s <= limit_s:
+        if stall.lasted_s - _time_within(starved, stall) <= limit_s:
             continue
-        touched = [each for each in impairments if each.touches(stall.from_s - _RESTART_S, stall.to_s)]
+        touched = [each for each in others if each.touches(stall.from_s - _RESTART_S, stall.to_s)]
         nodes = {node for each in touched for node in each.nodes}
-        if len(nodes) <= 1 and EVERYTHING not in nodes:
+        if len(nodes) <= 1:
             done = ", ".join(nodes) or "nothing"
             found.append(Violation(Broken.STALLED, f"{stall}; at that time {done} was disturbed"))
     return found
+
+
+def _time_within(impairments: Iterable[Impairment], stall: Stall) -> float:
+    """Seconds of the stall in which any of them went on."""
+    total_s, until_s = 0.0, stall.from_s
+    for each in sorted(impairments, key=lambda impairment: impairment.from_s):
+        from_s, to_s = max(each.from_s, until_s), min(each.to_s, stall.to_s)
+        if from_s < to_s:
+            total_s += to_s - from_s
+            until_s = to_s
+    return total_s

@@ -209,6 +209,7 @@ class _Run:
         if all(node.kind == "ours" for node in self._cluster.nodes):
             heartbeat_s = int(SETTINGS["broker.heartbeat.interval.ms"]) / 1000
             limit_s = session_s + heartbeat_s + STALL_SLACK_S
+            self.report.told += [str(stall) for stall in self._probe.stalls if stall.lasted_s > limit_s]
             found += unexplained_stalls(self._probe.stalls, impairments, limit_s=limit_s)
         self.report.violations += found
 

@@ -50,5 +50,7 @@ def test_a_long_stall_needs_two_disturbed_nodes() -> None:
     assert stalled(100, 104.1) == 1
     assert stalled(100, 110, one, two) == 0
     assert stalled(100, 110, one, Impairment(("replicas",), 100, 101)) == 0
-    assert stalled(100, 110, Impairment((EVERYTHING,), 100, 101)) == 0
+    assert stalled(100, 110, Impairment((EVERYTHING,), 100, 101)) == 1
+    assert stalled(100, 110, Impairment((EVERYTHING,), 100, 104), Impairment((EVERYTHING,), 103, 107)) == 0
+    assert stalled(100, 110, Impairment((EVERYTHING,), 100, 103), Impairment((EVERYTHING,), 101, 103)) == 1
     assert stalled(100, 110, one, Impairment(("broker-2",), 50, 60)) == 1
