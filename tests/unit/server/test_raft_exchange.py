@@ -24,6 +24,7 @@ from barnabas.protocol.messages.describe_quorum import (
     DescribeQuorumRequestPartitionData,
     DescribeQuorumRequestTopicData,
 )
+from barnabas.protocol.record_batch import iter_batches
 from barnabas.protocol.records.feature_level_record import FeatureLevelRecord
 from barnabas.protocol.records.topic_record import TopicRecord
 from barnabas.raft.inbound import RaftResponse, RequestFailed
@@ -74,7 +75,7 @@ class Member:
             log_config=MetadataLogConfig(str(directory)),
             clock=LoopClock(),
             serde=MetadataRecordSerde(),
-            fault_handler=self.faults.append,
+            fault_handler=self._failed,
             send=lambda request: network.send(self, request),
         )
         self.driver.register(self)
@@ -82,6 +83,10 @@ class Member:
     @property
     def topics(self) -> list[str]:
         return sorted(self.loader.image.topics.by_name.keys())
+
+    def _failed(self, fault: BaseException) -> None:
+        self.faults.append(fault)
+        self.changed.set()
 
     def handle_commit(self, batches: list[CommittedBatch]) -> None:
         self.loader.handle_commit(batches)
@@ -282,5 +287,51 @@ def test_a_message_against_the_protocol_fails_its_connection_and_nothing_else(tm
         with pytest.raises(InvariantViolated, match="both lead"):
             await leader.driver.handle_request(BeginQuorumEpochRequest(topics=topics), 0)
         await leader.driver.append([FEATURE])
+
+    run(tmp_path, [1], test)
+
+
+def rot(member: Member, offset: int) -> None:
+    """A bit of the batch with this offset flips on the disk of a node that runs."""
+    log = member.driver.log
+    path = Path(log.directory) / "00000000000000000000.log"
+    data = bytearray(path.read_bytes())
+    batch = next(batch for batch in iter_batches(bytes(data)) if batch.last_offset >= offset)
+    data[batch.position + 70] ^= 1
+    with path.open("r+b") as file:
+        file.write(data)
+
+
+def test_records_that_rot_below_a_snapshot_are_taken_from_it(tmp_path: Path) -> None:
+    async def test(network: Network) -> None:
+        leader = network.start(1)
+        await network.leader()
+        observer = network.start(100, can_be_voter=False)
+        await leader.driver.append([FEATURE, topic("a")])
+        await observer.until(lambda: observer.topics == ["a"])
+        await network.stop(100)
+        rotten = leader.driver.next_offset
+        await leader.driver.append([topic("b")])
+        snapshot_id = await MetadataSnapshots(leader.driver).save(leader.loader.image)
+        await leader.driver.append([topic("c")])
+        assert snapshot_id is not None
+        rot(leader, rotten)
+        again = network.start(100, can_be_voter=False)
+        await again.until(lambda: again.topics == list("abc"))
+        assert leader.driver.log.start_offset == snapshot_id.offset
+        assert leader.faults == []
+
+    run(tmp_path, [1], test)
+
+
+def test_records_that_rot_behind_the_last_snapshot_stop_the_node_and_reach_no_follower(tmp_path: Path) -> None:
+    async def test(network: Network) -> None:
+        leader = network.start(1)
+        await network.leader()
+        await leader.driver.append([FEATURE, topic("a")])
+        rot(leader, 2)
+        network.start(100, can_be_voter=False)
+        await leader.until(lambda: bool(leader.faults))
+        assert "the checksum is wrong" in str(leader.faults.pop())
 
     run(tmp_path, [1], test)
