@@ -190,3 +190,15 @@ def test_a_real_broker_opens_what_we_wrote_and_we_open_what_it_wrote(kafka_peer:
     for complaint in ("Could not find offset index", "Found a corrupted index", "rebuilding index", "Corrupt"):
         assert complaint not in said
     assert os.path.exists(data / "moved-0" / "00000000000000000200.log")
+
+
+def test_dump_log_segments_reads_the_segment_that_is_written_to(manager: LogManager) -> None:
+    """Without a file for each index the tool fails; while a segment is written to, ours are there and empty."""
+    log = open_log(manager, "active", settings(index_interval_bytes=100))
+    for index in range(20):
+        append(log, build_batch([Record(0, NOW_MS + index, b"k", b"v%d" % index)]))
+    printed = dump(*files(log, ".log"), options=("--print-data-log",))
+    assert [int(line[0]) for line in BATCH_LINE.findall(printed)] == list(range(20))
+    indexes = dump(*files(log, ".index"), *files(log, ".timeindex"))
+    assert "Dumping" in indexes
+    assert "rror" not in indexes

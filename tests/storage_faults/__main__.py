@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 
 from tests.storage_faults.matrix import Cell, Scene, all_node_cells
@@ -31,13 +32,19 @@ def main() -> int:
             scene = Scene(parsed.kind, Path(folder), is_clean=ended == "cleanly")
             scene.make()
             if "partition" in (parsed.part or ["partition"]):
-                _finish(parsed, ended, "partition", scene.partition_cells(wanted))
+                scene.partition_cells(wanted, partial(_finish_one, parsed, ended))
             if "node" in (parsed.part or ["node"]):
-                _finish(parsed, ended, "node", dict(all_node_cells(scene, wanted)))
+                for name, cell in all_node_cells(scene, wanted):
+                    _finish(parsed, ended, "node", {name: cell})
     return 0
 
 
+def _finish_one(parsed: argparse.Namespace, ended: str, name: str, cell: Cell) -> None:
+    _finish(parsed, ended, "partition", {name: cell})
+
+
 def _finish(parsed: argparse.Namespace, ended: str, part: str, cells: dict[str, Cell]) -> None:
+    """Each cell is written as soon as it is known: the whole matrix takes long."""
     for name, cell in cells.items():
         sys.stdout.write(f"{ended:10} {name:55} {cell.verdict:14} {cell.detail[:150]}\n")
     sys.stdout.flush()

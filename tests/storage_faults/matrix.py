@@ -48,6 +48,14 @@ PARTITION_FILES: Mapping[str, tuple[str, int]] = {
     "partition.metadata": ("partition.metadata", 0),
 }
 
+_GROUPS = (
+    ("log, rolled", "log, active"),
+    ("index, rolled", "index, active", "timeindex, rolled", "timeindex, active"),
+    ("producer snapshot",),
+    ("leader-epoch-checkpoint",),
+    ("partition.metadata",),
+)
+
 NODE_FILES: Mapping[str, str] = {
     "meta.properties": "meta.properties",
     "bootstrap.checkpoint": "bootstrap.checkpoint",
@@ -157,45 +165,54 @@ class Scene:
             found = [path for path in found if path.stem == stem]
         return found[index] if found else None
 
-    def partition_cells(self, wanted: Callable[[str, str], bool] = lambda file, fault: True) -> dict[str, Cell]:
-        """By ``file / fault``."""
+    def partition_cells(
+        self,
+        wanted: Callable[[str, str], bool] = lambda file, fault: True,
+        on_cell: Callable[[str, Cell], None] = lambda name, cell: None,
+    ) -> dict[str, Cell]:
+        """By ``file / fault``. A group of files in which one keeps the node from starting is tried cell by cell."""
         cells: dict[str, Cell] = {}
-        pending = {
-            topic_of(file, fault): (file, fault) for file in PARTITION_FILES for fault in FAULTS if wanted(file, fault)
-        }
-        while pending:
-            node = self.copy()
-            data = node.folder / "data"
-            for topic, (file, fault) in list(pending.items()):
-                path = self.partition_file(data, topic, file)
-                other = self.partition_file(data, "other", file)
-                if path is None or not damage(path, fault, other):
-                    cells[f"{file} / {fault}"] = Cell("-")
-                    del pending[topic]
-            problem = self._start(node)
-            if problem is not None:
-                named = [topic for topic in pending if f"/{topic}-0" in node.printed()]
-                culprit = self._culprit(node.printed(), pending) or (named[-1] if named else next(iter(pending)))
-                file, fault = pending.pop(culprit)
-                cells[f"{file} / {fault}"] = problem if culprit in named else problem._replace(detail="alone unclear")
-                self._end(node)
-                continue
-            client = NodeClient(node.port)
-            time.sleep(1.5)
-            for topic, (file, fault) in pending.items():
-                cells[f"{file} / {fault}"] = self._judge(client, node, topic, f"{topic}-0")
-            client.close()
-            pending.clear()
-            self._end(node)
+        for group in _GROUPS:
+            pending = [(file, fault) for file in group for fault in FAULTS if wanted(file, fault)]
+            found = self._try_together(pending)
+            if found is None:
+                found = {}
+                for each in pending:
+                    found.update(self._try_together([each]) or {})
+            for name, cell in found.items():
+                on_cell(name, cell)
+            cells.update(found)
         return cells
 
-    def _culprit(self, printed: str, pending: Mapping[str, object]) -> str | None:
-        for line in reversed(printed.splitlines()):
-            if re.search(r"ERROR|FATAL|Exception", line):
-                for topic in pending:
-                    if f"{topic}-0" in line:
-                        return topic
-        return None
+    def _try_together(self, wanted: list[tuple[str, str]]) -> dict[str, Cell] | None:
+        """None if the node did not start with more than one fault."""
+        cells: dict[str, Cell] = {}
+        node = self.copy()
+        data = node.folder / "data"
+        pending: list[tuple[str, str]] = []
+        for file, fault in wanted:
+            path = self.partition_file(data, topic_of(file, fault), file)
+            if path is not None and damage(path, fault, self.partition_file(data, "other", file)):
+                pending.append((file, fault))
+            else:
+                cells[f"{file} / {fault}"] = Cell("-")
+        problem = self._start(node) if pending else None
+        if problem is not None:
+            if len(pending) > 1:
+                self._end(node)
+                return None
+            (each,) = pending
+            is_named = f"{topic_of(*each)}-0" in node.printed()
+            cells[" / ".join(each)] = problem if is_named else problem._replace(verdict="unnamed")
+        elif pending:
+            client = NodeClient(node.port)
+            time.sleep(1.5)
+            for file, fault in pending:
+                topic = topic_of(file, fault)
+                cells[f"{file} / {fault}"] = self._judge(client, node, topic, f"{topic}-0")
+            client.close()
+        self._end(node)
+        return cells
 
     def node_cell(self, file: str, fault: str) -> Cell:
         node = self.copy()
