@@ -115,6 +115,9 @@ history: dev ## real brokers and controllers under kill -9, cuts and full disks 
 siege: dev ## hostile inputs against a node, and what a well-behaved client feels of them (KIND=ours|kafka|both)
 	@$(BIN)/python -m tests.siege --kind $(KIND) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
+faults: dev ## every kind of file under log.dirs with every fault (docs/storage-faults.md; ARGS="--kind kafka")
+	@$(BIN)/python -m tests.storage_faults $(ARGS)
+
 fuzz: dev ## the property tests with many more examples
 	@$(PYTEST) $(PARALLEL) -m hypothesis --hypothesis-profile=fuzz --timeout=1800 $(ARGS)
 

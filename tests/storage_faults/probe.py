@@ -141,7 +141,8 @@ class NodeClient:
 
     def acls(self) -> set[tuple[str, int]] | str:
         request = DescribeAclsRequest(
-            resource_type_filter=1, pattern_type_filter=1, operation=1, permission_type=1,
+            resource_type_filter=1, resource_name_filter=None, pattern_type_filter=1, principal_filter=None,
+            host_filter=None, operation=1, permission_type=1,
         )  # fmt: skip
         for _ in range(50):
             response = self._client.call(request, 3)

@@ -13,6 +13,7 @@ partition logs and the metadata log share it. Three things are unlike Kafka's se
 
 from __future__ import annotations
 
+import logging
 import mmap
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -45,6 +46,8 @@ _MAP_BYTES_MIN = 128 * 1024
 _PAGE = mmap.ALLOCATIONGRANULARITY
 
 _NO_JUMPS: Mapping[int, int] = {}
+
+_log = logging.getLogger(__name__)
 
 _EXTENSIONS = (".log", ".index", ".timeindex", ".txnindex")
 
@@ -289,12 +292,21 @@ class Segment:
         """The first batch that ends at or after ``offset``: (position, size, base offset, last offset).
 
         None when every batch ends before it. In a compacted segment the batch may also start after it. Raises
-        DamagedRangeError for an offset in a damaged range, CorruptIndexError for an index that leads behind it.
+        DamagedRangeError for an offset in a damaged range. An index that leads astray is dropped.
         """
         for damage in self.damaged:
             if damage.first_offset <= offset < damage.next_offset:
                 raise DamagedRangeError(self.path, damage)
-        indexed, start = self._entry_before(offset) if self.size > _WALK_CHUNK else (-1, 0)
+        if self.size > _WALK_CHUNK:
+            try:
+                return self._find_from(*self._entry_before(offset), offset)
+            except (CorruptIndexError, CorruptSegmentError) as error:
+                _log.warning("searching %s without its index: %s", self.path, error)
+                self.offset_index.clear()
+        return self._find_from(-1, 0, offset)
+
+    def _find_from(self, indexed: int, start: int, offset: int) -> tuple[int, int, int, int] | None:
+        """As ``find``, from an entry of the index: the last offset of the batch at ``start``."""
         if start and not 0 < start < self.size:
             raise CorruptIndexError(self.offset_index.path, f"position {start} is outside of the segment")
         for position, size, base_offset, last_offset in self.walk(start):

@@ -236,7 +236,7 @@ def _() -> None:
 
 @defect("torn-records-kept", "recovery of a partition's log takes batches whose checksum is wrong", NEEDS)
 def _() -> None:
-    replace_in("storage.log_recovery", "crc32c", lambda original: lambda data: _AnyChecksum())
+    replace_in("storage.segment_check", "crc32c", lambda original: lambda data: _AnyChecksum())
 
 
 class _AnyChecksum(int):
