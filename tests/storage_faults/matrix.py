@@ -34,7 +34,7 @@ SETTINGS = {
     "log.flush.offset.checkpoint.interval.ms": "1000",
 }
 TOPIC_CONFIGS = {"internal.segment.bytes": "8000", "index.interval.bytes": "1000"}
-_START_S = 40
+_START_S = 120
 
 PARTITION_FILES: Mapping[str, tuple[str, int]] = {
     "log, rolled": (".log", 0),
@@ -235,10 +235,13 @@ class Scene:
             self._end(node)
 
     def _start(self, node: NodeProcess, path: Path | None = None) -> Cell | None:
+        began = time.monotonic()
         try:
             NodeProcess.start(node, timeout_s=_START_S)
         except AssertionError:
             printed = node.printed()
+            if time.monotonic() - began >= _START_S:
+                return Cell("hang", f"neither up nor ended after {_START_S} s")
             if self.kind == "barnabas" and "Traceback (most recent call last)" in printed:
                 return Cell("traceback", _last_line(printed))
             if path is not None and path.name not in printed and path.parent.name not in printed:
