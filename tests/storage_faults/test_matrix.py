@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
 
 GOOD = frozenset({"kept", "refused", "-"})
 NOT_TO_BE_SEEN = frozenset({"log, rolled / other node's", "log, active / other node's"})
-"""Whole, valid batches of another partition: nothing in them says whose they are. Kafka serves them, too."""
+"""Whole, valid batches of another partition: nothing in them says whose they are."""
 SAMPLE = frozenset(
     {
         ("meta.properties", "garbage"), ("bootstrap.checkpoint", "flip in middle"), ("metadata log", "flip in middle"),
