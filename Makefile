@@ -38,7 +38,7 @@ SEED ?=
 KIND ?= ours
 PARALLEL := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: help env dev run test unit oracles interop older slow spark simulate defects history siege fuzz check lint types layers format docs bench lock clean
+.PHONY: help env dev run test unit oracles interop older slow spark simulate defects history faults siege fuzz check lint types layers format docs bench lock clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
