@@ -7,6 +7,7 @@ brokers and controllers log in.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +18,9 @@ from barnabas.common.resource import PatternType, ResourceType
 from barnabas.protocol.messages.create_acls import AclCreation, CreateAclsRequest
 from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from barnabas.protocol.record_batch import Record
+from barnabas.protocol.record_batch_builder import build_batch
 from tests.interop.raw_client import RawClient
 from tests.peers.secure import SecureNode, running_secure_barnabas, running_secure_kafka
 
@@ -121,7 +125,22 @@ def _prepare(port: int) -> tuple[bytes, bytes]:
     names = [MetadataRequestTopic(name=name) for name in (TOPIC, OWN_TOPIC)]
     found = {topic.name: topic.topic_id for topic in admin.call(MetadataRequest(topics=names), 12).topics}
     admin.close()
+    _wait_for_rights(port)
     return bytes(found[TOPIC]), bytes(found[OWN_TOPIC])
+
+
+def _wait_for_rights(port: int) -> None:
+    """Kafka's broker learns of rules some time after the controller has answered."""
+    alice, deadline = logged_in(port, ALICE), time.monotonic() + 20
+    while True:
+        batch = build_batch([Record(0, int(time.time() * 1000), None, b"first", ())])
+        data = TopicProduceData(name=TOPIC, partition_data=[PartitionProduceData(index=0, records=batch)])
+        answer = alice.call(ProduceRequest(acks=1, timeout_ms=5000, topic_data=[data]), 12)
+        if not answer.responses[0].partition_responses[0].error_code:
+            break
+        assert time.monotonic() < deadline, answer
+        time.sleep(0.1)
+    alice.close()
 
 
 def _allowed(user: str, kind: ResourceType, name: str, operation: AclOperation) -> AclCreation:
