@@ -34,6 +34,8 @@ class FaultInjector:
         self.counts: Counter[str] = Counter()
         self.told: list[str] = []
         self.impairments: list[Impairment] = []
+        self.latest_s = 0.0
+        """How long after its time a fault began, at most: those before it took longer than planned."""
         self.crash: BaseException | None = None
 
     def run(self, tracks: list[list[Fault]]) -> None:
@@ -58,7 +60,9 @@ class FaultInjector:
             self.crash = error
 
     def _wait_until(self, moment_s: float) -> None:
-        time.sleep(max(0.0, self._began_s + moment_s - time.monotonic()))
+        left_s = self._began_s + moment_s - time.monotonic()
+        self.latest_s = max(self.latest_s, -left_s)
+        time.sleep(max(0.0, left_s))
 
     def _do(self, fault: Fault) -> None:
         """To the nodes that it names, or to the one that has the role it names at this moment."""

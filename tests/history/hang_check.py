@@ -3,6 +3,9 @@
 * A broker is fenced only if something was done to it, or to a connection of its own.
 * While something is done to one node alone, no partition is without an acknowledgement for longer than the session
   time-out and a second.
+* Whatever is done, no partition is without an acknowledgement for minutes: the longest faults last a minute.
+
+A run whose proxy stood still for long is no proof of any of this, and says so.
 
 The times are those of the process that does the faults. When that process did not run itself, because the machine had
 too much to do, nothing is held against the nodes.
@@ -17,13 +20,16 @@ from tests.history.metadata_watch import Fencing
 from tests.history.stall_probe import Stall
 from tests.history.violations import Broken, Violation
 
-__all__ = ["EVERYTHING", "Impairment", "unexplained_fencings", "unexplained_stalls"]
+__all__ = ["EVERYTHING", "Impairment", "blindness", "endless_stalls", "unexplained_fencings", "unexplained_stalls"]
 
 _RESTART_S = 10.0
 """A broker that comes back registers, catches up and takes over leaderships; until then it counts as impaired."""
 _HEARD_S = 1.0
 """A fencing is on disk a moment after its session has ended."""
-
+_ENDLESS_S = 180.0
+"""Longer than two of the longest faults one after the other, and a restart."""
+_BLIND_S = 30.0
+"""In all: longer than any node waits for an answer."""
 
 EVERYTHING = "everything"
 """The node of an impairment of the whole cluster: the machine had too much to do."""
@@ -72,6 +78,21 @@ def unexplained_stalls(
             done = ", ".join(nodes) or "nothing"
             found.append(Violation(Broken.STALLED, f"{stall}; at that time {done} was disturbed"))
     return found
+
+
+def endless_stalls(stalls: Iterable[Stall]) -> list[Violation]:
+    """Nothing excuses these: if it was the harness, the run is worth nothing and says so here too."""
+    return [Violation(Broken.ENDLESS, str(stall)) for stall in stalls if stall.lasted_s > _ENDLESS_S]
+
+
+def blindness(standstills: Iterable[tuple[float, float]]) -> list[Violation]:
+    """``standstills`` of the proxy, through which everything goes: while it stands still every node seems to hang."""
+    lasted_s = [to_s - from_s for from_s, to_s in standstills]
+    if sum(lasted_s) <= _BLIND_S:
+        return []
+    what = f"the proxy stood still for {sum(lasted_s):.0f} s in all, {max(lasted_s):.0f} s at a time"
+    then = "no node is to blame for that: run it again on a machine with less to do"
+    return [Violation(Broken.BLIND, f"{what}; {then}")]
 
 
 def _time_within(impairments: Iterable[Impairment], stall: Stall) -> float:

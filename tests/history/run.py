@@ -19,7 +19,14 @@ from tests.history.fault_injector import FaultInjector
 from tests.history.faults import Abilities, plan
 from tests.history.group_clients import CommittedOffsetsReader, GroupMember, committed_offsets
 from tests.history.groups_check import GroupsCheck
-from tests.history.hang_check import EVERYTHING, Impairment, unexplained_fencings, unexplained_stalls
+from tests.history.hang_check import (
+    EVERYTHING,
+    Impairment,
+    blindness,
+    endless_stalls,
+    unexplained_fencings,
+    unexplained_stalls,
+)
 from tests.history.log_files import all_named, batch_at, compare_topics, read_batches
 from tests.history.metadata_watch import MetadataWatch
 from tests.history.records_check import RecordsCheck
@@ -122,6 +129,7 @@ class _Run:
         finally:
             self.report.told = injector.told
             self.report.counts.update({f"fault {name}": count for name, count in injector.counts.items()})
+            self.report.counts["seconds by which a fault came late, at most"] = round(injector.latest_s)
         self._heal(injector)
         time.sleep(3)  # Of records that nothing disturbs any more.
         for client in (admin, *producers, *readers, self._probe):
@@ -202,6 +210,7 @@ class _Run:
         counts["fencings"], counts["longest stall, ms"] = len(fencings), self._probe.counts["longest stall, ms"]
         starved += [Impairment((EVERYTHING,), from_s, to_s) for _, from_s, to_s in self._cpu.starved]
         counts["half seconds without CPU, of one node"] = len(starved)
+        starved += [Impairment((EVERYTHING,), from_s, to_s) for from_s, to_s in self._judge_the_proxy()]
         impairments = [*done, *starved]
         session_s = int(SETTINGS["broker.session.timeout.ms"]) / 1000
         ours = [broker.name for broker in self._cluster.brokers if broker.kind == "ours"]
@@ -211,7 +220,17 @@ class _Run:
             limit_s = session_s + heartbeat_s + STALL_SLACK_S
             self.report.told += [str(stall) for stall in self._probe.stalls if stall.lasted_s > limit_s]
             found += unexplained_stalls(self._probe.stalls, impairments, limit_s=limit_s)
-        self.report.violations += found
+        self.report.violations += [*found, *endless_stalls(self._probe.stalls)]
+
+    def _judge_the_proxy(self) -> list[tuple[float, float]]:
+        """When it stood still, which is held against nobody else."""
+        standstills = self._cluster.proxy.standstills()
+        lasted_ms = [int((to_s - from_s) * 1000) for from_s, to_s in standstills]
+        self.report.counts["standstills of the proxy, ms in all"] = sum(lasted_ms)
+        self.report.counts["longest standstill of the proxy, ms"] = max(lasted_ms, default=0)
+        self.report.told += [f"the proxy stood still from {from_s:.1f} to {to_s:.1f} s" for from_s, to_s in standstills]
+        self.report.violations += blindness(standstills)
+        return standstills
 
     def _judge(self, admin: HistoryAdmin) -> None:
         self._say("reading everything once more")

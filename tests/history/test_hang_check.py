@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from tests.history.hang_check import EVERYTHING, Impairment, unexplained_fencings, unexplained_stalls
+from tests.history.hang_check import (
+    EVERYTHING,
+    Impairment,
+    blindness,
+    endless_stalls,
+    unexplained_fencings,
+    unexplained_stalls,
+)
 from tests.history.metadata_watch import Fencing
 from tests.history.stall_probe import Stall
 
@@ -54,3 +61,15 @@ def test_a_long_stall_needs_two_disturbed_nodes() -> None:
     assert stalled(100, 110, Impairment((EVERYTHING,), 100, 104), Impairment((EVERYTHING,), 103, 107)) == 0
     assert stalled(100, 110, Impairment((EVERYTHING,), 100, 103), Impairment((EVERYTHING,), 101, 103)) == 1
     assert stalled(100, 110, one, Impairment(("broker-2",), 50, 60)) == 1
+
+
+def test_no_stall_may_last_for_minutes_whatever_was_done() -> None:
+    assert not endless_stalls([Stall(0, 100, 279)])
+    assert len(endless_stalls([Stall(0, 100, 279), Stall(1, 100, 281)])) == 1
+
+
+def test_a_run_whose_proxy_stood_still_for_long_does_not_pass() -> None:
+    assert not blindness([])
+    assert not blindness([(100, 110), (120, 135)])
+    [violation] = blindness([(100, 110), (120, 140.5)])
+    assert "the proxy stood still for 30 s in all, 20 s at a time" in str(violation)

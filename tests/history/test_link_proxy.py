@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import signal
 import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
 
 import pytest
 
-from tests.peers.link_proxy import CLIENT, LinkProxy
+from tests.peers import link_proxy
+from tests.peers.link_proxy import CLIENT, STANDSTILL_S, LinkProxy
 from tests.peers.node_process import free_ports
 
 pytestmark = pytest.mark.interop
@@ -147,3 +151,53 @@ def test_connections_that_lost_bytes_are_reset_if_so_wanted(network: tuple[LinkP
     assert answerer.got.wait(5), "the request passed; its answer vanishes"
     proxy.heal("answerer", "asker", resets=True)
     assert asker.answer() == "closed\n"
+
+
+def test_the_files_of_the_nodes_are_looked_through_once_for_many_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    look, searches = link_proxy._who_have_open, []
+
+    def counted(pids: Mapping[str, int], inodes: set[str]) -> dict[str, str]:
+        searches.append(len(inodes))
+        return look(pids, inodes)
+
+    monkeypatch.setattr(link_proxy, "_who_have_open", counted)
+    assert asyncio.run(_owners_of(100)) == ["asker"] * 100
+    assert sum(searches) == 100
+    assert len(searches) <= 2
+
+
+def test_a_connection_that_was_closed_already_belongs_to_nobody_and_costs_no_search(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(link_proxy, "_who_have_open", lambda pids, inodes: pytest.fail("a search"))
+    assert asyncio.run(_owners_of(10, are_closed=True)) == [None] * 10
+
+
+async def _owners_of(count: int, *, are_closed: bool = False) -> list[str | None]:
+    """Of ``count`` connections of this process, which is the node named asker."""
+    accepted: asyncio.Queue[asyncio.StreamWriter] = asyncio.Queue()
+    server = await asyncio.start_server(lambda _, writer: accepted.put_nowait(writer), "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    ends = [socket.create_connection(("127.0.0.1", port)) for _ in range(count)]
+    writers = [await accepted.get() for _ in range(count)]
+    for end in ends if are_closed else ():
+        end.close()
+    owners = link_proxy._Owners({"asker": link_proxy._Node(port=0, target_port=0, pid=os.getpid())})
+    found = await asyncio.gather(*(owners.of(writer) for writer in writers))
+    for end in (*ends, *writers):
+        end.close()
+    server.close()
+    return found
+
+
+def test_a_proxy_that_stood_still_says_when(network: tuple[LinkProxy, Answerer, Asker]) -> None:
+    proxy, _, _ = network
+    began_s = time.monotonic()
+    os.kill(proxy.pid, signal.SIGSTOP)
+    time.sleep(2 * STANDSTILL_S)
+    os.kill(proxy.pid, signal.SIGCONT)
+    while not (found := proxy.standstills()):
+        time.sleep(0.05)
+    [(from_s, to_s)] = found
+    assert from_s < began_s + STANDSTILL_S
+    assert to_s > began_s + STANDSTILL_S

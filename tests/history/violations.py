@@ -29,7 +29,9 @@ class Broken(StrEnum):
     UNEQUAL = "two replicas differ below the high watermark"
     FENCED = "a broker was fenced that nothing was done to"
     STALLED = "a partition took no record for longer than a session, while one node at most was disturbed"
+    ENDLESS = "a partition took no record for minutes"
     STUCK = "not healthy again in time after the last fault"
+    BLIND = "the harness itself stood still, so that the run proves little"
 
 
 @dataclass(frozen=True, slots=True)

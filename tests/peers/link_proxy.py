@@ -7,6 +7,9 @@ what was kept, late, or resets the connections that were touched.
 
 While a direction drops, its bytes vanish and so does the end of a connection. A connection that lost bytes stays silent
 in that direction after healing too, as one whose retransmissions are minutes apart; new connections work.
+
+The proxy watches itself: a connection of its own goes through it again and again. While that takes longer than a second
+every node looks as if it hung, and the proxy is to blame.
 """
 
 from __future__ import annotations
@@ -20,17 +23,24 @@ import struct
 import subprocess
 import sys
 import threading
+import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-__all__ = ["CLIENT", "LinkProxy"]
+__all__ = ["CLIENT", "STANDSTILL_S", "LinkProxy"]
 
 CLIENT = "client"
 """Who connects and is no node."""
+_WATCH = "the proxy itself"
 
 _CHUNK = 1 << 16
+_BACKLOG = 1024
+_WATCH_EVERY_S = 0.5
+STANDSTILL_S = 1.0
+"""How long the proxy may take for a connection of its own: nodes give their connections two seconds."""
 
 # linux/netlink.h, linux/inet_diag.h
 _NETLINK_SOCK_DIAG = 4
@@ -72,6 +82,10 @@ class LinkProxy:
             [sys.executable, str(Path(__file__).resolve())], stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def add(self, name: str, *, port: int, target_port: int) -> None:
         """``port`` will lead to ``target_port`` while the node is up."""
         self._call("add", name, port, target_port)
@@ -105,6 +119,10 @@ class LinkProxy:
         for source, destination in list(self._cut):
             self.heal(source, destination, resets=False)
 
+    def standstills(self) -> list[tuple[float, float]]:
+        """When the proxy itself took longer than ``STANDSTILL_S`` for a connection, by the monotonic clock."""
+        return [(from_s, to_s) for from_s, to_s in self._call("standstills")]
+
     def close(self) -> None:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -112,14 +130,16 @@ class LinkProxy:
         self._process.wait()
         self._process.stdout.close()
 
-    def _call(self, command: str, *arguments: str | int | bool) -> None:
+    def _call(self, command: str, *arguments: str | int | bool) -> Any:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         with self._lock:
             self._process.stdin.write(json.dumps([command, *arguments]).encode() + b"\n")
             self._process.stdin.flush()
-            if self._process.stdout.readline() != b"done\n":
-                raise AssertionError(f"the proxy could not do {command} {arguments}")
+            answer = self._process.stdout.readline()
+        if not answer:
+            raise AssertionError(f"the proxy could not do {command} {arguments}")
+        return json.loads(answer)
 
 
 class _Proxy:
@@ -129,14 +149,36 @@ class _Proxy:
         self._nodes: dict[str, _Node] = {}
         self._links: dict[tuple[str, str], _Link] = defaultdict(_new_link)
         self._tasks: set[asyncio.Task[None]] = set()
+        self._owners = _Owners(self._nodes)
+        self._watch = _Watch()
 
     async def obey(self) -> None:
         """Until the commands end."""
         loop = asyncio.get_running_loop()
+        await self._watch_itself()
         while line := await loop.run_in_executor(None, sys.stdin.readline):
             command, *arguments = json.loads(line)
-            await getattr(self, command)(*arguments)
-            print("done", flush=True)
+            print(json.dumps(await getattr(self, command)(*arguments)), flush=True)
+
+    async def standstills(self) -> list[tuple[float, float]]:
+        return self._watch.standstills()
+
+    async def _watch_itself(self) -> None:
+        """Over a path of its own, with all that other connections pass through."""
+        target_port = await self._watch.serve()
+        listening = socket.create_server(("127.0.0.1", 0), backlog=_BACKLOG)
+        self._nodes[_WATCH] = _Node(listening.getsockname()[1], target_port)
+        await self._listen(_WATCH, listening)
+        self._keep(self._watch.run(self._nodes[_WATCH].port))
+
+    def _keep(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _listen(self, name: str, listening: socket.socket) -> None:
+        accept = self._accepted(name)
+        self._nodes[name].server = await asyncio.start_server(accept, sock=listening, backlog=_BACKLOG)
 
     async def add(self, name: str, port: int, target_port: int) -> None:
         self._nodes[name] = _Node(port, target_port)
@@ -145,8 +187,7 @@ class _Proxy:
         node = self._nodes[name]
         node.pid = pid
         if node.server is None:
-            listening = socket.create_server(("127.0.0.1", node.port), backlog=1024)
-            node.server = await asyncio.start_server(self._accepted(name), sock=listening)
+            await self._listen(name, socket.create_server(("127.0.0.1", node.port), backlog=_BACKLOG))
 
     async def node_is_down(self, name: str) -> None:
         node = self._nodes[name]
@@ -170,14 +211,15 @@ class _Proxy:
 
     def _accepted(self, name: str) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], None]:
         def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            task = asyncio.get_running_loop().create_task(self._serve(name, reader, writer))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._keep(self._serve(name, reader, writer))
 
         return accept
 
     async def _serve(self, name: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        source = self._owner(writer)
+        source = await self._owners.of(writer)
+        if source is None:
+            writer.transport.abort()
+            return
         try:
             their_reader, their_writer = await asyncio.open_connection("127.0.0.1", self._nodes[name].target_port)
         except OSError:
@@ -212,14 +254,81 @@ class _Proxy:
         finally:
             link.writers.discard(writer)
 
-    def _owner(self, writer: asyncio.StreamWriter) -> str:
-        """Which node has the other end of a connection that was accepted."""
-        inode = _socket_inode(writer.get_extra_info("peername")[1], writer.get_extra_info("sockname")[1])
-        if inode is not None:
-            for name, node in self._nodes.items():
-                if node.pid is not None and _has_open(node.pid, inode):
-                    return name
-        return CLIENT
+
+class _Owners:
+    """Who has the other ends of connections that were accepted.
+
+    The open files of all nodes are looked through once for all connections that wait for it, on a thread: a look at
+    thousands of files takes many milliseconds. Done for each connection it made the proxy so slow when many came that
+    their clients gave up and came again, and served only connections that were closed already, for minutes.
+    """
+
+    def __init__(self, nodes: Mapping[str, _Node]) -> None:
+        self._nodes = nodes
+        self._asked: dict[str, asyncio.Future[str]] = {}
+        self._search: asyncio.Task[None] | None = None
+
+    async def of(self, writer: asyncio.StreamWriter) -> str | None:
+        """The name of a node, or CLIENT; None when nobody has the other end any more."""
+        try:
+            inode = _socket_inode(writer.get_extra_info("peername")[1], writer.get_extra_info("sockname")[1])
+        except (OSError, TypeError):
+            return None
+        if inode is None:
+            return None
+        loop = asyncio.get_running_loop()
+        answer = self._asked.setdefault(inode, loop.create_future())
+        if self._search is None or self._search.done():
+            self._search = loop.create_task(self._answer())
+        return await answer
+
+    async def _answer(self) -> None:
+        while self._asked:
+            asked, self._asked = self._asked, {}
+            pids = {name: node.pid for name, node in self._nodes.items() if node.pid is not None}
+            found = await asyncio.to_thread(_who_have_open, pids, set(asked))
+            for inode, answer in asked.items():
+                if not answer.done():
+                    answer.set_result(found.get(inode, CLIENT))
+
+
+class _Watch:
+    """How long a connection through the proxy takes. An answer that is still missing counts too."""
+
+    def __init__(self) -> None:
+        self._found: list[tuple[float, float]] = []
+        self._asked_s: float | None = None
+        self._server: asyncio.Server | None = None
+
+    async def serve(self) -> int:
+        """The port where each connection gets a byte and its end."""
+        self._server = await asyncio.start_server(_say_hello, "127.0.0.1", 0)
+        return int(self._server.sockets[0].getsockname()[1])
+
+    async def run(self, port: int) -> None:
+        while True:
+            self._asked_s = asked_s = time.monotonic()
+            with contextlib.suppress(OSError):
+                reader, writer = await asyncio.open_connection("127.0.0.1", port)
+                await reader.read()
+                writer.transport.abort()
+            self._asked_s, now_s = None, time.monotonic()
+            if now_s - asked_s > STANDSTILL_S:
+                self._found.append((asked_s, now_s))
+            await asyncio.sleep(_WATCH_EVERY_S)
+
+    def standstills(self) -> list[tuple[float, float]]:
+        now_s = time.monotonic()
+        if self._asked_s is not None and now_s - self._asked_s > STANDSTILL_S:
+            return [*self._found, (self._asked_s, now_s)]
+        return list(self._found)
+
+
+async def _say_hello(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with contextlib.suppress(OSError):
+        writer.write(b"!")
+        await writer.drain()
+    writer.close()
 
 
 def _new_link() -> _Link:
@@ -230,7 +339,10 @@ def _new_link() -> _Link:
 
 
 def _socket_inode(local_port: int, remote_port: int) -> str | None:
-    """Of the connection's end at ``local_port``; the kernel is asked for this one, for the table of all may be long."""
+    """Of the connection's end at ``local_port``; the kernel is asked for this one, for the table of all may be long.
+
+    None when no process has it: it was closed, and its inode is 0.
+    """
     here = socket.inet_aton("127.0.0.1").ljust(16, b"\0")
     ends = struct.pack(">HH", local_port, remote_port) + here + here
     asked = struct.pack("=BBBxI", socket.AF_INET, socket.IPPROTO_TCP, 0, _ANY_STATE) + ends + _ANY_INTERFACE_AND_COOKIE
@@ -241,18 +353,22 @@ def _socket_inode(local_port: int, remote_port: int) -> str | None:
     if struct.unpack_from("=H", answer, 4) != (_SOCK_DIAG_BY_FAMILY,):
         return None
     (inode,) = struct.unpack_from("=I", answer, _INODE_AT)
-    return str(inode)
+    return str(inode) if inode else None
 
 
-def _has_open(pid: int, inode: str) -> bool:
-    wanted = f"socket:[{inode}]"
-    folder = f"/proc/{pid}/fd"
-    with contextlib.suppress(OSError):
-        for name in os.listdir(folder):
-            with contextlib.suppress(OSError):
-                if os.readlink(f"{folder}/{name}") == wanted:
-                    return True
-    return False
+def _who_have_open(pids: Mapping[str, int], inodes: Iterable[str]) -> dict[str, str]:
+    """By inode of a socket the name of the process that has it."""
+    wanted = {f"socket:[{inode}]": inode for inode in inodes}
+    found: dict[str, str] = {}
+    for name, pid in pids.items():
+        folder = f"/proc/{pid}/fd"
+        with contextlib.suppress(OSError):
+            for number in os.listdir(folder):
+                with contextlib.suppress(OSError):
+                    inode = wanted.get(os.readlink(f"{folder}/{number}"))
+                    if inode is not None:
+                        found[inode] = name
+    return found
 
 
 if __name__ == "__main__":
