@@ -6,6 +6,8 @@ After a clean shutdown everything on disk is believed; only missing indexes are 
    interrupted: the segments it was made from go, and it takes their place.
 2. Segments that may hold anything above the recovery point are read whole. Bytes at the end of the last one that are
    no valid batch are the torn tail of a last write, and are cut, if they lie above the recovery point.
+   After a restart of the machine the last segment is cut at its first bad place above the recovery point, whatever
+   follows: the machine wrote unflushed pages in any order. The old file is kept beside the log.
    Anything else is damage: it is reported, stays in the file, and readers step over it (``segment_damage``). A log that
    ends before its recovery point goes on at the recovery point, so that no offset is given twice.
 3. A leader epoch checkpoint that is lost is made anew from all batches.
@@ -132,7 +134,25 @@ def load_log(
     has_snapshots = any(name.endswith(".snapshot") for name in sizes)
     if has_snapshots or not is_clean:
         reader.rebuild_producers(log, directory)
+    if not is_clean and not is_same_boot:
+        truncation = _cut_unflushed(log, max(recovery_point, log_start_offset), now_ms) or truncation
     return log, truncation
+
+
+def _cut_unflushed(log: PartitionLog, from_offset: int, now_ms: int) -> Truncation | None:
+    """The machine has restarted: of what was never flushed it may have written later pages and not earlier ones."""
+    segment, end_offset = log.active_segment, log.log_end_offset
+    torn = next((damage for damage in segment.damaged if damage.first_offset >= from_offset), None)
+    if torn is None:
+        return None
+    size, path = segment.size, segment.path
+    kept = log.set_damage_aside(torn, now_ms=now_ms)
+    _log.error(
+        "%s: at position %d, offset %d: %s; nothing from there on was flushed before the machine stopped: cut %d bytes "
+        "with the offsets up to %d; the file is kept as %s",
+        path, torn.position, torn.first_offset, torn.reason, size - torn.position, end_offset - 1, ", ".join(kept),
+    )  # fmt: skip
+    return Truncation(path, torn.position, torn.first_offset, size - torn.position, torn.reason)
 
 
 def _last_snapshot(names: Iterable[str]) -> int:

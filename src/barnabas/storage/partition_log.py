@@ -441,9 +441,9 @@ class PartitionLog:
         start = self.log_start_offset
         return [damage for segment in self.segments for damage in segment.damaged if damage.next_offset > start]
 
-    def set_damage_aside(self, *, now_ms: int) -> list[str]:
-        """Cut the log where its damage begins; returns the files in which all that was there is kept."""
-        first = self.damaged[0]
+    def set_damage_aside(self, first: DamagedRange | None = None, *, now_ms: int) -> list[str]:
+        """Cut the log where its damage, or this one, begins; returns the files in which all that was there is kept."""
+        first = first or self.damaged[0]
         kept = []
         for segment in self.segments:
             if segment.size and (segment.base_offset > first.first_offset or first in segment.damaged):

@@ -164,6 +164,7 @@ class StrayLogs:
             recovery_point=0,
             is_clean=False,
             now_ms=now_ms,
+            is_same_boot=True,  # Where it was flushed up to is not known: what is damaged in it is not cut.
         )
         if log.latest_epoch > leader_epoch:
             for segment in log.segments:

@@ -99,6 +99,7 @@ def reload(
     log_start_offset: int = 0,
     recovery_point: int = 0,
     now_ms: int = NOW_MS,
+    is_same_boot: bool = False,
 ) -> tuple[PartitionLog, Truncation | None]:
     log, truncation = load_log(
         str(directory),
@@ -109,6 +110,7 @@ def reload(
         recovery_point=recovery_point,
         is_clean=is_clean,
         now_ms=now_ms,
+        is_same_boot=is_same_boot,
     )
     log.maybe_advance_high_watermark(log.log_end_offset)
     return log, truncation

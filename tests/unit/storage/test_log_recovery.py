@@ -162,7 +162,7 @@ def test_any_damaged_byte_costs_no_more_than_its_batch(one_segment: Path, tmp_pa
         for position, size, first, last in batches
         if position <= at < position + size
     )
-    recovered, truncation = reload(copy)
+    recovered, truncation = reload(copy, is_same_boot=True)
     if 12 <= in_batch < 16 or (in_batch < 8 and start == batches[-1][0]):
         return  # The base offset and the leader epoch are not under the checksum.
     if start == batches[-1][0]:
@@ -217,6 +217,77 @@ def test_damage_in_the_middle_is_reported_and_nothing_is_cut(tmp_path: Path, cap
     assert [record.offset for record in readable(recovered, following.base_offset)] == list(
         range(following.base_offset, 30)
     )
+
+
+def test_after_a_restart_of_the_machine_the_unflushed_end_is_cut_where_it_is_torn(
+    one_segment: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(one_segment, copy)
+    path = copy / "00000000000000000000.log"
+    whole, _ = reload(one_segment)
+    position, _, first, _ = list(whole.active_segment.walk())[4]
+    flip(path, position + 70)
+    content = path.read_bytes()
+    with caplog.at_level(logging.ERROR):
+        recovered, truncation = reload(copy, recovery_point=first)
+    assert truncation is not None
+    assert (truncation.position, truncation.offset) == (position, first)
+    assert truncation.removed_bytes == len(content) - position
+    assert (recovered.log_end_offset, recovered.damaged) == (first, [])
+    assert path.read_bytes() == content[:position]
+    assert [record.offset for record in readable(recovered, 0)] == list(range(first))
+    assert recovered.epochs.entries == [entry for entry in whole.epochs.entries if entry[1] < first]
+    (aside,) = kept_aside(copy)
+    assert aside.read_bytes() == content
+    assert f"{path}: at position {position}, offset {first}: " in caplog.text
+    assert str(aside) in caplog.text
+    assert append(recovered, batch(b"more"), epoch=9).first_offset == first
+
+
+def test_after_a_restart_of_the_machine_a_log_whose_first_batch_is_torn_begins_anew(
+    one_segment: Path, tmp_path: Path
+) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(one_segment, copy)
+    path = copy / "00000000000000000000.log"
+    flip(path, 70)
+    content = path.read_bytes()
+    recovered, truncation = reload(copy)
+    assert truncation is not None
+    assert (recovered.log_start_offset, recovered.log_end_offset, recovered.damaged) == (0, 0, [])
+    (aside,) = kept_aside(copy)
+    assert aside.read_bytes() == content
+    assert append(recovered, batch(b"more"), epoch=9).first_offset == 0
+
+
+def test_what_lies_below_the_start_of_the_log_is_no_reason_to_cut_it(one_segment: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(one_segment, copy)
+    whole, _ = reload(one_segment)
+    position, _, _, last = list(whole.active_segment.walk())[4]
+    flip(copy / "00000000000000000000.log", position + 70)
+    recovered, truncation = reload(copy, log_start_offset=last + 1)
+    assert truncation is None
+    assert (recovered.log_start_offset, recovered.log_end_offset) == (last + 1, whole.log_end_offset)
+
+
+@pytest.mark.parametrize(("is_same_boot", "is_flushed"), [(True, False), (False, True)])
+def test_damage_before_a_valid_batch_is_not_cut_where_all_that_was_written_must_be_there(
+    one_segment: Path, tmp_path: Path, is_same_boot: bool, is_flushed: bool
+) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(one_segment, copy)
+    path = copy / "00000000000000000000.log"
+    whole, _ = reload(one_segment)
+    position, _, first, last = list(whole.active_segment.walk())[4]
+    flip(path, position + 70)
+    content = path.read_bytes()
+    recovered, truncation = reload(copy, recovery_point=last + 1 if is_flushed else 0, is_same_boot=is_same_boot)
+    assert truncation is None
+    assert path.read_bytes() == content
+    assert [(damage.first_offset, damage.next_offset) for damage in recovered.damaged] == [(first, last + 1)]
+    assert recovered.log_end_offset == whole.log_end_offset
 
 
 @pytest.mark.parametrize("is_clean", [True, False])

@@ -89,6 +89,22 @@ def test_a_stray_is_taken_back_when_name_id_and_epoch_fit(start: Start, tmp_path
     assert not list((tmp_path / "a-0").glob("barnabas*"))
 
 
+def test_a_damaged_stray_is_taken_back_uncut(start: Start, tmp_path: Path) -> None:
+    manager = start()
+    written(manager)
+    log = manager.logs()[0]
+    append(log, batch(b"three"))
+    manager.set_aside(log, "a reason", now_ms=NOW_MS)
+    path = Path(strays_in(tmp_path)[0].path, "00000000000000000000.log")
+    content = bytearray(path.read_bytes())
+    content[70] ^= 1
+    path.write_bytes(content)
+    adopted = start().get_or_create(A0, TOPIC_ID, now_ms=NOW_MS, leader_epoch=3)
+    assert Path(adopted.active_segment.path).read_bytes() == content
+    assert [(damage.first_offset, damage.next_offset) for damage in adopted.damaged] == [(0, 2)]
+    assert adopted.log_end_offset == 3
+
+
 @pytest.mark.parametrize(("topic_id", "leader_epoch"), [(OTHER_ID, 3), (TOPIC_ID, 2)])
 def test_a_stray_that_does_not_fit_stays_one(start: Start, tmp_path: Path, topic_id: Uuid, leader_epoch: int) -> None:
     written(start(), epoch=3)
