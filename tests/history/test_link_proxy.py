@@ -196,8 +196,5 @@ def test_a_proxy_that_stood_still_says_when(network: tuple[LinkProxy, Answerer, 
     os.kill(proxy.pid, signal.SIGSTOP)
     time.sleep(2 * STANDSTILL_S)
     os.kill(proxy.pid, signal.SIGCONT)
-    while not (found := proxy.standstills()):
-        time.sleep(0.05)
-    [(from_s, to_s)] = found
-    assert from_s < began_s + STANDSTILL_S
-    assert to_s > began_s + STANDSTILL_S
+    found = proxy.standstills()
+    assert any(from_s < began_s + STANDSTILL_S < to_s for from_s, to_s in found), found

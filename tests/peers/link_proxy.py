@@ -306,15 +306,17 @@ class _Watch:
         return int(self._server.sockets[0].getsockname()[1])
 
     async def run(self, port: int) -> None:
+        """A question counts from the moment at which it was due: the proxy may stand still before it asks, too."""
+        self._asked_s = asked_s = time.monotonic()
         while True:
-            self._asked_s = asked_s = time.monotonic()
             with contextlib.suppress(OSError):
                 reader, writer = await asyncio.open_connection("127.0.0.1", port)
                 await reader.read()
                 writer.transport.abort()
-            self._asked_s, now_s = None, time.monotonic()
+            now_s = time.monotonic()
             if now_s - asked_s > STANDSTILL_S:
                 self._found.append((asked_s, now_s))
+            self._asked_s = asked_s = now_s + _WATCH_EVERY_S
             await asyncio.sleep(_WATCH_EVERY_S)
 
     def standstills(self) -> list[tuple[float, float]]:
