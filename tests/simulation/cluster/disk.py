@@ -56,7 +56,8 @@ class Disk:
         self.now_s: Callable[[], float] = lambda: 0.0
         self.points: list[tuple[float, bytes]] = []
         """What the recovery point has held, and when: a version of the last second may be the one on the platter."""
-        self.rotten_snapshots: set[str] = set()
+        self.rotten_snapshots: dict[str, bytes] = {}
+        """By its name, what each holds since it rotted; a sound one may be fetched under the same name."""
         self.dies_at_next_write: Callable[[], None] | None = None
         self.on_write: Callable[[bytes], None] = lambda data: None
         self.on_truncate: Callable[[int], None] = lambda end_offset: None
@@ -66,8 +67,15 @@ class Disk:
     def newest_snapshot_end(self) -> int:
         """Snapshots are durable when they have their name."""
         found = (name for name in os.listdir(self.log_folder) if name.endswith(".checkpoint"))
-        names = (name for name in found if name not in self.rotten_snapshots)
+        names = (name for name in found if not self._is_rotten(name))
         return max((int(name[:20]) for name in names), default=0)
+
+    def _is_rotten(self, name: str) -> bool:
+        rotten = self.rotten_snapshots.get(name)
+        if rotten is None:
+            return False
+        with open(f"{self.log_folder}/{name}", "rb") as file:
+            return file.read() == rotten
 
     def kept(self, directory: str) -> Kept:
         """What would be found after the loss of all that is not durable."""

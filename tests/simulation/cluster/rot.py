@@ -198,7 +198,7 @@ def _rot_snapshot(disk: Disk, spot: float) -> dict[str, bytes]:
     os.chmod(path, 0o600)
     with open(path, "wb") as file:
         file.write(data)
-    disk.rotten_snapshots.add(names[-1])
+    disk.rotten_snapshots[names[-1]] = bytes(data)
     return {path: before}
 
 
