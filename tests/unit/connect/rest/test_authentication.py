@@ -23,7 +23,7 @@ from barnabas.connect.rest.authentication_setup import set_up_authentication
 from barnabas.connect.rest.bearer_tokens import BearerTokens, open_keys
 from barnabas.connect.rest.client_certificates import ClientCertificates
 from barnabas.connect.rest.failure_budget import FailureBudget
-from barnabas.connect.rest.password_hash import PasswordHash, UnusableHash
+from barnabas.connect.rest.password_hash import PasswordHash, UnusableHash, hash_password
 from barnabas.connect.rest.rest_settings import RestSettings, UnusableRestSetting
 from barnabas.connect.rest.roles import Role, RoleTable, User
 from barnabas.connect.rest.users_file import UnusableUsersFile, parse_users, read_users
@@ -139,6 +139,15 @@ def test_a_hash_is_written_as_it_is_read() -> None:
     assert PasswordHash.parse(str(ALICE)) == ALICE
     assert ALICE.matches("wonderland")
     assert not ALICE.matches("wonderlanD")
+
+
+def test_a_new_hash_has_the_usual_cost_of_today_and_a_hash_of_a_smaller_cost_stays_valid() -> None:
+    new = hash_password("wonderland", SALT)
+    assert (new.cost, new.block, new.parallel) == (131072, 8, 1)
+    assert PasswordHash.parse(str(new)).matches("wonderland")
+    old = PasswordHash(16384, 8, 1, SALT, bytes(32))
+    stored = PasswordHash(16384, 8, 1, SALT, old._derive("wonderland"))
+    assert PasswordHash.parse(str(stored)).matches("wonderland")
 
 
 @pytest.mark.parametrize(
