@@ -279,8 +279,8 @@ def test_denial_of_service_giant_acl_requests_of_who_may_not(node: SecureNode, s
     assert {each.error_code for each in refused} == {31}
     every = DeleteAclsFilter(**EVERY_ACL)
     began = time.monotonic()
-    filters = attacker.call(DeleteAclsRequest(filters=[every] * 100_000), 3).filter_results
-    say(f"denied: 10,000 ACLs to create in {took:.2f} s, 100,000 filters in {time.monotonic() - began:.2f} s")
+    filters = attacker.call(DeleteAclsRequest(filters=[every] * 20_000), 3).filter_results
+    say(f"denied: 10,000 ACLs to create in {took:.2f} s, 20,000 filters in {time.monotonic() - began:.2f} s")
     assert {each.error_code for each in filters} == {31}
     say(f"victim: {in_us(alone)} before, {in_us(latencies(victim, 200))} after")
     victim.close()

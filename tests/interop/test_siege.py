@@ -52,8 +52,8 @@ REFUSED = {
     "Metadata with 20 MB of empty tagged fields, SASL_PLAINTEXT": "User:bob: Metadata version 12 cannot be read",
     "DescribeQuorum with 20 MB of empty tagged fields, controller": "User:bob: frame size 20971539 of DescribeQuorum",
     "Metadata of 2,000,000 names of one byte": "more than the 100000 array elements",
-    "CreateTopics of 90,000 topics without a right": "more than the 5000 array elements",
-    "delegation token with 50,000 renewers": "more than the 5000 array elements",
+    "CreateTopics of 90,000 topics without a right": "more than the 20000 array elements",
+    "delegation token with 50,000 renewers": "more than the 20000 array elements",
 }
 
 

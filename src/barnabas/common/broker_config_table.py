@@ -45,7 +45,7 @@ BARNABAS_SETTINGS: tuple[ConfigRow, ...] = (
     ("barnabas.request.max.bytes", "INT", "1048576", "4096..", "LOW", READ_ONLY),
     ("barnabas.request.max.bytes.before.login", "INT", "4096", "512..", "LOW", READ_ONLY),
     ("barnabas.request.max.bytes.overrides", "STRING", "", "", "LOW", READ_ONLY),
-    ("barnabas.request.max.elements", "INT", "5000", "1000..", "LOW", READ_ONLY),
+    ("barnabas.request.max.elements", "INT", "20000", "1000..", "LOW", READ_ONLY),
     ("barnabas.request.max.elements.in.parts", "INT", "100000", "1000..", "LOW", READ_ONLY),
     ("barnabas.request.max.elements.of.brokers", "INT", "1000000", "1000..", "LOW", READ_ONLY),
     ("barnabas.request.max.tagged.fields", "INT", "64", "16..", "LOW", READ_ONLY),

@@ -109,7 +109,7 @@ class RequestLimits:
         usual_bytes_max: int = 1048576,
         overrides: Mapping[ApiKey, int] | None = None,
         before_login_bytes_max: int = 4096,
-        elements: int = 5_000,
+        elements: int = 20_000,
         elements_in_parts: int = 100_000,
         elements_of_brokers: int = 1_000_000,
         elements_inline: int = 250,

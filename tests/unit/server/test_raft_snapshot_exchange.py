@@ -12,6 +12,7 @@ from barnabas.protocol.records.feature_level_record import FeatureLevelRecord
 from barnabas.raft.replica_key import OffsetAndEpoch
 from barnabas.server.metadata_record_serde import MetadataRecordSerde
 from barnabas.server.raft_exchange import RaftExchange
+from barnabas.storage.damaged_files import DamagedLogError
 from barnabas.storage.metadata_log import MetadataLog
 from barnabas.storage.snapshot_file import RawSnapshotWriter, SnapshotWriter, snapshot_path
 
@@ -33,8 +34,12 @@ def snapshot_bytes(folder: Path, snapshot_id: OffsetAndEpoch) -> bytes:
     return Path(raw.path).read_bytes()
 
 
+def _no_damage(error: DamagedLogError) -> None:
+    raise error
+
+
 def test_a_node_that_stops_lets_the_thread_finish_the_snapshot(tmp_path: Path, log: MetadataLog) -> None:
-    exchange = RaftExchange(log)
+    exchange = RaftExchange(log, _no_damage)
     exchange.write_chunk(OLD, 0, snapshot_bytes(tmp_path / "source", OLD))
     freeze = exchange.take_fetched()
     exchange.close()
@@ -43,7 +48,7 @@ def test_a_node_that_stops_lets_the_thread_finish_the_snapshot(tmp_path: Path, l
 
 
 def test_another_snapshot_does_not_take_the_place_of_one_that_is_being_frozen(tmp_path: Path, log: MetadataLog) -> None:
-    exchange = RaftExchange(log)
+    exchange = RaftExchange(log, _no_damage)
     exchange.write_chunk(OLD, 0, snapshot_bytes(tmp_path / "source", OLD))
     freeze_old = exchange.take_fetched()
     exchange.write_chunk(NEW, 0, snapshot_bytes(tmp_path / "source", NEW))

@@ -236,7 +236,7 @@ def _topic_error(access: Access, name: str | None, references: int, topic_id: Uu
     if name is None:
         return ApiException(ErrorCode.UNKNOWN_TOPIC_ID)
     if not access.allows(ResourceType.TOPIC, AclOperation.WRITE, name, references=references):
-        shown = name if topic_id is None else f"with id {topic_id}"
+        shown = name if topic_id is None else str(topic_id)
         return access.denied(AclOperation.WRITE, ResourceType.TOPIC, shown)
     if name in INTERNAL_TOPICS and (access.context.client_id != _INTERNAL_CLIENT_ID or name == ACCESS_AUDIT_TOPIC):
         return ApiException(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {name}")
