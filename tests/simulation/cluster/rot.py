@@ -21,7 +21,7 @@ from tests.simulation.cluster.quorum_changes import may_lose
 
 if TYPE_CHECKING:
     from tests.simulation.cluster.checks import Checks
-    from tests.simulation.cluster.disk import Disk
+    from tests.simulation.cluster.disk import Disk, Kept
     from tests.simulation.cluster.node import SimulatedNode
     from tests.simulation.cluster.world import World
 
@@ -38,7 +38,8 @@ class RotWatch:
 
     def __init__(self, checks: Checks) -> None:
         self._checks = checks
-        self._owed_end: dict[str, int] = {}
+        self._owed: dict[str, list[Kept]] = {}
+        """What each disk held durably before it rotted. A batch of another leader at the same offset is not owed."""
         self._forgot: set[str] = set()
         self._backups: dict[str, dict[str, bytes]] = {}
 
@@ -51,13 +52,14 @@ class RotWatch:
     def has_forgotten(self, node: SimulatedNode) -> bool:
         return node.directory in self._forgot
 
-    def rotted(self, node: SimulatedNode, what: str, durable_end: int, backup: dict[str, bytes]) -> None:
+    def rotted(self, node: SimulatedNode, what: str, held: Kept, backup: dict[str, bytes]) -> None:
         self._checks.counts[f"rot: {what}"] += 1
         self._backups[node.directory] = backup
         if what == QUORUM_STATE:
             self._forgot.add(node.directory)
         elif node.is_controller:
-            self._owed_end[node.directory] = max(durable_end, self._owed_end.get(node.directory, 0))
+            self._owed.setdefault(node.directory, []).append(held)
+            node.lost_disks.append(held)
 
     def refused(self, node: SimulatedNode, error: BaseException) -> None:
         """A node says that it is alone with a damaged log: an operator brings back what it had."""
@@ -73,7 +75,7 @@ class RotWatch:
                 file.write(data)
             node.disk.durable[path] = data
         node.disk.rotten_snapshots.clear()
-        self._owed_end.pop(node.directory, None)
+        self._owed.pop(node.directory, None)
         self._checks.counts["logs refused"] += 1
 
     def votes(self, node: SimulatedNode) -> None:
@@ -81,7 +83,7 @@ class RotWatch:
         missing = self._missing(node)
         if missing is not None:
             self._checks.fail(f"{node.name} votes, and has lost {missing}, which it had acknowledged")
-        self._owed_end.pop(node.directory, None)
+        self._owed.pop(node.directory, None)
 
     def acknowledges(self, node: SimulatedNode, epoch: int) -> None:
         """A Fetch with the id of its sender is one."""
@@ -102,13 +104,13 @@ class RotWatch:
 
     def _missing(self, node: SimulatedNode) -> int | None:
         """The first committed batch that this disk had before the rot and has not now."""
-        end = self._owed_end.get(node.directory)
-        if end is None:
+        owed = self._owed.get(node.directory)
+        if owed is None:
             return None
         kept = node.disk.kept(node.directory)
         for base_offset, data in self._checks.batches.items():
             last_offset = base_offset + int.from_bytes(data[23:27], "big")
-            if last_offset < end and not kept.has(data, last_offset):
+            if any(held.has(data, last_offset) for held in owed) and not kept.has(data, last_offset):
                 return base_offset
         return None
 
@@ -120,12 +122,12 @@ def rot(world: World, node_id: int, what: str, spot: float) -> bool:
         return False
     for line in node.crash(is_power_loss=False):
         world.say(f"{node.name}: {line}")
-    durable_end = node.disk.durable_end
+    durable_end, held = node.disk.durable_end, node.disk.kept(node.directory)
     backup = rot_disk(node.disk, what, spot)
     if backup:
         names = ", ".join(os.path.basename(path) for path in backup)
         world.say(f"{node.name}: {names} rots ({what}); durable was up to {durable_end}")
-        world.checks.rot.rotted(node, what, durable_end, backup)
+        world.checks.rot.rotted(node, what, held, backup)
         node.disk.durable_end = 0
     return True
 
