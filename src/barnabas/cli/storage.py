@@ -110,9 +110,8 @@ def _run_info(parsed: argparse.Namespace) -> int:
 def _run_format(parsed: argparse.Namespace) -> int:
     config = _load(parsed.config)
     for warning in config.warnings:
-        if warning.startswith(
-            "super.users"
-        ):  # What locks the operator out; the rest is in the log of the node's start.
+        # Only what locks the operator out: the node's log has the other warnings when it starts.
+        if warning.startswith("super.users"):
             sys.stderr.write(f"warning: {warning}\n")
     format_storage(
         config,

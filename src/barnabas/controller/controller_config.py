@@ -93,9 +93,9 @@ class ControllerConfig:
         self.delegation_token_expiry_time_ms = delegation_token_expiry_time_ms
         self.delegation_token_max_lifetime_ms = delegation_token_max_lifetime_ms
         self.delegation_token_secret_key = delegation_token_secret_key
+        """Without it there are no delegation tokens."""
         self.delegation_token_max_renewers = delegation_token_max_renewers
         self.delegation_tokens_max_per_owner = delegation_tokens_max_per_owner
-        """Without it there are no delegation tokens."""
         self.delete_topic_enable = delete_topic_enable
         self.broker_session_timeout_ms = broker_session_timeout_ms
         self.auto_leader_rebalance_enable = auto_leader_rebalance_enable

@@ -203,11 +203,7 @@ class MetadataLoader:
         image = yield from self._delta.apply_in_steps(self._provenance)
         delta, manifest = self._replaced_by(image, is_snapshot)
         for publisher in list(self._publishers):
-            in_steps = getattr(publisher, "publish_in_steps", None)
-            if in_steps is None:
-                publisher.publish(delta, image, manifest)
-            else:
-                yield from in_steps(delta, image, manifest)
+            publisher.publish(delta, image, manifest)
             yield
 
     def _replaced_by(self, image: MetadataImage, is_snapshot: bool) -> tuple[MetadataDelta, LoaderManifest]:

@@ -23,9 +23,6 @@ class MetadataPublisher(Protocol):
 
     ``new_image`` is complete when the call is made; ``delta`` says what differs from the image of the
     previous call. A publisher that joins late gets everything as one snapshot delta from an empty image.
-
-    A publisher for which much may be to do has ``publish_in_steps``, too, with the same arguments: an iterator whose
-    steps take some milliseconds each, between which the node serves others.
     """
 
     def publish(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None: ...

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from barnabas.storage.batch_header import BATCH_OVERHEAD, CONTROL_FLAG, HEADER, HEADER_SIZE, crc_matches, header_problem
+from barnabas.storage.batch_header import BATCH_OVERHEAD, CONTROL_FLAG, HEADER, HEADER_SIZE, batch_is_valid
 
 __all__ = ["FoundBatch", "find_batches"]
 
@@ -48,12 +48,11 @@ def find_batches(data: memoryview, position: int, *, first_offset: int) -> Itera
 
 
 def _valid_batch(data: memoryview, position: int) -> FoundBatch | None:
-    fields = HEADER.unpack_from(data, position)
-    base_offset, length, epoch, magic, crc, attributes, last_offset_delta = fields[:7]
+    base_offset, length, epoch, _, _, attributes, last_offset_delta = HEADER.unpack_from(data, position)[:7]
     size = length + BATCH_OVERHEAD
-    if base_offset < 0 or epoch < -1 or header_problem(length, magic, last_offset_delta, fields[12]) is not None:
+    if base_offset < 0 or epoch < -1 or not HEADER_SIZE <= size <= len(data) - position:
         return None
-    if position + size > len(data) or not crc_matches(data[position : position + size], crc):
+    if not batch_is_valid(data[position : position + size]):
         return None
     return FoundBatch(
         position, size, base_offset, base_offset + last_offset_delta, epoch, bool(attributes & CONTROL_FLAG)

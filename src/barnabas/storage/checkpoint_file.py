@@ -58,8 +58,6 @@ def read_checkpoint(path: str, fields: int) -> list[list[str]]:
             lines = file.read().splitlines()
     except FileNotFoundError:
         return []
-    except UnicodeDecodeError as error:
-        raise CorruptFileError(path, f"it is not text: {error}") from error
     if not lines:
         return []
     if lines[0] != str(VERSION):

@@ -11,8 +11,17 @@ from dataclasses import dataclass
 
 from barnabas.storage.checkpoint_file import sync_directory
 from barnabas.storage.errors import CorruptSegmentError
+from barnabas.storage.file_modes import FILE_MODE
 
-__all__ = ["DAMAGED_SUFFIX", "DamagedLogError", "LogDamage", "copy_aside", "move_aside", "unused_aside_path"]
+__all__ = [
+    "DAMAGED_SUFFIX",
+    "DamagedLogError",
+    "LogDamage",
+    "copy_aside",
+    "copy_rest",
+    "move_aside",
+    "unused_aside_path",
+]
 
 DAMAGED_SUFFIX = ".damaged"
 _COPY_BYTES = 1 << 20
@@ -74,9 +83,16 @@ def move_aside(path: str) -> str:
 def copy_aside(path: str, position: int) -> str:
     """Copy the bytes from ``position`` to the end durably into a file beside it; return that file's name."""
     aside = unused_aside_path(path)
+    copy_rest(path, position, aside)
+    sync_directory(os.path.dirname(path))
+    return aside
+
+
+def copy_rest(path: str, position: int, target_path: str) -> None:
+    """Copy the bytes from ``position`` to the end into a file, which is durable afterwards; its name is not yet."""
     source = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        target = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o640)
+        target = os.open(target_path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
         try:
             os.lseek(source, position, os.SEEK_SET)
             while chunk := os.read(source, _COPY_BYTES):
@@ -88,5 +104,3 @@ def copy_aside(path: str, position: int) -> str:
             os.close(target)
     finally:
         os.close(source)
-    sync_directory(os.path.dirname(path))
-    return aside

@@ -340,7 +340,7 @@ class _SegmentReader:
     def _cut(self, segment: Segment, tail: InvalidTail) -> Truncation:
         removed = segment.size - tail.position
         kept = ""
-        if not tail.reason.startswith("the file ends"):
+        if not tail.is_cut_short:
             # All of the batch was written, so it may be one that a client was told of.
             kept = f"; they are kept as {copy_aside(segment.path, tail.position)}"
         os.truncate(segment.path, tail.position)

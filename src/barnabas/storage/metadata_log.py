@@ -33,7 +33,7 @@ from barnabas.storage.metadata_log_opening import LogOpening
 from barnabas.storage.partition_metadata import read_partition_metadata, write_partition_metadata
 from barnabas.storage.recovery_point import RecoveryPoint
 from barnabas.storage.segment import Segment
-from barnabas.storage.snapshot_file import delete_snapshot, remove_leftovers
+from barnabas.storage.snapshot_file import drop_snapshots_before, remove_leftovers
 
 __all__ = ["METADATA_LOG_DIRECTORY", "MetadataLog", "PendingFlush"]
 
@@ -361,10 +361,7 @@ class MetadataLog:
             self._unflushed.append(segment.path)
 
     def _drop_snapshots_before(self, start_offset: int) -> None:
-        """The oldest one is where the log starts: others judge by its epoch what a follower has that ends there."""
-        for older in [id_ for id_ in self.snapshots if id_.offset < start_offset]:
-            del self.snapshots[older]
-            os.unlink(delete_snapshot(self.directory, older))
+        drop_snapshots_before(self.directory, self.snapshots, start_offset)
 
 
 def _verify(path: str, position: int, data: memoryview, offset: int) -> None:

@@ -13,7 +13,8 @@ from dataclasses import replace
 
 from barnabas.raft.replica_key import OffsetAndEpoch
 from barnabas.storage import producer_snapshot
-from barnabas.storage.damaged_files import DamagedLogError, LogDamage, copy_aside, move_aside
+from barnabas.storage.checkpoint_file import sync_directory
+from barnabas.storage.damaged_files import DamagedLogError, LogDamage, copy_aside, copy_rest, move_aside
 from barnabas.storage.errors import CorruptFileError, StorageError
 from barnabas.storage.file_pool import FilePool
 from barnabas.storage.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT, LeaderEpochCheckpoint
@@ -24,7 +25,7 @@ from barnabas.storage.snapshot_file import (
     BOOTSTRAP_SNAPSHOT_ID,
     CHECKPOINT_SUFFIX,
     SnapshotReader,
-    delete_snapshot,
+    drop_snapshots_before,
     list_snapshots,
     snapshot_path,
 )
@@ -34,7 +35,6 @@ __all__ = ["LogOpening", "segment_sizes"]
 log = logging.getLogger(__name__)
 
 _LOG_SUFFIX = ".log"
-_COPY_BYTES = 1 << 20
 
 
 class LogOpening:
@@ -81,7 +81,7 @@ class LogOpening:
         if latest is not None and check.covered is not None:
             self._give_up_segments_before(latest, check.covered)
         if latest is not None and not knows_epochs:
-            self.drop_snapshots_before(latest.offset)
+            drop_snapshots_before(self.directory, self.snapshots, latest.offset)
         self.epochs.flush()
 
     # --- what there is
@@ -169,12 +169,6 @@ class LogOpening:
             log.error("%s: %s; the log holds its records, the damaged file is kept as %s", path, reason, aside)
         self._damaged_snapshots.clear()
 
-    def drop_snapshots_before(self, start_offset: int) -> None:
-        """The oldest one is where the log starts: others judge by its epoch what a follower has that ends there."""
-        for older in [id_ for id_ in self.snapshots if id_.offset < start_offset]:
-            del self.snapshots[older]
-            os.unlink(delete_snapshot(self.directory, older))
-
     # --- segments
 
     def _check(self, check_from: int) -> tuple[LogCheck, BadPlace | None]:
@@ -247,14 +241,10 @@ class LogOpening:
     def _copy_segment(self, segment: Segment, position: int, base_offset: int) -> Segment:
         """Make a segment of its own of what lies from ``position`` on. The old one stays as it is."""
         temporary = segment_path(self.directory, base_offset, _LOG_SUFFIX, CLEANED_SUFFIX)
-        with open(segment.path, "rb") as source, open(temporary, "wb") as target:
-            source.seek(position)
-            while chunk := source.read(_COPY_BYTES):
-                target.write(chunk)
-            target.flush()
-            os.fsync(target.fileno())
+        copy_rest(segment.path, position, temporary)
         path = segment_path(self.directory, base_offset, _LOG_SUFFIX)
         os.rename(temporary, path)
+        sync_directory(self.directory)
         return Segment(self.directory, base_offset, self._pool, size=os.path.getsize(path))
 
     def _move_segments_aside(self, segments: list[Segment], bad: BadPlace, latest: OffsetAndEpoch) -> None:
@@ -275,7 +265,7 @@ class LogOpening:
         self._move_segments_aside(self.segments[:count], bad, latest)
         del self.segments[:count]
         self.epochs.truncate_from_start(latest.offset)
-        self.drop_snapshots_before(latest.offset)
+        drop_snapshots_before(self.directory, self.snapshots, latest.offset)
 
     def _cut_torn_tail(self, bad: BadPlace) -> None:
         """Nothing that was acknowledged lies behind. Bytes that look like records are kept all the same."""

@@ -18,6 +18,7 @@ from threading import Lock
 from time import monotonic
 
 from barnabas.common.crc32c import crc32c
+from barnabas.storage.file_modes import FILE_MODE
 
 __all__ = ["RECOVERY_POINT", "UNKNOWN_BOOT", "RecoveryPoint", "boot_id"]
 
@@ -94,7 +95,7 @@ class RecoveryPoint:
     def _write(self, end_offset: int, *, sync: bool) -> None:
         text = f"{VERSION} {self._stored_boot} {end_offset:020d}"
         data = f"{text} {crc32c(text.encode()):08x}\n".encode()
-        fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o640)
+        fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
         try:
             os.pwrite(fd, data, 0)
             if os.fstat(fd).st_size != len(data):

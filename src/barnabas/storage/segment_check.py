@@ -32,6 +32,8 @@ class InvalidTail(NamedTuple):
     position: int
     offset: int
     reason: str
+    is_cut_short: bool
+    """Whether the file ends inside of a batch, which then was never written whole."""
 
 
 def check_segment(
@@ -70,8 +72,9 @@ def _scan(
     tail = None
     while position < total:
         reason = None
+        is_cut_short = False
         if position + HEADER_SIZE > total:
-            reason = "the file ends inside a batch header"
+            reason, is_cut_short = "the file ends inside a batch header", True
         else:
             base_offset, length, epoch, magic, crc, _, delta, _, timestamp, _, _, _, count = unpack(view, position)
             end = position + length + BATCH_OVERHEAD
@@ -79,7 +82,7 @@ def _scan(
             if magic != 2 or length < _LENGTH_MIN or not 0 <= count <= delta + 1:
                 reason = header_problem(length, magic, delta, count)
             elif end > total:
-                reason = "the file ends inside a batch"
+                reason, is_cut_short = "the file ends inside a batch", True
             elif checksum(view[position + ATTRIBUTES_OFFSET : end]) != crc:
                 reason = f"the checksum of the batch at offset {next_offset} is wrong"
             elif not next_offset <= base_offset <= last_offset < end_offset or epoch < latest_epoch < 2**31:
@@ -101,7 +104,7 @@ def _scan(
         if reason is not None:
             found = next(find_batches(view, position + 1, first_offset=next_offset), None)
             if found is None or found.base_offset >= end_offset:
-                tail = InvalidTail(position, next_offset, reason)
+                tail = InvalidTail(position, next_offset, reason, is_cut_short)
                 break
             damaged.append(DamagedRange(position, found.position, next_offset, found.base_offset, reason))
             position, next_offset, suspect = found.position, found.base_offset, None

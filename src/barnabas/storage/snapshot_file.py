@@ -39,6 +39,7 @@ __all__ = [
     "SnapshotReader",
     "SnapshotWriter",
     "delete_snapshot",
+    "drop_snapshots_before",
     "list_snapshots",
     "remove_leftovers",
     "snapshot_path",
@@ -81,6 +82,14 @@ def delete_snapshot(directory: str, snapshot_id: OffsetAndEpoch) -> str:
     path = snapshot_path(directory, snapshot_id)
     os.rename(path, path + DELETED_SUFFIX)
     return path + DELETED_SUFFIX
+
+
+def drop_snapshots_before(directory: str, snapshots: dict[OffsetAndEpoch, int], start_offset: int) -> None:
+    """Remove the older ones, here and on disk. The oldest snapshot that is left is where the log starts: other replicas
+    judge by its epoch what a follower has that ends there."""
+    for older in [snapshot_id for snapshot_id in snapshots if snapshot_id.offset < start_offset]:
+        del snapshots[older]
+        os.unlink(delete_snapshot(directory, older))
 
 
 class RawSnapshotWriter:

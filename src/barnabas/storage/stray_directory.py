@@ -37,13 +37,10 @@ def stray_directory_name(topic_partition: TopicPartition, unique_id: str) -> str
 
 
 class StrayDirectory(NamedTuple):
-    """``is_part``: it holds segments that were taken out of a log, not a whole replica, and is never adopted."""
-
     path: str
     topic_partition: TopicPartition
     topic_id: Uuid | None
     reason: str
-    is_part: bool = False
 
     @property
     def name(self) -> str:
@@ -55,7 +52,6 @@ class StrayDirectory(NamedTuple):
             "topic": self.topic_partition.topic,
             "partition": self.topic_partition.partition,
             "reason": self.reason,
-            "part": self.is_part,
         }
         fd = os.open(f"{self.path}/{STRAY_NOTE}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
         try:
@@ -88,7 +84,7 @@ def _read(path: str, named: TopicPartition) -> StrayDirectory:
         named = TopicPartition(topic, partition)
     if isinstance(noted_reason, str):
         reason = noted_reason
-    return StrayDirectory(path, named, topic_id, reason, note.get("part") is True)
+    return StrayDirectory(path, named, topic_id, reason)
 
 
 def _read_note(path: str) -> Mapping[str, object]:

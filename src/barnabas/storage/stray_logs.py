@@ -53,6 +53,7 @@ class StrayLogs:
         self._new_unique_id = new_unique_id
         self.known: dict[str, StrayDirectory] = {}
         """By path."""
+        self._paths: dict[tuple[TopicPartition, Uuid | None], list[str]] = {}
         self.withheld: dict[TopicPartition, str] = {}
         """Why, by partition."""
 
@@ -62,8 +63,8 @@ class StrayLogs:
     def find(self, directory: LogDirectory) -> None:
         """Take in those that an earlier start left."""
         for stray in list_strays(directory.path):
-            self.known[stray.path] = stray
-            if stray.topic_id is None and not stray.is_part:
+            self._keep(stray)
+            if stray.topic_id is None:
                 self.withheld[stray.topic_partition] = f"its records may be in {stray.path}: {stray.reason}"
             _log.warning(
                 "%s holds records of %s that belong to no replica of this broker; they are kept: %s",
@@ -109,7 +110,7 @@ class StrayLogs:
         except OSError as error:
             self._report(before, error)
             return
-        self.known[path] = stray
+        self._keep(stray)
         _log.error(
             "%s is kept as %s and not served: %s (offsets %d to %d); barnabas storage strays lists such directories",
             before, path, reason, log.log_start_offset, log.log_end_offset,
@@ -124,18 +125,10 @@ class StrayLogs:
         leader_epoch: int,
         now_ms: int,
     ) -> PartitionLog | None:
-        """A whole stray of that name and id, no later than that epoch: it is checked as after a crash, and served."""
-        for stray in list(self.known.values()):
-            if (
-                stray.is_part
-                or topic_id is None
-                or (stray.topic_partition, stray.topic_id)
-                != (
-                    topic_partition,
-                    topic_id,
-                )
-            ):
-                continue
+        """A stray of that name and id, no later than that epoch: it is checked as after a crash, and served."""
+        if topic_id is None:
+            return None
+        for stray in [self.known[path] for path in self._paths.get((topic_partition, topic_id), ())]:
             directory = self._directories.of_path(stray.path)
             if directory is None:
                 continue
@@ -177,7 +170,7 @@ class StrayLogs:
             return None
         with suppress(FileNotFoundError):
             os.unlink(f"{path}/{STRAY_NOTE}")
-        del self.known[stray.path]
+        self._forget(stray)
         self.withheld.pop(stray.topic_partition, None)
         _log.warning("%s is %s again: the cluster has its topic", stray.path, path)
         return log
@@ -197,8 +190,19 @@ class StrayLogs:
 
     def prune(self) -> None:
         """Forget those that were removed meanwhile."""
-        for path in [path for path in self.known if not os.path.isdir(path)]:
-            del self.known[path]
+        for stray in [stray for stray in self.known.values() if not os.path.isdir(stray.path)]:
+            self._forget(stray)
+
+    def _keep(self, stray: StrayDirectory) -> None:
+        self.known[stray.path] = stray
+        self._paths.setdefault((stray.topic_partition, stray.topic_id), []).append(stray.path)
+
+    def _forget(self, stray: StrayDirectory) -> None:
+        del self.known[stray.path]
+        key = stray.topic_partition, stray.topic_id
+        self._paths[key].remove(stray.path)
+        if not self._paths[key]:
+            del self._paths[key]
 
     def _report(self, path: str, error: OSError) -> None:
         directory = self._directories.of_path(path)

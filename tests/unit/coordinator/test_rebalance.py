@@ -483,3 +483,12 @@ def test_all_groups_together_give_out_so_many_ids() -> None:
     assert refused.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     group.advance(SESSION_MS + 1)
     assert group.join(version=4).value.error_code == ErrorCode.MEMBER_ID_REQUIRED
+
+
+def test_a_member_that_comes_back_with_its_id_makes_room_for_another() -> None:
+    group = GroupDriver(GroupCoordinatorConfig(groups_max_pending_members=1, offsets_topic_num_partitions=1)).load()
+    given = group.join(version=4).value
+    assert group.join(version=4).value.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    group.join(given.member_id, version=4)
+    assert group.join(version=4).value.error_code == ErrorCode.MEMBER_ID_REQUIRED
+    assert group.join(version=4).value.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS

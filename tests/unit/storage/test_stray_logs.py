@@ -191,7 +191,7 @@ def test_kafkas_strays_are_found_by_their_names(tmp_path: Path) -> None:
     assert name == "a.b-c-12.0123456789abcdef0123456789abcdef-stray"
     (tmp_path / name).mkdir()
     (stray,) = strays_in(tmp_path)
-    assert (stray.topic_partition, stray.topic_id, stray.is_part) == (TopicPartition("a.b-c", 12), None, False)
+    assert (stray.topic_partition, stray.topic_id) == (TopicPartition("a.b-c", 12), None)
 
 
 def test_the_longest_topic_name_is_shortened_in_the_directory_and_kept_in_the_note(tmp_path: Path) -> None:

@@ -24,7 +24,16 @@ from barnabas.protocol.messages.join_group import JoinGroupResponse, JoinGroupRe
 from barnabas.protocol.messages.sync_group import SyncGroupResponse
 from barnabas.protocol.records.group_metadata_value import GroupMetadataValue, MemberMetadata
 
-__all__ = ["ClassicGroup"]
+__all__ = ["ClassicGroup", "PendingTotal"]
+
+
+class PendingTotal:
+    """How many members of several groups were given an id and have not come back with it."""
+
+    __slots__ = ("count",)
+
+    def __init__(self) -> None:
+        self.count = 0
 
 
 class ClassicGroup:
@@ -44,6 +53,8 @@ class ClassicGroup:
         self.members: dict[str, ClassicGroupMember] = {}
         self.pending_join_members: dict[str, Timer[TimerAction]] = {}
         """Member ids handed out with MEMBER_ID_REQUIRED that have not come back yet."""
+        self.pending_total = PendingTotal()
+        """Of all groups that share it."""
         self.pending_sync_members: set[str] = set()
         self.join_timer: Timer[TimerAction] | None = None
         self.sync_timer: Timer[TimerAction] | None = None
@@ -182,10 +193,21 @@ class ClassicGroup:
         self.pending_sync_members.discard(member_id)
         return member
 
-    def forget_pending(self, member_id: str) -> None:
+    def add_pending(self, member_id: str, timer: Timer[TimerAction], total: PendingTotal) -> None:
+        """The member has an id and is to come back with it; ``timer`` expires it."""
+        self.pending_total = total
+        if member_id not in self.pending_join_members:
+            total.count += 1
+        self.pending_join_members[member_id] = timer
+
+    def forget_pending(self, member_id: str) -> bool:
+        """Whether the member was pending."""
         timer = self.pending_join_members.pop(member_id, None)
-        if timer is not None:
-            timer.cancel()
+        if timer is None:
+            return False
+        timer.cancel()
+        self.pending_total.count -= 1
+        return True
 
     def replace_static_member(self, old_member_id: str, new_member_id: str) -> ClassicGroupMember:
         """Give a static member a new id, in the same place; whoever still uses the old id learns that it is fenced."""

@@ -13,7 +13,7 @@ from functools import partial
 
 from barnabas.common.errors import ErrorCode
 from barnabas.coordinator.coordinator_result import CoordinatorResult, TimerAction
-from barnabas.coordinator.group.classic_group import ClassicGroup
+from barnabas.coordinator.group.classic_group import ClassicGroup, PendingTotal
 from barnabas.coordinator.group.classic_group_member import ClassicGroupMember
 from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
 from barnabas.coordinator.group.group_records import GroupMetadataRecord
@@ -50,9 +50,7 @@ class Rebalance:
         self._config = config
         self._timers = timers
         self.completed_count = 0
-        self._groups_with_pending: set[ClassicGroup] = set()
-        self._pending_estimate = 0
-        """At least as many as there are pending members."""
+        self._pending = PendingTotal()
 
     # -- the way of a rebalance
 
@@ -196,16 +194,11 @@ class Rebalance:
 
     def has_room_for_pending(self) -> bool:
         """Whether one more client may be given a member id before it has joined."""
-        if self._pending_estimate >= self._config.groups_max_pending_members:
-            self._groups_with_pending = {group for group in self._groups_with_pending if group.pending_join_members}
-            self._pending_estimate = sum(len(group.pending_join_members) for group in self._groups_with_pending)
-        return self._pending_estimate < self._config.groups_max_pending_members
+        return self._pending.count < self._config.groups_max_pending_members
 
     def add_pending_member(self, group: ClassicGroup, member_id: str, session_timeout_ms: int, now_ms: int) -> None:
         timer: Timer[TimerAction] = Timer(partial(self._expire_pending_member, group, member_id))
-        group.pending_join_members[member_id] = timer
-        self._groups_with_pending.add(group)
-        self._pending_estimate += 1
+        group.add_pending(member_id, timer, self._pending)
         self._timers.schedule(timer, now_ms + session_timeout_ms)
 
     def remove_member(self, group: ClassicGroup, member: ClassicGroupMember) -> None:
@@ -228,6 +221,6 @@ class Rebalance:
         return self.after_removal(group, f"session of {member.member_id} expired", now_ms)
 
     def _expire_pending_member(self, group: ClassicGroup, member_id: str, now_ms: int) -> Nothing:
-        if group.pending_join_members.pop(member_id, None) is None:
+        if not group.forget_pending(member_id):
             return CoordinatorResult()
         return self.maybe_complete_join(group, now_ms)
