@@ -1,7 +1,7 @@
 """Says in the log when the level of a feature is raised whose APIs this broker does not serve.
 
 The level itself is legal: a directory may move to a Kafka that serves it. What a cluster was formatted with is not
-worth a line, only what somebody raised since this node started.
+worth a line, only a level that was raised since this node started.
 """
 
 from __future__ import annotations

@@ -339,7 +339,7 @@ class FetchSessionCache:
         if not session.is_privileged:
             self._consumer_partitions += len(session.partitions) - before
             if self._consumer_partitions > self._consumer_partitions_max and len(session.partitions) > before:
-                # The client fetches everything anew, and gets no session if there is still no room.
+                # The client sends a full fetch next, and receives no session if there is still no room.
                 self._remove(session.id)
                 return FetchContext((), error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         session.last_used_ms = now_ms

@@ -34,7 +34,7 @@ class ImpairedReplicas:
         self._replicas = replicas
         self._clock = clock
         self._reported: dict[TopicPartition, int] = {}
-        """In which leader epoch the controller was told."""
+        """The leader epoch in which the controller was asked."""
         self._catching_up: set[TopicPartition] = set()
 
     def is_impaired(self, topic_partition: TopicPartition) -> bool:

@@ -330,7 +330,7 @@ async def _served_nowhere(admin: AdminClient, levels: Mapping[str, int]) -> list
 
     try:
         answers = (await admin.describe_features_of_brokers(timeout_s=_NOTE_TIMEOUT_S)).values()
-    except (AdminError, ClientError):  # The note is a help: a broker that does not answer keeps nobody from an upgrade.
+    except (AdminError, ClientError):  # The note is a help: an upgrade does not need it.
         return []
     names = [name for name in levels if levels[name] and all(name in _not_served(found) for found in answers)]
     if not names or not answers:

@@ -77,7 +77,7 @@ class BrokerArrivals:
         return chain.from_iterable(map(in_order, held))
 
     def _left_unfinished(self) -> Turns[None]:
-        """Only those that an in-sync replica can lead: their settings elect nobody before something else happens."""
+        """Only those that an in-sync replica can lead: the settings of others elect no leader by themselves."""
         walk = PartitionWalk(self._state, self._held_by_active())
         while True:
             found = walk.piece(partition_walk.PARTITIONS_A_TURN, self._is_left_unfinished)

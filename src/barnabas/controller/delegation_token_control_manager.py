@@ -143,7 +143,7 @@ class DelegationTokenControlManager:
         return self._hmacs
 
     def _check_limits(self, owner: str, requester: str, renewer_count: int) -> None:
-        """Anybody with a login may have tokens, and each stays in the memory of every node until it is swept."""
+        """Every login may have tokens, and each token stays in the memory of every node until it is swept."""
         config = self._config
         if renewer_count > config.delegation_token_max_renewers:
             raise ApiException(

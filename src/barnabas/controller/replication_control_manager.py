@@ -128,7 +128,7 @@ class ReplicationControlManager:
         existing = self._cluster.validate_registration(request, now_ms())
         records: list[ApiMessageAndVersion] = []
         if existing is None or existing.incarnation_id != request.incarnation_id:
-            # A broker that was unregistered may still be named in ISR and ELR, and nobody knows how it ended.
+            # A broker that was unregistered may still be named in ISR and ELR, and how it ended is unknown.
             is_clean = existing is not None and existing.epoch == request.previous_broker_epoch
             may_count_on_it = is_clean or not self._state.image.features.is_elr_enabled
             decide = self.election.broker_leaves if may_count_on_it else self.election.broker_was_killed

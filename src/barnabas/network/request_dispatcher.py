@@ -289,7 +289,7 @@ class RequestDispatcher:
             turn.held_since(began)
 
     def _of_client(self, route: _Route) -> DecodeLimits:
-        """What is not answered in parts holds up others for as long as it takes, unless nobody is told apart anyway."""
+        """A request that is not answered in parts delays others. Without an authorizer the larger limit holds for all."""
         if route.api_key is ApiKey.FETCH:
             return self._limits.of_consumers
         if self._authorizer.is_absent or route.is_in_parts:

@@ -92,7 +92,7 @@ class Exchange:
         return response
 
     async def _outcome(self, client: NetworkClient, by: ControllerConnection) -> Message | Exception:
-        """What ``_ask`` gives or raises: nobody may be left to whom a task could raise it."""
+        """What ``_ask`` returns or raises, as a value: no caller may be left that awaits the task."""
         try:
             return await self._ask(client, by)
         except Exception as error:

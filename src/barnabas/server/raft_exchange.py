@@ -25,7 +25,7 @@ __all__ = ["RaftExchange"]
 
 class RaftExchange:
     def __init__(self, log: MetadataLog, on_damage: Callable[[DamagedLogError], None]) -> None:
-        """``on_damage`` hears of records that cannot be read any more; it raises if the replica can't do without."""
+        """``on_damage`` receives records that can no longer be read; it raises if the replica needs them."""
         self._log = log
         self._on_damage = on_damage
         self._correlation_ids = count(1)

@@ -291,14 +291,14 @@ _WITHOUT_EFFECT: tuple[tuple[str, str], ...] = (
         " sasl.oauthbearer.jwt.retriever.class sasl.oauthbearer.scope sasl.oauthbearer.token.endpoint.url",
     ),
     ("OpenSSL's generator of random numbers is used.", "ssl.secure.random.implementation"),
-    ("Kerberos (GSSAPI) is not there: sasl.enabled.mechanisms refuses it.", "sasl.kerberos.*"),
+    ("Kerberos (GSSAPI) is not supported: sasl.enabled.mechanisms refuses it.", "sasl.kerberos.*"),
     (
-        "Tiered storage is not there: remote.log.storage.system.enable and remote.storage.enable can't be true.",
+        "Tiered storage is not supported: remote.log.storage.system.enable and remote.storage.enable can't be true.",
         "remote.fetch.* remote.list.offsets.* remote.log.index.* remote.log.manager.* remote.log.metadata.*"
         " remote.log.reader.* remote.log.storage.manager.* follower.fetch.last.tiered.offset.enable",
     ),
     (
-        "Kafka takes it while it runs, so it is stored; groups of this kind, and transactions, are not there yet.",
+        "Kafka takes it while it runs, so it is stored; groups of this kind, and transactions, are not supported yet.",
         "group.consumer.assignment.interval.ms group.share.assignment.interval.ms group.streams.assignment.interval.ms"
         " share.coordinator.cached.buffer.max.bytes transaction.partition.verification.enable",
     ),
@@ -335,7 +335,7 @@ _NOT_ALLOWED: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ),
     ("Client telemetry is not collected.", "telemetry.*", ()),
     (
-        "Tiered storage is not there yet.",
+        "Tiered storage is not supported yet.",
         "remote.*",
         (),
     ),

@@ -10,7 +10,7 @@ After a clean shutdown everything on disk is believed; only missing indexes are 
    follows: the machine wrote unflushed pages in any order. The old file is kept beside the log.
    Anything else is damage: it is reported, stays in the file, and readers step over it (``segment_damage``). A log that
    ends before its recovery point goes on at the recovery point, so that no offset is given twice.
-3. A leader epoch checkpoint that is lost is made anew from all batches.
+3. A lost leader epoch checkpoint is rebuilt from all batches.
 4. Producer state is the last snapshot and the batches since; leader epochs are the checkpoint and the batches read.
 """
 
@@ -167,7 +167,7 @@ def _start_anew(directory: str, lost: Sequence[Segment], base_offset: int, pool:
     if lost:
         kept = [move_aside(old.path) for old in lost if old.size]
         _log.error(
-            "%s ends before its start %d, as written in log-start-offset-checkpoint: it begins anew there; kept: %s",
+            "%s ends before its start %d, as written in log-start-offset-checkpoint: it starts again there; kept: %s",
             directory, base_offset, ", ".join(kept) or "nothing, it was empty",
         )  # fmt: skip
         for old in lost:
@@ -341,7 +341,7 @@ class _SegmentReader:
         removed = segment.size - tail.position
         kept = ""
         if not tail.is_cut_short:
-            # All of the batch was written, so it may be one that a client was told of.
+            # All of the batch was written, so it may have been acknowledged to a client.
             kept = f"; they are kept as {copy_aside(segment.path, tail.position)}"
         os.truncate(segment.path, tail.position)
         segment.size = tail.position

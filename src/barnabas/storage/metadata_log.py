@@ -3,7 +3,7 @@
 What is appended here is not durable until a flush that began later has run; the driver runs flushes on a thread and
 lets many appends share one. Opening the log checks it from its newest snapshot's end on. A torn tail is cut off, with a
 line in the log of the node. A log that lost more raises ``DamagedLogError`` and stays as it is. ``metadata_log_check``
-says how the two are told apart. The high watermark is not stored anywhere.
+says how the two are distinguished. The high watermark is not stored anywhere.
 
 Every batch that is read later is verified again; ``DamagedLogError`` then says that it has rotted since.
 

@@ -1,4 +1,4 @@
-"""Read a segment whole: check every batch, make both indexes anew, and note what is damaged.
+"""Read a segment whole: check every batch, rebuild both indexes, and note what is damaged.
 
 A bad place is damage if a valid batch follows it: what was written later proves that it was whole once. The caller
 decides about bytes at the end that no valid batch follows, for it knows up to where the log was durable.

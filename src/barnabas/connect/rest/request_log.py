@@ -1,7 +1,7 @@
 """A line for each request in the log, where its sender is known; for all others so many that the log can't be filled.
 
-What a stranger chooses, such as the path, is shown cut and on one line. Requests that were refused are told as a node
-tells them: once a minute for each host and reason, and a few lines in ten seconds for all (``network.refusal_log``).
+What a stranger chooses, such as the path, is shown cut and on one line. Refused requests are logged as on a
+node: once a minute for each host and reason, and a few lines in ten seconds for all (``network.refusal_log``).
 """
 
 from __future__ import annotations
