@@ -289,7 +289,7 @@ class RequestDispatcher:
             turn.held_since(began)
 
     def _of_client(self, route: _Route) -> DecodeLimits:
-        """A request that is not answered in parts delays others. Without an authorizer the larger limit holds for all."""
+        """Requests that are not answered in parts delay others. Without an authorizer the larger limit holds."""
         if route.api_key is ApiKey.FETCH:
             return self._limits.of_consumers
         if self._authorizer.is_absent or route.is_in_parts:

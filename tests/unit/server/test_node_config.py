@@ -216,7 +216,7 @@ def test_every_problem_is_named_at_once_with_its_place(tmp_path: Path) -> None:
         ("super.users", "User:admin;alice", "'alice' is not of the form Type:name"),
         ("super.users", ":admin", "write Type:name, as in User:admin;User:CN=broker-1"),
         ("allow.everyone.if.no.acl.found", "perhaps", "its type is BOOLEAN"),
-        ("remote.log.storage.system.enable", "true", "Tiered storage is not there yet"),
+        ("remote.log.storage.system.enable", "true", "Tiered storage is not supported yet"),
         ("transaction.max.timeout.ms", "1", "Transactions are not there yet"),
         ("zookeeper.connect", "localhost:2181", "ZooKeeper is gone since Kafka 4.0"),
         ("group.coordinator.rebalance.protocols", "classic,share", "allowed is its default (classic,consumer,streams)"),

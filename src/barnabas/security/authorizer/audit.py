@@ -129,7 +129,7 @@ class AuditLimits(NamedTuple):
     kinds_max: int = 10_000
     queue_max: int = 10_000
     denials_of_caller_max: int = 200
-    """Of one principal and host in a window, that become events of their own; so many names are counted separately, too."""
+    """Of one principal and host in a window, that become events of their own; so many names are counted apart, too."""
 
 
 if TYPE_CHECKING:
