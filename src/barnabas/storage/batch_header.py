@@ -22,6 +22,7 @@ __all__ = [
     "HEADER_SIZE",
     "LENGTH_OFFSET",
     "LOG_APPEND_TIME_FLAG",
+    "MAX_TIMESTAMP_OFFSET",
     "PREFIX",
     "TRANSACTIONAL_FLAG",
     "Buffer",
@@ -42,6 +43,7 @@ PREFIX = Struct(">qii")
 LENGTH_OFFSET = 8
 CRC_OFFSET = 17
 ATTRIBUTES_OFFSET = 21
+MAX_TIMESTAMP_OFFSET = 35
 # base_offset and batch_length themselves are not counted by batch_length.
 BATCH_OVERHEAD = 12
 

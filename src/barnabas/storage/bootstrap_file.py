@@ -16,6 +16,7 @@ from barnabas.raft.batch_accumulator import BatchAccumulator
 from barnabas.raft.ports import RecordSerde
 from barnabas.storage.checkpoint_file import write_atomically
 from barnabas.storage.errors import CorruptFileError, StorageError
+from barnabas.storage.file_calls import naming
 
 __all__ = ["BOOTSTRAP_CHECKPOINT", "read_bootstrap_file", "write_bootstrap_file"]
 
@@ -41,7 +42,7 @@ def read_bootstrap_file(directory: str, serde: RecordSerde) -> list[Any] | None:
     """The records; None when the directory has no such file, and the node's defaults are to be used."""
     path = bootstrap_path(directory)
     try:
-        with open(path, "rb") as file:
+        with naming(path), open(path, "rb") as file:
             data = file.read()
     except FileNotFoundError:
         return None

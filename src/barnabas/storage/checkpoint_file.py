@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from barnabas.storage.errors import CorruptFileError
+from barnabas.storage.file_calls import naming, write_all
 from barnabas.storage.file_modes import FILE_MODE
 
 __all__ = ["read_checkpoint", "sync_file", "write_atomically", "write_checkpoint"]
@@ -22,9 +23,10 @@ def write_atomically(path: str, data: bytes, *, sync: bool = True) -> None:
     temporary = f"{path}.tmp"
     fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
     try:
-        os.write(fd, data)
-        if sync:
-            os.fsync(fd)
+        with naming(temporary):
+            write_all(fd, data)
+            if sync:
+                os.fsync(fd)
     finally:
         os.close(fd)
     os.rename(temporary, path)
@@ -35,7 +37,8 @@ def write_atomically(path: str, data: bytes, *, sync: bool = True) -> None:
 def sync_directory(path: str) -> None:
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        os.fsync(fd)
+        with naming(path):
+            os.fsync(fd)
     finally:
         os.close(fd)
 
@@ -54,7 +57,7 @@ def write_checkpoint(path: str, lines: Sequence[str], *, sync: bool = True) -> N
 def read_checkpoint(path: str, fields: int) -> list[list[str]]:
     """The entries, each of ``fields`` words. A missing or empty file has none; anything malformed is an error."""
     try:
-        with open(path, encoding="utf-8", errors="replace") as file:
+        with naming(path), open(path, encoding="utf-8", errors="replace") as file:
             lines = file.read().splitlines()
     except FileNotFoundError:
         return []

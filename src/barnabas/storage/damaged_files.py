@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from barnabas.storage.checkpoint_file import sync_directory
 from barnabas.storage.errors import CorruptSegmentError
+from barnabas.storage.file_calls import exists, naming, write_all
 from barnabas.storage.file_modes import FILE_MODE
 
 __all__ = [
@@ -66,7 +67,7 @@ class DamagedLogError(CorruptSegmentError):
 def unused_aside_path(path: str) -> str:
     """The name under which the damaged file is kept; an earlier one of that name stays."""
     aside, number = path + DAMAGED_SUFFIX, 2
-    while os.path.lexists(aside):
+    while exists(aside):
         aside = f"{path}{DAMAGED_SUFFIX}.{number}"
         number += 1
     return aside
@@ -95,12 +96,17 @@ def copy_rest(path: str, position: int, target_path: str) -> None:
         target = os.open(target_path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
         try:
             os.lseek(source, position, os.SEEK_SET)
-            while chunk := os.read(source, _COPY_BYTES):
-                remaining = memoryview(chunk)
-                while remaining:
-                    remaining = remaining[os.write(target, remaining) :]
-            os.fsync(target)
+            while chunk := _read(path, source):
+                with naming(target_path):
+                    write_all(target, chunk)
+            with naming(target_path):
+                os.fsync(target)
         finally:
             os.close(target)
     finally:
         os.close(source)
+
+
+def _read(path: str, source: int) -> bytes:
+    with naming(path):
+        return os.read(source, _COPY_BYTES)

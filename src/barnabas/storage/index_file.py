@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 
 from barnabas.storage.errors import CorruptIndexError
+from barnabas.storage.file_calls import naming, pwrite_all
 from barnabas.storage.file_modes import FILE_MODE
 
 __all__ = ["IndexFile"]
@@ -54,17 +55,18 @@ class IndexFile:
         entries = self.entries
         if not self._is_dirty:
             return
-        self._is_dirty = False
         written = self._written
         tail = memoryview(entries)[written:]
         fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
         try:
-            os.pwrite(fd, tail, written)
-            os.ftruncate(fd, len(entries))
+            with naming(self.path):
+                pwrite_all(fd, tail, written)
+                os.ftruncate(fd, len(entries))
         finally:
             tail.release()
             os.close(fd)
         self._written = len(entries)
+        self._is_dirty = False
 
     def release(self) -> None:
         """Forget entries that the file holds too."""
@@ -102,7 +104,7 @@ class IndexFile:
         while True:
             path = self.path
             try:
-                with open(path, "rb") as file:
+                with naming(path), open(path, "rb") as file:
                     data = file.read()
             except FileNotFoundError:
                 data = None

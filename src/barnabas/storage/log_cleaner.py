@@ -262,7 +262,11 @@ class _Cleaning:
     # Parts
 
     def _batches(self, segment: Segment) -> Iterator[memoryview]:
-        """The bytes of each batch, whose checksum is right; pausing after each. Never more than a piece in memory."""
+        """The bytes of each batch, whose checksum is right; pausing after each. Never more than a piece in memory.
+
+        The checksum does not cover the base offset: a batch whose offsets do not follow is damaged too.
+        """
+        next_offset, offset_end = segment.base_offset, segment.base_offset + RELATIVE_OFFSET_MAX + 1
         fd = os.open(segment.path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             position, wanted = 0, _READ_SIZE
@@ -282,6 +286,11 @@ class _Cleaning:
                         raise CorruptSegmentError(
                             segment.path, position + used, f"the batch at offset {header[0]} is damaged"
                         )
+                    if not next_offset <= header[0] <= header[0] + header[6] < offset_end:
+                        raise CorruptSegmentError(
+                            segment.path, position + used, f"offset {header[0]} after {next_offset - 1}"
+                        )
+                    next_offset = header[0] + header[6] + 1
                     yield batch
                     self._pause(size)
                     used += size

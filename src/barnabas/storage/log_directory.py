@@ -20,6 +20,7 @@ from barnabas.common.topic_partition import TopicPartition
 from barnabas.common.uuid import Uuid
 from barnabas.storage.checkpoint_file import sync_directory, write_atomically
 from barnabas.storage.errors import CorruptFileError, StorageError
+from barnabas.storage.file_calls import naming
 from barnabas.storage.file_modes import DIRECTORY_MODE, FILE_MODE
 from barnabas.storage.offset_checkpoint import (
     CLEANER_OFFSET_CHECKPOINT,
@@ -150,7 +151,7 @@ class LogDirectory:
         """
         path = f"{self.path}/{CLEAN_SHUTDOWN_FILE}"
         try:
-            with open(path, "rb") as file:
+            with naming(path), open(path, "rb") as file:
                 content = file.read()
             os.unlink(path)
         except FileNotFoundError:
@@ -163,17 +164,18 @@ class LogDirectory:
             _log.error("%s is damaged: the logs in %s are checked as after a crash", path, self.path)
             return None
 
-    def take_boot_id(self, current: str) -> bool:
-        """Note in which run of the machine the directory is opened. Whether it is the same as the last time."""
-        path = f"{self.path}/{BOOT_ID_FILE}"
+    def is_same_boot(self, current: str) -> bool:
+        """Whether the directory was last opened in this run of the machine."""
         try:
-            with open(path, "rb") as file:
+            with naming(f"{self.path}/{BOOT_ID_FILE}"), open(f"{self.path}/{BOOT_ID_FILE}", "rb") as file:
                 known = file.read(_BOOT_ID_BYTES_MAX).decode("ascii", "replace").strip()
         except FileNotFoundError:
-            known = UNKNOWN_BOOT
-        if known != current:
-            write_atomically(path, f"{current}\n".encode())
+            return False
         return known == current != UNKNOWN_BOOT
+
+    def note_boot(self, current: str) -> None:
+        """All logs were opened in this run of the machine: what they and the checkpoints say now must stay true."""
+        write_atomically(f"{self.path}/{BOOT_ID_FILE}", f"{current}\n".encode())
 
     def mark_clean_shutdown(self, broker_epoch: int) -> None:
         text = json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":"))

@@ -24,6 +24,7 @@ from barnabas.common.topic_partition import TopicPartition
 from barnabas.common.uuid import Uuid
 from barnabas.storage.cleaning_pauses import CleaningPauses
 from barnabas.storage.deleted_directories import DeletedDirectories
+from barnabas.storage.duplicate_logs import superfluous
 from barnabas.storage.errors import StorageError
 from barnabas.storage.file_pool import FilePool
 from barnabas.storage.log_checkpoints import write_checkpoints, write_high_watermarks
@@ -332,7 +333,7 @@ class LogManager:
         log_start_offsets = directory.read_log_start_offsets()
         high_watermarks = directory.read_high_watermarks()
         self.cleaner_offsets.update(directory.read_cleaner_offsets())
-        is_same_boot = directory.take_boot_id(self._boot)
+        is_same_boot = directory.is_same_boot(self._boot)
         self.topic_id_notes.read(directory)
         self._deleted.add(directory.deleted_partitions(), due_ms=now_ms)
         self.strays.find(directory)
@@ -340,11 +341,13 @@ class LogManager:
         for path, topic_partition in (*current.items(), *future.items()):
             is_future = path in future
             known = (self.table.future if is_future else self.table.current).get(topic_partition)
+            if known is not None and superfluous(known, path) == path:
+                deleted = f"{directory.path}/{delete_directory_name(topic_partition, self._new_unique_id())}"
+                os.rename(path, deleted)
+                self._deleted.add([deleted], due_ms=now_ms + known.config.file_delete_delay_ms)
+                continue
             if known is not None:
-                raise StorageError(
-                    f"Duplicate log directories found: {known.directory} and {path}. "
-                    "Delete the one that is the older one: that of a disk that failed and came back"
-                )
+                self._retire(known, now_ms)
             log, truncation = load_log(
                 path,
                 topic_partition,
@@ -366,6 +369,11 @@ class LogManager:
                 self.strays.claim(log, self.topic_id_notes.ids.get(topic_partition))
             if truncation is not None:
                 truncations.append(truncation)
+        if not is_same_boot:
+            if high_watermarks:
+                # First, for after the boot id a log that ends below its high watermark is damaged.
+                write_high_watermarks(directory, self.table.in_directory(directory))
+            directory.note_boot(self._boot)
 
     # Upkeep
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from barnabas.storage.aborted_transactions import aborted_transactions
 from barnabas.storage.segment import Segment
 from barnabas.storage.segment_damage import DamagedRangeError
 from barnabas.storage.transaction_index import AbortedTransaction
@@ -57,7 +58,8 @@ def read_segments(
         length = segment.end_of_valid(position, records, position + length) - position
         aborted = None
         if committed_only:
-            aborted = _aborted_transactions(segments, at, fetch_offset, position + length, max_offset)
+            valid = memoryview(records)[:length]
+            aborted, length = aborted_transactions(segments, at, position, valid, fetch_offset, max_offset)
         return FetchedRecords(records if length == len(records) else memoryview(records)[:length], aborted)
     return FetchedRecords(b"", [] if committed_only else None)
 
@@ -69,17 +71,3 @@ def _position_of(segment: Segment, offset: int) -> int:
     except DamagedRangeError as error:
         return error.position
     return segment.size if found is None else found[0]
-
-
-def _aborted_transactions(
-    segments: tuple[Segment, ...], index: int, fetch_offset: int, end_position: int, max_offset: int
-) -> list[AbortedTransaction]:
-    """Those that overlap the records up to ``end_position``; a few more do no harm."""
-    upper_bound = min(segments[index].offset_index.offset_after(end_position) or max_offset, max_offset)
-    aborted: list[AbortedTransaction] = []
-    for segment in segments[index:]:
-        found, is_complete = segment.transaction_index.collect(fetch_offset, upper_bound)
-        aborted += found
-        if is_complete:
-            break
-    return aborted

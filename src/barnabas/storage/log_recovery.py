@@ -6,8 +6,8 @@ After a clean shutdown everything on disk is believed; only missing indexes are 
    interrupted: the segments it was made from go, and it takes their place.
 2. Segments that may hold anything above the recovery point are read whole. Bytes at the end of the last one that are
    no valid batch are the torn tail of a last write, and are cut, if they lie above the recovery point.
-   After a restart of the machine the last segment is cut at its first bad place above the recovery point, whatever
-   follows: the machine wrote unflushed pages in any order. The old file is kept beside the log.
+   After a restart of the machine the log is cut at its first bad place above the recovery point, whatever follows: the
+   machine wrote unflushed pages in any order. The old files are kept beside the log.
    Anything else is damage: it is reported, stays in the file, and readers step over it (``segment_damage``). A log that
    ends before its recovery point goes on at the recovery point, so that no offset is given twice.
 3. A lost leader epoch checkpoint is rebuilt from all batches.
@@ -28,6 +28,7 @@ from barnabas.common.topic_partition import TopicPartition
 from barnabas.common.uuid import Uuid
 from barnabas.storage.damaged_files import copy_aside, move_aside
 from barnabas.storage.errors import CorruptFileError, CorruptIndexError, CorruptSegmentError
+from barnabas.storage.file_calls import naming
 from barnabas.storage.file_modes import FILE_MODE
 from barnabas.storage.file_pool import FilePool
 from barnabas.storage.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT, LeaderEpochCheckpoint
@@ -85,6 +86,7 @@ def load_log(
     that all that was written is still there, flushed or not.
     """
     sizes = _list_files(directory)
+    lost_base = _base_of_lost_log(sizes)
     if not is_clean or any(name.endswith((SWAP_SUFFIX, CLEANED_SUFFIX, DELETED_SUFFIX)) for name in sizes):
         sizes = _finish_interrupted(directory, sizes, pool)
     sizes |= dict.fromkeys(_make_lost_logs(directory, sizes), 0)
@@ -93,15 +95,17 @@ def load_log(
         for name, size in sorted(sizes.items())
         if name.endswith(".log") and name[:-4].isdigit()
     ]
+    known_end = max(recovery_point, high_watermark, _last_snapshot(sizes) if is_clean else 0)
+    if not segments and lost_base is not None and lost_base < known_end:
+        segments.append(_stand_in(directory, lost_base, known_end, pool, now_ms))
     for segment in segments:
         segment.is_flushed = is_clean or segment.size == 0
     epochs, has_epochs = _load_epochs(directory, exists=LEADER_EPOCH_CHECKPOINT in sizes)
-    known_end = max(recovery_point, high_watermark)
     reader = _SegmentReader(
         segments,
         epochs,
         config.index_interval_bytes,
-        known_end=max(known_end, _last_snapshot(sizes)) if is_clean else known_end,
+        known_end=known_end,
         recovery_point=recovery_point,
         is_whole=is_clean or is_same_boot,
         is_clean=is_clean,
@@ -141,18 +145,20 @@ def load_log(
 
 def _cut_unflushed(log: PartitionLog, from_offset: int, now_ms: int) -> Truncation | None:
     """The machine has restarted: of what was never flushed it may have written later pages and not earlier ones."""
-    segment, end_offset = log.active_segment, log.log_end_offset
-    torn = next((damage for damage in segment.damaged if damage.first_offset >= from_offset), None)
+    segments, end_offset = log.segments, log.log_end_offset
+    found = ((index, damage) for index, segment in enumerate(segments) for damage in segment.damaged)
+    index, torn = next(((at, damage) for at, damage in found if damage.first_offset >= from_offset), (-1, None))
     if torn is None:
         return None
-    size, path = segment.size, segment.path
+    path, removed = segments[index].path, sum(segment.size for segment in segments[index:]) - torn.position
     kept = log.set_damage_aside(torn, now_ms=now_ms)
     _log.error(
         "%s: at position %d, offset %d: %s; nothing from there on was flushed before the machine stopped: cut %d bytes "
-        "with the offsets up to %d; the file is kept as %s",
-        path, torn.position, torn.first_offset, torn.reason, size - torn.position, end_offset - 1, ", ".join(kept),
+        "with the offsets up to %d; kept: %s",
+        path, torn.position, torn.first_offset, torn.reason, removed, end_offset - 1,
+        ", ".join(kept) or "nothing, no bytes left",
     )  # fmt: skip
-    return Truncation(path, torn.position, torn.first_offset, size - torn.position, torn.reason)
+    return Truncation(path, torn.position, torn.first_offset, removed, torn.reason)
 
 
 def _last_snapshot(names: Iterable[str]) -> int:
@@ -286,10 +292,18 @@ class _SegmentReader:
                 self._check(segment)
 
     def check_from(self, recovery_point: int, names: dict[str, int]) -> None:
-        """Read what may not be durable."""
+        """Read what may not be durable.
+
+        The leader epochs from there on are those of the batches. What the checkpoint says may be newer than a batch
+        that came back with the power in the place of one that was never flushed.
+        """
+        knows_epochs = True
         for index, segment in enumerate(self._segments):
             is_last = index + 1 == len(self._segments)
             is_durable = not is_last and self._segments[index + 1].base_offset <= recovery_point
+            if knows_epochs and not is_durable:
+                knows_epochs = False
+                self._epochs.truncate_from_end(segment.base_offset)
             if not is_durable or not _indexes_are_sane(segment, names):
                 self._check(segment)
 
@@ -346,6 +360,7 @@ class _SegmentReader:
         os.truncate(segment.path, tail.position)
         segment.size = tail.position
         segment.checked.cut(tail.position)
+        segment.inherited_size = min(segment.inherited_size, tail.position)
         _log.warning(
             "%s: the end is not a valid batch: at position %d, offset %d: %s; cut %d bytes%s",
             segment.path, tail.position, tail.offset, tail.reason, removed, kept,
@@ -385,13 +400,30 @@ def _make_lost_logs(directory: str, sizes: dict[str, int]) -> list[str]:
         stem, _, extension = name.partition(".")
         if not stem.isdigit() or extension != "timeindex" or not name < last or f"{stem}.log" in sizes:
             continue
-        with open(f"{directory}/{name}", "rb") as file:
+        with naming(f"{directory}/{name}"), open(f"{directory}/{name}", "rb") as file:
             has_entries = any(file.read(_FIRST_ENTRIES))
         if has_entries and f"{stem}.log{DELETED_SUFFIX}" not in sizes:
             _log.error("%s/%s.log is missing, but its time index is not", directory, stem)
             os.close(os.open(f"{directory}/{stem}.log", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, FILE_MODE))
             made.append(f"{stem}.log")
     return made
+
+
+def _base_of_lost_log(sizes: dict[str, int]) -> int | None:
+    """Where a directory begins whose time indexes are left without any ``.log``."""
+    suffixes = (".log", f".log{SWAP_SUFFIX}", f".log{DELETED_SUFFIX}", f".log{CLEANED_SUFFIX}")
+    if any(name.endswith(suffixes) for name in sizes):
+        return None
+    stems = (name.removesuffix(".timeindex") for name in sizes if name.endswith(".timeindex"))
+    return min((int(stem) for stem in stems if stem.isdigit()), default=None)
+
+
+def _stand_in(directory: str, base_offset: int, known_end: int, pool: FilePool, now_ms: int) -> Segment:
+    """An empty segment in the place of the log that was lost: its offsets are not given again."""
+    segment = Segment(directory, base_offset, pool, created_ms=now_ms)
+    _log.error("%s is missing, and the log had reached offset %d", segment.path, known_end)
+    segment.create_file()
+    return segment
 
 
 def _has_entries(segment: Segment) -> bool:

@@ -13,6 +13,7 @@ from contextlib import suppress
 
 from barnabas.raft.voter_recovery import LostPromises
 from barnabas.storage.checkpoint_file import sync_directory, write_atomically
+from barnabas.storage.file_calls import naming
 
 __all__ = ["LOST_PROMISES", "LostPromisesFile"]
 
@@ -29,7 +30,7 @@ class LostPromisesFile:
     def read(self) -> LostPromises | None:
         """None when the voter has all that it acknowledged."""
         try:
-            with open(self.path, "rb") as file:
+            with naming(self.path), open(self.path, "rb") as file:
                 text = file.read()
         except FileNotFoundError:
             return None

@@ -6,7 +6,6 @@ came from another node or cluster must not be served, whatever it holds.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
@@ -14,6 +13,7 @@ from barnabas.common.properties_file import parse_properties
 from barnabas.common.uuid import Uuid
 from barnabas.storage.checkpoint_file import write_atomically
 from barnabas.storage.errors import CorruptFileError, StorageError
+from barnabas.storage.file_calls import exists, naming
 
 __all__ = ["META_PROPERTIES", "MetaProperties", "MetaPropertiesEnsemble", "new_directory_id"]
 
@@ -35,7 +35,7 @@ class MetaProperties:
         """None when the directory has no such file."""
         path = f"{directory}/{META_PROPERTIES}"
         try:
-            with open(path, encoding="latin-1") as file:
+            with naming(path), open(path, encoding="latin-1") as file:
                 fields = parse_properties(file.read()).values
         except FileNotFoundError:
             return None
@@ -111,10 +111,10 @@ class MetaPropertiesEnsemble:
             self._load(directory)
 
     def _load(self, directory: str) -> None:
-        if not os.path.isdir(directory):
-            self.empty_log_dirs.append(directory)
-            return
         try:
+            if not exists(directory):
+                self.empty_log_dirs.append(directory)
+                return
             found = MetaProperties.read(directory)
         except (OSError, StorageError) as error:
             self.error_log_dirs[directory] = str(error)

@@ -26,6 +26,7 @@ from barnabas.storage import producer_snapshot
 from barnabas.storage.checkpoint_file import sync_directory
 from barnabas.storage.damaged_files import DamagedLogError, LogDamage
 from barnabas.storage.errors import CorruptFileError, CorruptSegmentError, StorageError
+from barnabas.storage.file_calls import naming
 from barnabas.storage.file_modes import DIRECTORY_MODE
 from barnabas.storage.file_pool import FilePool
 from barnabas.storage.metadata_log_check import inspect_batch
@@ -64,7 +65,8 @@ class PendingFlush:
             except FileNotFoundError:
                 continue  # Removed meanwhile, because a snapshot holds what was in it, or never needed.
             try:
-                os.fdatasync(fd)
+                with naming(path):
+                    os.fdatasync(fd)
             finally:
                 os.close(fd)
         if self._directory is not None:

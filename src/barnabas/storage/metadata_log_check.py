@@ -2,7 +2,8 @@
 
 What is verified at start:
 
-- from the newest snapshot's end on: every batch, with checksum, offsets without a gap, and epochs that never go back;
+- from the newest snapshot's end on: every batch, with checksum, offsets without a gap, and epochs that never go back
+  and that begin with a control batch (LeaderChange, KIP-595);
 - before it: that each segment ends where the next one begins. The snapshot holds their records, so the checksums of
   these batches are verified when a batch is read (``MetadataLog.read``).
 
@@ -37,7 +38,13 @@ from barnabas.storage.recovery_point import RecoveryPoint
 from barnabas.storage.segment import Segment
 from barnabas.storage.time_index import NO_TIMESTAMP
 
-__all__ = ["BadPlace", "LogCheck", "batches_behind", "inspect_batch", "judge"]
+__all__ = ["BadPlace", "BatchBehind", "LogCheck", "batches_behind", "inspect_batch", "judge"]
+
+
+NO_EPOCH = -1
+"""Before the first batch."""
+_RECORD_BYTES_MIN = 7
+"""Of a record in a batch."""
 
 
 class BadPlace(NamedTuple):
@@ -67,7 +74,7 @@ class LogCheck:
         self._epochs = epochs
         self._check_from = check_from
         self._index_interval_bytes = index_interval_bytes
-        self._epoch_run = _EpochRun(-1, 0, 0, 0, 2)
+        self._epoch_run = _EpochRun(NO_EPOCH, 0, 0, 0, 2)
         self.end_offset = segments[0].base_offset
         self.control_batch_offsets: list[int] = []
         """Where the control batches at or after ``check_from`` begin."""
@@ -123,8 +130,8 @@ class LogCheck:
                 if problem is not None:
                     bad = BadPlace(index, segment.path, position, next_offset, problem)
                     break
-                if batch.epoch < self._epoch_run.epoch:
-                    bad = self._epoch_goes_back(index, segment, position, batch)
+                if self._has_wrong_epoch(batch):
+                    bad = self._wrong_epoch(index, segment, position, batch)
                     break
                 self._epoch_run = self._epoch_run.extended(batch, index, position)
                 if batch.timestamp > newest[0]:
@@ -146,8 +153,13 @@ class LogCheck:
         if any(isinstance(record, VotersRecord) for _, record in read_control_records(batch)):
             self.names_voters = True
 
-    def _epoch_goes_back(self, index: int, segment: Segment, position: int, batch: InspectedBatch) -> BadPlace:
-        """No checksum covers the epoch. A single batch of a higher epoch is the wrong one, else this one is."""
+    def _has_wrong_epoch(self, batch: InspectedBatch) -> bool:
+        """Epochs never go back, and a leader begins its epoch with a control batch. No checksum covers the epoch."""
+        before = self._epoch_run.epoch
+        return batch.epoch < before or (before < batch.epoch and not batch.is_control and before != NO_EPOCH)
+
+    def _wrong_epoch(self, index: int, segment: Segment, position: int, batch: InspectedBatch) -> BadPlace:
+        """A single batch of the epoch before is the wrong one, else this one is."""
         run = self._epoch_run
         if run.length == 1:
             path = self._segments[run.segment_index].path
@@ -187,7 +199,7 @@ def judge(segments: Sequence[Segment], bad: BadPlace, *, point: RecoveryPoint, c
     known.append((closed_at, f"the log was closed with the end offset {closed_at}"))
     found = list(batches_behind(segments, bad))
     if found:
-        end = found[-1].last_offset + 1
+        end = found[-1].found.last_offset + 1
         known.append((end, f"{len(found)} valid batches behind it go up to offset {end - 1}"))
     elif bad.segment_index + 1 < len(segments):
         last = segments[-1]
@@ -198,15 +210,39 @@ def judge(segments: Sequence[Segment], bad: BadPlace, *, point: RecoveryPoint, c
     return LogDamage(bad.path, bad.position, bad.offset, known_end, bad.reason, evidence)
 
 
-def batches_behind(segments: Sequence[Segment], bad: BadPlace) -> Iterator[FoundBatch]:
-    """Yield the valid batches at or behind the bad place that hold offsets from ``bad.offset`` on, in order."""
+class BatchBehind(NamedTuple):
+    """A valid batch at or behind the bad place. ``found`` has the offsets that it holds in truth."""
+
+    segment: Segment
+    found: FoundBatch
+    is_misplaced: bool
+    """Whether the batch itself says other offsets: no checksum covers its base offset."""
+
+
+def batches_behind(segments: Sequence[Segment], bad: BadPlace) -> Iterator[BatchBehind]:
+    """Yield the valid batches that hold offsets from ``bad.offset`` on, in order.
+
+    A batch that says a greater offset than it can have counts as the next one.
+    """
     first_offset, position = bad.offset, bad.position
     for segment in segments[bad.segment_index :]:
         with segment.map() as data:
-            for found in find_batches(data, position, first_offset=first_offset):
-                yield found
-                first_offset = found.last_offset + 1
+            while (found := next(find_batches(data, position, first_offset=first_offset), None)) is not None:
+                is_misplaced = found.base_offset > _offset_max(segment, found, bad)
+                if is_misplaced:
+                    excess = found.base_offset - first_offset
+                    found = found._replace(base_offset=first_offset, last_offset=found.last_offset - excess)
+                yield BatchBehind(segment, found, is_misplaced)
+                first_offset, position = found.last_offset + 1, found.position + found.size
         position = 0
+
+
+def _offset_max(segment: Segment, batch: FoundBatch, bad: BadPlace) -> int:
+    """The greatest base offset that the batch can have: offsets have no gaps, so the bytes before it bound them."""
+    follows_prefix = bad.position > 0 or segment.base_offset == bad.offset
+    if segment.path == bad.path and batch.position == bad.position and follows_prefix:
+        return bad.offset
+    return segment.base_offset + batch.position // _RECORD_BYTES_MIN
 
 
 # --- single batches

@@ -14,10 +14,10 @@ from barnabas.protocol.control_record import decode_control_record
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.record_batch import BatchView, Record
 from barnabas.protocol.record_serde import decode_metadata_record
-from barnabas.storage.batch_search import FoundBatch, find_batches
 from barnabas.storage.damaged_files import LogDamage
 from barnabas.storage.file_pool import FilePool
 from barnabas.storage.metadata_log import METADATA_LOG_DIRECTORY
+from barnabas.storage.metadata_log_check import BadPlace, BatchBehind, batches_behind
 from barnabas.storage.metadata_log_opening import segment_sizes
 from barnabas.storage.segment import Segment
 
@@ -30,27 +30,28 @@ _SECRET_FIELDS = frozenset({"salt", "storedKey", "serverKey", "value"})
 def describe_loss(log_dir: str, damage: LogDamage) -> Iterator[str]:
     """One line for each lost record that can still be read, and for each range of offsets that cannot."""
     next_offset, place = damage.offset, f"{damage.path}, position {damage.position}"
-    for path, data, found in _batches_behind(log_dir, damage):
+    for segment, found, _ in _batches_behind(log_dir, damage):
         if found.base_offset > next_offset:
             yield _unreadable(next_offset, found.base_offset, place)
-        for record in BatchView(data, found.position).records():
-            if record.offset >= damage.offset:
-                yield f"  {record.offset}  {_content(record, is_control=found.is_control)}"
-        next_offset, place = found.last_offset + 1, f"{path}, position {found.position + found.size}"
+        batch = BatchView(segment.read(found.position, found.size), 0)
+        for record in batch.records():
+            offset = found.base_offset + record.offset - batch.base_offset
+            if offset >= damage.offset:
+                yield f"  {offset}  {_content(record, is_control=found.is_control)}"
+        next_offset, place = found.last_offset + 1, f"{segment.path}, position {found.position + found.size}"
     if next_offset < damage.known_end:
         yield _unreadable(next_offset, damage.known_end, place)
 
 
-def _batches_behind(log_dir: str, damage: LogDamage) -> Iterator[tuple[str, memoryview, FoundBatch]]:
-    directory, pool, first_offset = f"{log_dir}/{METADATA_LOG_DIRECTORY}", FilePool(1), damage.offset
-    sizes = segment_sizes(directory)
-    for base_offset in sorted(sizes):
-        segment = Segment(directory, base_offset, pool, size=sizes[base_offset])
-        data = segment.map()
-        start = damage.position if segment.path == damage.path else 0
-        for found in find_batches(data, start, first_offset=first_offset):
-            yield segment.path, data, found
-            first_offset = found.last_offset + 1
+def _batches_behind(log_dir: str, damage: LogDamage) -> Iterator[BatchBehind]:
+    directory, pool = f"{log_dir}/{METADATA_LOG_DIRECTORY}", FilePool(1)
+    segments = [Segment(directory, base, pool, size=size) for base, size in sorted(segment_sizes(directory).items())]
+    index = next((index for index, segment in enumerate(segments) if segment.path == damage.path), None)
+    if index is None:  # The damaged file is a snapshot.
+        bad = BadPlace(0, damage.path, 0, damage.offset, damage.reason)
+    else:
+        bad = BadPlace(index, damage.path, damage.position, damage.offset, damage.reason)
+    return batches_behind(segments, bad)
 
 
 def _unreadable(first: int, end: int, place: str) -> str:

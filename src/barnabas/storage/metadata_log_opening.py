@@ -209,8 +209,8 @@ class LogOpening:
         False when records behind the snapshot's end are lost, too.
         """
         latest = self.latest_snapshot_id
-        behind = [found for found in batches_behind(self.segments, bad) if found.base_offset >= check_from]
-        is_lost_behind = bool(behind) and behind[0].base_offset > check_from
+        behind = [batch for batch in batches_behind(self.segments, bad) if batch.found.base_offset >= check_from]
+        is_lost_behind = bool(behind) and (behind[0].is_misplaced or behind[0].found.base_offset > check_from)
         if latest is None or is_lost_behind or (not behind and (self._point.offset or 0) > check_from):
             return False
         if behind:
@@ -233,9 +233,9 @@ class LogOpening:
         for index in range(bad.segment_index, len(self.segments)):
             position = bad.position if index == bad.segment_index else 0
             place = bad._replace(segment_index=0, position=position)
-            for found in batches_behind(self.segments[index : index + 1], place):
-                if found.base_offset == offset:
-                    return index, found.position
+            for batch in batches_behind(self.segments[index : index + 1], place):
+                if batch.found.base_offset == offset:
+                    return index, batch.found.position
         raise ValueError(f"no batch begins at {offset}")
 
     def _copy_segment(self, segment: Segment, position: int, base_offset: int) -> Segment:
@@ -270,17 +270,23 @@ class LogOpening:
     def _cut_torn_tail(self, bad: BadPlace) -> None:
         """Nothing that was acknowledged lies behind. Bytes that look like records are kept all the same."""
         self.recovered_from = bad.offset
-        segment = self.segments[bad.segment_index]
-        removed = sum(later.size for later in self.segments[bad.segment_index :]) - bad.position
-        kept = [copy_aside(segment.path, bad.position)] if any(batches_behind(self.segments, bad)) else []
-        for later in self.segments[bad.segment_index + 1 :]:
-            if kept and later.size:
+        index, position = bad.segment_index, bad.position
+        if index and not position and self.segments[index].base_offset != bad.offset:
+            # The segment before it has lost its end: the log goes on there.
+            index -= 1
+            position = self.segments[index].size
+        segment = self.segments[index]
+        removed = sum(later.size for later in self.segments[index:]) - position
+        has_batches = any(batches_behind(self.segments, bad))
+        kept = [copy_aside(segment.path, position)] if has_batches and position < segment.size else []
+        for later in self.segments[index + 1 :]:
+            if has_batches and later.size:
                 later.file.close()
                 kept.append(move_aside(later.path))
             later.delete()
-        del self.segments[bad.segment_index + 1 :]
-        os.truncate(segment.path, bad.position)
-        segment.size = bad.position
+        del self.segments[index + 1 :]
+        os.truncate(segment.path, position)
+        segment.size = position
         segment.is_flushed = False
         log.warning(
             "%s: cut at position %d, offset %d: %s. %d bytes that were never flushed are removed%s",

@@ -9,6 +9,7 @@ import os
 
 from barnabas.common.uuid import Uuid
 from barnabas.storage.errors import CorruptFileError
+from barnabas.storage.file_calls import naming, write_all
 from barnabas.storage.file_modes import FILE_MODE
 
 __all__ = ["PARTITION_METADATA", "read_partition_metadata", "write_partition_metadata"]
@@ -23,9 +24,11 @@ def write_partition_metadata(directory: str, topic_id: Uuid) -> None:
 
     What a power loss may leave is an empty file, and that reads as no file.
     """
-    fd = os.open(f"{directory}/{PARTITION_METADATA}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
+    path = f"{directory}/{PARTITION_METADATA}"
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
     try:
-        os.write(fd, b"version: %d\ntopic_id: %s" % (VERSION, str(topic_id).encode()))
+        with naming(path):
+            write_all(fd, b"version: %d\ntopic_id: %s" % (VERSION, str(topic_id).encode()))
     finally:
         os.close(fd)
 
@@ -33,7 +36,7 @@ def write_partition_metadata(directory: str, topic_id: Uuid) -> None:
 def read_partition_metadata(directory: str) -> Uuid | None:
     path = f"{directory}/{PARTITION_METADATA}"
     try:
-        with open(path, encoding="utf-8") as file:
+        with naming(path), open(path, encoding="utf-8") as file:
             text = file.read(_BYTES_MAX)
     except FileNotFoundError:
         return None

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from barnabas.common.crc32c import crc32c
 from barnabas.storage.checkpoint_file import write_atomically
 from barnabas.storage.errors import CorruptFileError
+from barnabas.storage.file_calls import naming
 
 __all__ = [
     "SNAPSHOT_EXTENSION",
@@ -61,7 +62,7 @@ def write_snapshot(directory: str, offset: int, entries: Iterable[ProducerSnapsh
 
 
 def read_snapshot(path: str) -> list[ProducerSnapshotEntry]:
-    with open(path, "rb") as file:
+    with naming(path), open(path, "rb") as file:
         data = file.read()
     if len(data) < _HEAD.size + _COUNT.size:
         raise CorruptFileError(path, f"{len(data)} bytes are no producer snapshot")

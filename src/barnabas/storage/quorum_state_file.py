@@ -16,6 +16,7 @@ from barnabas.raft.election_state import ElectionState
 from barnabas.raft.replica_key import ReplicaKey
 from barnabas.storage.checkpoint_file import write_atomically
 from barnabas.storage.errors import CorruptFileError, StorageError
+from barnabas.storage.file_calls import naming
 
 __all__ = ["QUORUM_STATE", "QuorumStateFile"]
 
@@ -31,7 +32,7 @@ class QuorumStateFile:
     def read(self) -> ElectionState | None:
         """None when the replica has never taken part in an election."""
         try:
-            with open(self.path, "rb") as file:
+            with naming(self.path), open(self.path, "rb") as file:
                 text = file.read()
         except FileNotFoundError:
             return None

@@ -18,6 +18,7 @@ from threading import Lock
 from time import monotonic
 
 from barnabas.common.crc32c import crc32c
+from barnabas.storage.file_calls import naming, pwrite_all
 from barnabas.storage.file_modes import FILE_MODE
 
 __all__ = ["RECOVERY_POINT", "UNKNOWN_BOOT", "RecoveryPoint", "boot_id"]
@@ -97,11 +98,12 @@ class RecoveryPoint:
         data = f"{text} {crc32c(text.encode()):08x}\n".encode()
         fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
         try:
-            os.pwrite(fd, data, 0)
-            if os.fstat(fd).st_size != len(data):
-                os.ftruncate(fd, len(data))
-            if sync:
-                os.fsync(fd)
+            with naming(self.path):
+                pwrite_all(fd, data, 0)
+                if os.fstat(fd).st_size != len(data):
+                    os.ftruncate(fd, len(data))
+                if sync:
+                    os.fsync(fd)
         finally:
             os.close(fd)
         self.offset = end_offset

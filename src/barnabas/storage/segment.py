@@ -14,13 +14,13 @@ partition logs and the metadata log share it. Three things are unlike Kafka's se
 from __future__ import annotations
 
 import logging
-import mmap
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from struct import Struct
 
-from barnabas.storage.batch_header import BATCH_OVERHEAD, HEADER_SIZE, Buffer
+from barnabas.storage.batch_header import BATCH_OVERHEAD, HEADER_SIZE, MAX_TIMESTAMP_OFFSET, Buffer
 from barnabas.storage.errors import CorruptIndexError, CorruptSegmentError, StorageError
+from barnabas.storage.file_calls import map_file, naming, read_range
 from barnabas.storage.file_modes import FILE_MODE
 from barnabas.storage.file_pool import FilePool, PooledFile
 from barnabas.storage.index_file import IndexFile
@@ -41,9 +41,6 @@ RELATIVE_OFFSET_MAX = 2**31 - 1
 # base_offset, batch_length, last_offset_delta: enough to walk from batch to batch.
 _WALK = Struct(">qi11xi")
 _WALK_CHUNK = 4096
-# Below this a copy is cheaper than a mapping.
-_MAP_BYTES_MIN = 128 * 1024
-_PAGE = mmap.ALLOCATIONGRANULARITY
 
 _NO_JUMPS: Mapping[int, int] = {}
 
@@ -73,6 +70,7 @@ class Segment:
         "damaged",
         "directory",
         "file",
+        "inherited_size",
         "is_flushed",
         "jumps",
         "size",
@@ -87,6 +85,8 @@ class Segment:
         self.base_offset = base_offset
         self.suffix = suffix
         self.size = size
+        self.inherited_size = size
+        """So many bytes are of the life of another process, whose indexes may have been lost since."""
         self.created_ms = created_ms
         self.bytes_since_index_entry = 0
         self.is_flushed = size == 0
@@ -157,7 +157,7 @@ class Segment:
     def first_timestamp(self) -> int | None:
         """The first batch's greatest timestamp: what ``segment.ms`` counts from once there is data."""
         if self._first_timestamp is None and self.size:
-            self._first_timestamp = int.from_bytes(self.read(35, 8), "big", signed=True)
+            self._first_timestamp = self._max_timestamp_of_batch(0)
         return self._first_timestamp
 
     def fits(self, size: int, last_offset: int) -> bool:
@@ -277,16 +277,18 @@ class Segment:
     # Reading
 
     def read(self, position: int, size: int) -> bytes | memoryview:
-        """The bytes [position, position + size), as many of them as there are."""
+        """The bytes [position, position + size), as many of them as the segment has.
+
+        Raises CorruptSegmentError when the file has lost some of them.
+        """
         size = min(size, self.size - position)
-        if size <= 0:
-            return b""
-        fd = self.file.fd()
-        if size < _MAP_BYTES_MIN:
-            return os.pread(fd, size, position)
-        start = position % _PAGE
-        view = memoryview(mmap.mmap(fd, start + size, prot=mmap.PROT_READ, offset=position - start))
-        return view[start:]
+        data = self._read_what_is_left(position, size)
+        if len(data) < size:
+            raise CorruptSegmentError(self.path, position + len(data), f"the file ends there, not at {self.size}")
+        return data
+
+    def _read_what_is_left(self, position: int, size: int) -> bytes | memoryview:
+        return read_range(self.file.fd(), self.path, position, size) if size > 0 else b""
 
     def find(self, offset: int) -> tuple[int, int, int, int] | None:
         """The first batch that ends at or after ``offset``: (position, size, base offset, last offset).
@@ -330,7 +332,9 @@ class Segment:
             if at + _WALK.size > len(chunk):
                 if position + HEADER_SIZE > end:
                     raise CorruptSegmentError(self.path, position, "the segment ends inside a batch header")
-                chunk = self.read(position, _WALK_CHUNK)
+                chunk = self._read_what_is_left(position, min(_WALK_CHUNK, end - position))
+                if len(chunk) < _WALK.size:
+                    raise CorruptSegmentError(self.path, position + len(chunk), f"the file ends there, not at {end}")
                 chunk_start, at = position, 0
             base_offset, batch_length, last_offset_delta = _WALK.unpack_from(chunk, at)
             size = batch_length + BATCH_OVERHEAD
@@ -341,14 +345,8 @@ class Segment:
             position += size
 
     def map(self) -> memoryview:
-        """The whole segment, for somebody who reads all of it, through a descriptor of its own."""
-        if not self.size:
-            return memoryview(b"")
-        fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            return memoryview(mmap.mmap(fd, self.size, prot=mmap.PROT_READ))
-        finally:
-            os.close(fd)
+        """The whole segment, or what its file has left of it, through a descriptor of its own."""
+        return map_file(self.path, self.size)
 
     def read_next_offset(self) -> int:
         """The offset after the last batch: the base offset if there is none."""
@@ -405,7 +403,13 @@ class Segment:
             position = damage.position
         self.set_damaged([kept for kept in self.damaged if kept.end <= position and kept is not damage])
         self.checked.cut(position)
+        self.inherited_size = min(self.inherited_size, position)
         removed = self.size - position
+        if not position:
+            # First, for an empty log beside indexes with entries is one that was lost.
+            for index in (self.offset_index, self.time_index):
+                index.clear()
+                index.write()
         self._replace_with_prefix(position)
         self.offset_index.truncate_to_position(position)
         self.time_index.truncate_to_offset(offset)
@@ -454,8 +458,9 @@ class Segment:
         target = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
         try:
             done = 0
-            while done < position:
-                done += os.sendfile(target, self.file.fd(), done, position - done)
+            with naming(temporary):
+                while done < position:
+                    done += os.sendfile(target, self.file.fd(), done, position - done)
         finally:
             os.close(target)
         os.rename(temporary, self.path)
@@ -469,7 +474,7 @@ class Segment:
         """
         timestamp, offset = self.time_index.last_entry
         found = self.find(offset) if timestamp >= 0 else None
-        if found is None or int.from_bytes(self.read(found[0] + 35, 8), "big", signed=True) != timestamp:
+        if found is None or self._max_timestamp_of_batch(found[0]) != timestamp:
             self.time_index.clear()
             self.offset_index.clear()
         self._recompute_max_timestamp()
@@ -479,10 +484,13 @@ class Segment:
         timestamp, offset = self.time_index.last_entry
         start = self.offset_index.lookup(offset) if timestamp >= 0 else 0
         for position, _, _, last_offset in self.walk(start):
-            batch_timestamp = int.from_bytes(self.read(position + 35, 8), "big", signed=True)
+            batch_timestamp = self._max_timestamp_of_batch(position)
             if batch_timestamp > timestamp:
                 timestamp, offset = batch_timestamp, last_offset
         self._max_timestamp, self._max_timestamp_offset = timestamp, offset
+
+    def _max_timestamp_of_batch(self, position: int) -> int:
+        return int.from_bytes(self.read(position + MAX_TIMESTAMP_OFFSET, 8), "big", signed=True)
 
     def _move(self, directory: str, suffix: str) -> None:
         self.directory = directory
@@ -512,6 +520,7 @@ def _sync(path: str) -> None:
     except FileNotFoundError:
         return
     try:
-        os.fsync(fd)
+        with naming(path):
+            os.fsync(fd)
     finally:
         os.close(fd)

@@ -124,6 +124,8 @@ def _scan(
         next_offset = last_offset + 1
         since_entry += end - position
         position = end
+    if tail is None and total < segment.size:
+        tail = InvalidTail(total, next_offset, f"the file ends there, not at {segment.size}", True)
     segment.restore_timestamps(max_timestamp, max_timestamp_offset)
     segment.bytes_since_index_entry = since_entry
     segment.set_damaged(damaged)

@@ -30,6 +30,7 @@ from barnabas.raft.replica_key import OffsetAndEpoch
 from barnabas.raft.voter_set import VoterSet
 from barnabas.storage.checkpoint_file import sync_directory
 from barnabas.storage.errors import CorruptFileError
+from barnabas.storage.file_calls import naming, write_all
 from barnabas.storage.file_modes import FILE_MODE
 
 __all__ = [
@@ -105,11 +106,9 @@ class RawSnapshotWriter:
         self._fd = os.open(self._temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
 
     def append(self, data: bytes | memoryview) -> None:
-        remaining = memoryview(data)
-        while remaining:
-            written = os.write(self._fd, remaining)
-            self.size += written
-            remaining = remaining[written:]
+        with naming(self._temporary):
+            write_all(self._fd, data)
+        self.size += len(data)
 
     def verify(self) -> None:
         """Raises CorruptFileError unless what was written is a whole and sound snapshot."""
@@ -117,8 +116,9 @@ class RawSnapshotWriter:
 
     def freeze(self) -> None:
         """Make it durable, read-only and visible, in this order."""
-        os.fsync(self._fd)
-        os.fchmod(self._fd, READ_ONLY)
+        with naming(self._temporary):
+            os.fsync(self._fd)
+            os.fchmod(self._fd, READ_ONLY)
         self._close()
         os.rename(self._temporary, self.path)
         sync_directory(self.directory)
@@ -196,10 +196,11 @@ class SnapshotReader:
         self.path = snapshot_path(directory, snapshot_id) if path is None else path
         fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            self.size = os.fstat(fd).st_size
-            if not self.size:
-                raise CorruptFileError(self.path, "the snapshot is empty")
-            self.data = memoryview(mmap.mmap(fd, self.size, prot=mmap.PROT_READ))
+            with naming(self.path):
+                self.size = os.fstat(fd).st_size
+                if not self.size:
+                    raise CorruptFileError(self.path, "the snapshot is empty")
+                self.data = memoryview(mmap.mmap(fd, self.size, prot=mmap.PROT_READ))
         finally:
             os.close(fd)
         self.last_contained_log_timestamp = 0

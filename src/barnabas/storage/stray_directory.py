@@ -17,6 +17,7 @@ from barnabas.common.topic_partition import TopicPartition
 from barnabas.common.uuid import Uuid
 from barnabas.storage.batch_header import BATCH_OVERHEAD, HEADER, HEADER_SIZE, header_problem
 from barnabas.storage.errors import CorruptFileError
+from barnabas.storage.file_calls import naming, write_all
 from barnabas.storage.file_modes import FILE_MODE
 from barnabas.storage.log_directory import NAME_LENGTH_MAX
 from barnabas.storage.partition_metadata import read_partition_metadata
@@ -53,9 +54,11 @@ class StrayDirectory(NamedTuple):
             "partition": self.topic_partition.partition,
             "reason": self.reason,
         }
-        fd = os.open(f"{self.path}/{STRAY_NOTE}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
+        path = f"{self.path}/{STRAY_NOTE}"
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
         try:
-            os.write(fd, json.dumps(note).encode())
+            with naming(path):
+                write_all(fd, json.dumps(note).encode())
         finally:
             os.close(fd)
 
@@ -88,7 +91,7 @@ def _read(path: str, named: TopicPartition) -> StrayDirectory:
 
 
 def _read_note(path: str) -> Mapping[str, object]:
-    with suppress(OSError, ValueError), open(f"{path}/{STRAY_NOTE}", "rb") as file:
+    with suppress(OSError, ValueError), naming(f"{path}/{STRAY_NOTE}"), open(f"{path}/{STRAY_NOTE}", "rb") as file:
         note = json.loads(file.read(_NOTE_BYTES_MAX))
         if isinstance(note, dict):
             return note
@@ -116,7 +119,7 @@ def stray_usage(path: str) -> StrayUsage:
 
 def _count_records(path: str) -> int:
     count = position = 0
-    with open(path, "rb") as file:
+    with naming(path), open(path, "rb") as file:
         while len(data := file.read(HEADER_SIZE)) == HEADER_SIZE:
             header = HEADER.unpack(data)
             if header_problem(header[1], header[3], header[6], header[12]) is not None:

@@ -11,6 +11,7 @@ import os
 from struct import Struct
 
 from barnabas.storage.errors import CorruptIndexError
+from barnabas.storage.file_calls import naming
 from barnabas.storage.index_file import IndexFile
 
 __all__ = ["NO_TIMESTAMP", "TimeIndex"]
@@ -47,7 +48,7 @@ class TimeIndex(IndexFile):
     def _read_end(self) -> bytes | bytearray:
         """The last entry as it stands in the file, or all of them if that end looks preallocated or cut."""
         try:
-            with open(self.path, "rb") as file:
+            with naming(self.path), open(self.path, "rb") as file:
                 size = file.seek(0, os.SEEK_END)
                 file.seek(max(size - self.ENTRY_SIZE, 0))
                 end = file.read(self.ENTRY_SIZE)

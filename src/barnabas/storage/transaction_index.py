@@ -14,6 +14,7 @@ from struct import Struct
 from typing import NamedTuple
 
 from barnabas.storage.errors import CorruptIndexError
+from barnabas.storage.file_calls import naming, pwrite_all
 from barnabas.storage.file_modes import FILE_MODE
 
 __all__ = ["AbortedTransaction", "TransactionIndex"]
@@ -48,7 +49,8 @@ class TransactionIndex:
             raise ValueError(f"{transaction} ends before the last one of {self.path}, {transactions[-1]}")
         fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
         try:
-            os.pwrite(fd, _ENTRY.pack(0, *transaction), len(transactions) * _ENTRY.size)
+            with naming(self.path):
+                pwrite_all(fd, _ENTRY.pack(0, *transaction), len(transactions) * _ENTRY.size)
         finally:
             os.close(fd)
         transactions.append(transaction)
@@ -86,7 +88,7 @@ class TransactionIndex:
 
     def _read(self) -> Iterator[AbortedTransaction]:
         try:
-            with open(self.path, "rb") as file:
+            with naming(self.path), open(self.path, "rb") as file:
                 data = file.read()
         except FileNotFoundError:
             return

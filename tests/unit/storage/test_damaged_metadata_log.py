@@ -4,16 +4,18 @@ import logging
 import os
 import shutil
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from barnabas.storage.damaged_files import DamagedLogError
+from barnabas.storage.damaged_files import DamagedLogError, LogDamage
 from barnabas.storage.errors import StorageError
 from barnabas.storage.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT
 from barnabas.storage.metadata_log import METADATA_LOG_DIRECTORY, MetadataLog
+from barnabas.storage.metadata_log_loss import describe_loss
 from barnabas.storage.recovery_point import RECOVERY_POINT
 from barnabas.storage.segment import segment_path
 from barnabas.storage.snapshot_file import list_snapshots, snapshot_path
@@ -21,6 +23,8 @@ from tests.unit.storage.test_metadata_log import LOG, batch, control_batch, fill
 
 SIZE = len(batch(0, 2).data)
 SEGMENT_BYTES = 300
+EPOCH = range(12, 16)
+"""The bytes of a batch that no checksum covers."""
 
 
 def files(directory: Path) -> dict[str, bytes]:
@@ -54,6 +58,16 @@ def damage_of(directory: Path, **options: int) -> DamagedLogError:
     return raised.value
 
 
+def damage_of_flipped_bit(directory: Path, position: int, bit: int) -> LogDamage:
+    filled(directory, 8).close()
+    forget_recovery_point(directory)
+    path = directory / METADATA_LOG_DIRECTORY / LOG
+    content = bytearray(path.read_bytes())
+    content[position] ^= 1 << bit
+    path.write_bytes(content)
+    return damage_of(directory).damage
+
+
 # --- valid batches follow
 
 
@@ -76,23 +90,72 @@ def test_a_flipped_bit_with_valid_batches_behind_it_is_damage(tmp_path: Path) ->
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(position=st.integers(0, 7 * SIZE - 1), bit=st.integers(0, 7))
+@given(
+    place=st.integers(0, 6), position=st.integers(0, SIZE - 1).filter(lambda at: at not in EPOCH), bit=st.integers(0, 7)
+)
 def test_no_flipped_bit_before_the_last_batch_goes_unnoticed(
-    tmp_path_factory: pytest.TempPathFactory, position: int, bit: int
+    tmp_path_factory: pytest.TempPathFactory, place: int, position: int, bit: int
 ) -> None:
-    directory = tmp_path_factory.mktemp("log")
-    filled(directory, 8).close()
-    forget_recovery_point(directory)
-    path = directory / METADATA_LOG_DIRECTORY / LOG
+    damage = damage_of_flipped_bit(tmp_path_factory.mktemp("log"), place * SIZE + position, bit)
+    assert (damage.position, damage.offset) == (place * SIZE, 2 * place)
+
+
+@pytest.mark.parametrize("place", range(7))
+@pytest.mark.parametrize("position", EPOCH)
+def test_no_flipped_bit_of_an_epoch_goes_unnoticed_though_no_checksum_covers_it(
+    tmp_path_factory: pytest.TempPathFactory, place: int, position: int
+) -> None:
+    for bit in range(8):
+        damage = damage_of_flipped_bit(tmp_path_factory.mktemp("log"), place * SIZE + position, bit)
+        assert damage.position in ((place - 1) * SIZE, place * SIZE, (place + 1) * SIZE), "its batch or a neighbour"
+
+
+@pytest.mark.parametrize("place", range(7))
+def test_a_flipped_bit_of_an_offset_does_not_move_the_end_that_a_voter_has_to_reach_again(
+    tmp_path_factory: pytest.TempPathFactory, place: int
+) -> None:
+    """No checksum covers the base offset either."""
+    for position, bit in product(range(8), range(8)):
+        damage = damage_of_flipped_bit(tmp_path_factory.mktemp("log"), place * SIZE + position, bit)
+        assert (damage.offset, damage.known_end) == (2 * place, 16), (position, bit)
+
+
+@pytest.mark.parametrize("batches", [4, 6])
+def test_a_batch_with_a_wrong_offset_behind_a_snapshot_is_lost_and_not_passed_over(
+    tmp_path: Path, batches: int
+) -> None:
+    log = filled(tmp_path, batches)
+    snapshot(log, 6)
+    log.close()
+    for path in (tmp_path / METADATA_LOG_DIRECTORY).glob("*.snapshot"):
+        path.unlink()
+    (tmp_path / METADATA_LOG_DIRECTORY / RECOVERY_POINT).unlink(missing_ok=True)
+    flip(tmp_path / METADATA_LOG_DIRECTORY / LOG, 3 * SIZE + 4)
+    damage = damage_of(tmp_path).damage
+    assert (damage.offset, damage.known_end) == (6, 2 * batches)
+
+
+def test_what_is_lost_behind_a_wrong_offset_is_listed_with_the_offsets_that_it_had(tmp_path: Path) -> None:
+    filled(tmp_path, 6).close()
+    forget_recovery_point(tmp_path)
+    flip(tmp_path / METADATA_LOG_DIRECTORY / LOG, 3 * SIZE + 4)
+    lines = list(describe_loss(str(tmp_path), damage_of(tmp_path).damage))
+    assert [int(line.split()[0]) for line in lines] == list(range(6, 12))
+
+
+def test_an_epoch_that_no_leader_began_is_damage(tmp_path: Path) -> None:
+    log = filled(tmp_path, 8)
+    log.append(control_batch(16, 5))
+    log.append(batch(17, epoch=5))
+    log.append(batch(18, epoch=5))
+    log.close()
+    forget_recovery_point(tmp_path)
+    path = tmp_path / METADATA_LOG_DIRECTORY / LOG
     content = bytearray(path.read_bytes())
-    content[position] ^= 1 << bit
+    content[8 * SIZE + 15] = 1  # The control batch seems to be of the epoch before.
     path.write_bytes(content)
-    damage = damage_of(directory).damage
-    place = position // SIZE
-    if 12 <= position % SIZE < 16:
-        assert damage.position in (place * SIZE, (place + 1) * SIZE)  # The epoch: its batch, or the one behind it.
-    else:
-        assert (damage.position, damage.offset) == (place * SIZE, 2 * place)
+    damage = damage_of(tmp_path).damage
+    assert (damage.offset, damage.reason) == (17, "the leader epoch 5 follows 1")
 
 
 def test_a_higher_epoch_of_one_batch_is_damage_of_that_batch(tmp_path: Path) -> None:
@@ -100,7 +163,7 @@ def test_a_higher_epoch_of_one_batch_is_damage_of_that_batch(tmp_path: Path) -> 
     flip(tmp_path / METADATA_LOG_DIRECTORY / LOG, 3 * SIZE + 13)
     damage = damage_of(tmp_path).damage
     assert (damage.position, damage.offset) == (3 * SIZE, 6)
-    assert "the leader epoch 1048577 is followed by 1" in damage.reason
+    assert damage.reason == "the leader epoch 1048577 follows 1"
 
 
 def test_a_valid_batch_in_a_later_segment_makes_it_damage(tmp_path: Path) -> None:
@@ -239,6 +302,29 @@ def test_after_a_restart_of_the_machine_what_was_never_flushed_may_be_torn_anywh
     kept = tmp_path / METADATA_LOG_DIRECTORY / f"{LOG}.damaged"
     assert kept.stat().st_size == 3 * SIZE
     assert f"are removed and kept as {kept}" in caplog.text
+
+
+@pytest.mark.parametrize("is_empty", [True, False])
+def test_after_a_restart_of_the_machine_a_segment_that_lost_its_tail_is_the_last_one(
+    tmp_path: Path, is_empty: bool
+) -> None:
+    log = MetadataLog(str(tmp_path), boot="one", segment_bytes=4 * SIZE)
+    for index in range(3):
+        log.append(batch(2 * index, 2))
+    log.flush()
+    for index in range(3, 6):
+        log.append(batch(2 * index, 2))
+    first, second = log_files(tmp_path)
+    os.truncate(first, 3 * SIZE)
+    if is_empty:
+        os.truncate(second, 0)
+    again = MetadataLog(str(tmp_path), boot="two", segment_bytes=4 * SIZE)
+    assert (again.end_offset, log_files(tmp_path)) == (6, [first])
+    again.append(batch(6, 2))
+    again.append(batch(8, 2))
+    assert offsets(again) == [0, 2, 4, 6, 8]
+    again.close()
+    assert offsets(MetadataLog(str(tmp_path), boot="two")) == [0, 2, 4, 6, 8]
 
 
 def test_after_a_restart_of_the_machine_what_was_flushed_is_still_damage(tmp_path: Path) -> None:
@@ -431,7 +517,7 @@ def test_a_damaged_epoch_checkpoint_is_made_again_from_the_log(
     tmp_path: Path, content: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     log = filled(tmp_path)
-    log.append(batch(10, epoch=3))
+    log.append(control_batch(10, 3))
     log.close()
     path = tmp_path / METADATA_LOG_DIRECTORY / LEADER_EPOCH_CHECKPOINT
     path.write_bytes(content)

@@ -306,6 +306,20 @@ def test_a_log_is_due_when_its_maximum_lag_has_passed_however_clean_it_is(tmp_pa
     assert cleaner.dirtiest(NOW_MS + HOUR_MS + 1) is not None
 
 
+@pytest.mark.parametrize("byte", [0, 7])
+def test_a_base_offset_that_cannot_be_right_is_not_compacted(log: PartitionLog, byte: int) -> None:
+    for _ in range(3):
+        put(log, (b"a", b"1"))
+    log.roll(NOW_MS)
+    path = Path(log.segments[0].path)
+    content = bytearray(path.read_bytes())
+    content[byte] ^= 0x10
+    path.write_bytes(content)
+    with pytest.raises(CorruptSegmentError, match="offset"):
+        clean(log)
+    assert path.read_bytes() == bytes(content)
+
+
 def test_a_damaged_log_is_set_aside_and_unchanged(log: PartitionLog) -> None:
     for _ in range(3):
         put(log, (b"a", b"1"))

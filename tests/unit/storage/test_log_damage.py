@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from pathlib import Path
 
 import pytest
@@ -138,7 +139,7 @@ def test_a_changed_base_offset_or_epoch_is_found_by_the_batch_behind_it(closed: 
     change(path, position, (22).to_bytes(8, "big"))
     path, position, _ = place_of(closed, 30)
     change(path, position + 12, (9).to_bytes(4, "big"))
-    log, _ = reload(closed.directory, SETTINGS)
+    log, _ = reload(closed.directory, SETTINGS, is_same_boot=True)
     assert [(damage.first_offset, damage.next_offset) for damage in log.damaged] == [(20, 21), (30, 31)]
     assert log.epochs.entries == [(0, 0)]
     assert HEADER.size == 61
@@ -150,3 +151,53 @@ def test_a_base_offset_that_cannot_be_right_is_never_handed_out(closed: Partitio
     change(path, position, base_offset.to_bytes(8, "big"))
     log = reopened(closed)
     assert offsets(log) == [at for at in range(COUNT) if at != 5]
+
+
+@pytest.mark.parametrize(("is_clean", "recovery_point"), [(True, 0), (True, 3), (False, 3)])
+def test_the_offsets_of_an_only_segment_that_is_missing_are_refused_and_not_given_again(
+    tmp_path: Path, is_clean: bool, recovery_point: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = new_log(tmp_path, SETTINGS)
+    for index in range(3):
+        append(log, batch(b"value %d" % index))
+    log.close(NOW_MS)
+    path = Path(log.active_segment.path)
+    path.unlink()
+    again, _ = reload(log.directory, SETTINGS, is_clean=is_clean, recovery_point=recovery_point, is_same_boot=True)
+    assert again.log_end_offset == 3
+    assert offsets(again) == []
+    assert str(path) in caplog.text
+    append(again, batch(b"later"))
+    assert offsets(again) == [3]
+
+
+def test_indexes_that_were_made_before_their_log_are_not_a_lost_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    directory = tmp_path / "orders-0"
+    directory.mkdir()
+    for extension in ("index", "timeindex"):
+        (directory / f"{0:020d}.{extension}").touch()
+    log, _ = reload(directory, SETTINGS, is_clean=False)
+    assert log.log_end_offset == 0
+    assert not log.damaged
+    assert "missing" not in caplog.text
+
+
+@pytest.mark.parametrize("bytes_of_batch", [0, 30, 70])
+@pytest.mark.parametrize("is_rolled", [True, False])
+@pytest.mark.parametrize("max_bytes", [1, 1 << 20])
+def test_a_file_that_loses_its_end_while_the_log_is_open_is_damaged_from_there_on(
+    closed: PartitionLog, bytes_of_batch: int, is_rolled: bool, max_bytes: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = reopened(closed)
+    segment = log.segments[0 if is_rolled else -1]
+    position, _, first, _ = list(segment.walk())[5]
+    os.truncate(segment.path, position + bytes_of_batch)
+    end = log.segments[1].base_offset if is_rolled else COUNT
+    assert offsets(log, max_bytes=max_bytes) == [*range(first), *range(end, COUNT)]
+    (damage,) = log.damaged
+    assert (damage.position, damage.first_offset, damage.next_offset) == (position, first, end)
+    assert f"{segment.path} is damaged at position {position}: the file ends" in caplog.text
+    assert append(log, batch(b"more")).first_offset == COUNT
+    assert offsets(log, COUNT) == [COUNT]

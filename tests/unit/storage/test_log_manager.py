@@ -179,10 +179,25 @@ def test_a_directory_is_used_by_one_at_a_time(start: Start, tmp_path: Path) -> N
 
 def test_one_partition_in_two_directories_is_an_error(start: Start, tmp_path: Path) -> None:
     manager = start("one")
-    open_log(manager, A0)
+    append(open_log(manager, A0), batch(b"value"))
     shutil.copytree(tmp_path / "one" / "a-0", tmp_path / "two" / "a-0")
     with pytest.raises(StorageError, match="Duplicate log directories"):
         start("one", "two")
+
+
+@pytest.mark.parametrize("empty", ["one", "two"])
+def test_a_directory_without_records_does_not_stand_in_the_way_of_the_log_on_another_disk(
+    start: Start, tmp_path: Path, empty: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    full = "two" if empty == "one" else "one"
+    append(open_log(start(full), A0), batch(b"value"))
+    (tmp_path / empty / "a-0").mkdir(parents=True)
+    manager = start("one", "two")
+    assert manager.get(A0).log_end_offset == 1
+    assert str(tmp_path / empty / "a-0") in caplog.text
+    assert not (tmp_path / empty / "a-0").exists()
+    manager.remove_deleted(NOW_MS + 1_000_000)
+    assert [path.name for path in (tmp_path / empty).iterdir() if path.name.startswith("a-0")] == []
 
 
 def test_settings_of_a_topic_reach_its_logs_only(start: Start) -> None:
@@ -332,3 +347,37 @@ def test_what_was_committed_before_a_kill_must_be_there_unless_the_machine_resta
     assert path in caplog.text
     assert (log.log_end_offset, len(log.damaged)) == ((3, 1) if is_same_boot else (2, 0))
     assert "are lost" in caplog.text or is_same_boot
+
+
+def test_what_a_restart_of_the_machine_lost_is_not_damage_after_a_kill_that_follows(
+    start: Start, tmp_path: Path
+) -> None:
+    manager = start()
+    log = open_log(manager, A0)
+    for value in (b"one", b"two", b"three"):
+        append(log, batch(value))
+    log.maybe_advance_high_watermark(3)
+    manager.checkpoint_high_watermarks()
+    os.truncate(log.active_segment.path, log.active_segment.find(2)[0])
+    (tmp_path / "data" / "barnabas-boot-id").write_text("another\n")
+    assert start().get(A0).log_end_offset == 2
+    killed_at_once = start()
+    log = killed_at_once.get(A0)
+    assert (log.log_end_offset, log.damaged, killed_at_once.damaged) == (2, [], set())
+
+
+def test_a_start_that_fails_after_a_restart_of_the_machine_leaves_the_next_one_to_judge_as_it_did(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = open_log(start(), A0)
+    append(log, batch(b"one"))
+    (tmp_path / "data" / "barnabas-boot-id").write_text("another\n")
+
+    def fail(*arguments: object, **options: object) -> None:
+        raise StorageError("it can't be loaded")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("barnabas.storage.log_manager.load_log", fail)
+        with pytest.raises(StorageError):
+            start()
+    assert (tmp_path / "data" / "barnabas-boot-id").read_text() == "another\n"

@@ -205,7 +205,7 @@ def test_damage_in_the_middle_is_reported_and_nothing_is_cut(tmp_path: Path, cap
     flip(path, -1)
     sizes = {file.name: file.stat().st_size for file in copy.glob("*.log")}
     with caplog.at_level(logging.ERROR):
-        recovered, truncation = reload(copy, SMALL)
+        recovered, truncation = reload(copy, SMALL, is_same_boot=True)
     assert truncation is None
     assert {file.name: file.stat().st_size for file in copy.glob("*.log")} == sizes
     (damage,) = recovered.damaged
@@ -259,6 +259,55 @@ def test_after_a_restart_of_the_machine_a_log_whose_first_batch_is_torn_begins_a
     (aside,) = kept_aside(copy)
     assert aside.read_bytes() == content
     assert append(recovered, batch(b"more"), epoch=9).first_offset == 0
+
+
+@pytest.mark.parametrize("is_empty", [False, True])
+def test_after_a_restart_of_the_machine_a_log_is_cut_in_the_first_torn_of_several_unflushed_segments(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, is_empty: bool
+) -> None:
+    log = filled(tmp_path / "log", 50)
+    assert len(log.segments) > 3
+    copy = killed(log, tmp_path / "copy")
+    torn, *later = log.segments[1:]
+    path = copy / f"{torn.base_offset:020d}.log"
+    position, first = 0, torn.base_offset
+    if is_empty:
+        path.write_bytes(b"")
+    else:
+        position, _, first, _ = list(torn.walk())[1]
+        flip(path, position + 70)
+    content = path.read_bytes()
+    with caplog.at_level(logging.ERROR):
+        recovered, truncation = reload(copy, SMALL, recovery_point=torn.base_offset)
+    assert truncation is not None
+    assert (truncation.path, truncation.position, truncation.offset) == (str(path), position, first)
+    assert truncation.removed_bytes == len(content) - position + sum(segment.size for segment in later)
+    assert (recovered.log_end_offset, recovered.damaged) == (first, [])
+    assert [record.offset for record in readable(recovered, 0)] == list(range(first))
+    kept = {aside.name.partition(".")[0]: aside.stat().st_size for aside in kept_aside(copy)}
+    expected = {f"{segment.base_offset:020d}": segment.size for segment in later}
+    assert kept == (expected if is_empty else {f"{torn.base_offset:020d}": len(content), **expected})
+    assert f"{path}: at position {position}, offset {first}: " in caplog.text
+    assert append(recovered, batch(b"more"), epoch=9).first_offset == first
+
+
+def test_after_a_crash_the_epochs_of_what_was_not_flushed_are_those_of_the_batches(tmp_path: Path) -> None:
+    """A power loss may bring back batches that were cut, and the checkpoint already names the epoch that followed."""
+    log = filled(tmp_path / "log")
+    log.epochs.assign(7, 26)
+    log.epochs.flush()
+    copy = killed(log, tmp_path / "copy")
+    recovered, _ = reload(copy, SMALL, recovery_point=12)
+    assert recovered.epochs.entries == [(0, 0), (1, 10), (2, 20)]
+
+
+def test_a_segment_that_was_emptied_by_a_truncation_was_not_lost(tmp_path: Path) -> None:
+    log = filled(tmp_path / "log")
+    first = log.active_segment.base_offset
+    log.active_segment.complete_indexes()
+    log.truncate_to(first, now_ms=NOW_MS)
+    recovered, truncation = reload(killed(log, tmp_path / "copy"), SMALL, is_same_boot=True)
+    assert (recovered.log_end_offset, recovered.damaged, truncation) == (first, [], None)
 
 
 def test_what_lies_below_the_start_of_the_log_is_no_reason_to_cut_it(one_segment: Path, tmp_path: Path) -> None:

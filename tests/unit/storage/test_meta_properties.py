@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -68,6 +71,23 @@ def test_a_directory_of_somebody_else_is_refused(tmp_path: Path, other: MetaProp
 def test_a_node_without_any_formatted_directory_does_not_start(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match=r"No readable meta\.properties files found"):
         MetaPropertiesEnsemble([str(tmp_path)], str(tmp_path)).verify(node_id=1)
+
+
+def test_a_directory_whose_disk_refuses_is_not_one_that_was_never_formatted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good, bad = formatted(tmp_path, "a", properties()), formatted(tmp_path, "b", properties())
+    stat = os.stat
+
+    def fail(path: str, **options: Any) -> os.stat_result:
+        if path == bad:
+            raise OSError(errno.EIO, "Input/output error", path)
+        return stat(path, **options)
+
+    monkeypatch.setattr(os, "stat", fail)
+    ensemble = MetaPropertiesEnsemble([good, bad], good)
+    assert ensemble.empty_log_dirs == []
+    assert bad in ensemble.error_log_dirs[bad]
 
 
 def test_an_unreadable_metadata_directory_is_an_error_of_its_own(tmp_path: Path) -> None:

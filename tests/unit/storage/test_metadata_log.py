@@ -118,10 +118,10 @@ def test_a_segment_that_is_old_is_followed_by_a_new_one(tmp_path: Path) -> None:
 
 def test_truncation_removes_batches_and_their_epochs(tmp_path: Path) -> None:
     log = filled(tmp_path)
-    log.append(batch(10, epoch=3))
+    log.append(control_batch(10, 3))
     log.truncate_to(6)
     assert (log.end_offset, log.epochs, offsets(log)) == (6, [(1, 0)], [0, 2, 4])
-    log.append(batch(6, epoch=4))
+    log.append(control_batch(6, 4))
     log.flush()
     assert MetadataLog(str(tmp_path)).epochs == [(1, 0), (4, 6)]
 
