@@ -12,6 +12,7 @@ from barnabas.common.resource import PatternType, ResourceType
 from barnabas.common.uuid import Uuid
 from barnabas.controller.acl_control_manager import AclControlManager
 from barnabas.controller.controller_state import ControllerState
+from barnabas.controller.decision_steps import whole
 from barnabas.protocol.errors import DecodeError
 from barnabas.security.authorizer.acl_requests import (
     binding_of_creation,
@@ -66,9 +67,9 @@ def decided(kind: str, parsed: Any) -> tuple[list[tuple[int, str | None]], int |
     ids = (Uuid.from_int(number) for number in range(1000, 100_000))
     manager = AclControlManager(ControllerState(), new_uuid=lambda: next(ids))
     if kind == "CreateAcls":
-        created = manager.create_acls(parsed)
+        created = whole(manager.create_acls(parsed))
         return [(error.code, error.message) for error in created.response], len(created.records)
-    deleted = manager.delete_acls(parsed)
+    deleted = whole(manager.delete_acls(parsed))
     assert not deleted.records
     return [(each.error.code, each.error.message) for each in deleted.response], None
 

@@ -11,6 +11,7 @@ from barnabas.common.uuid import Uuid
 from barnabas.controller.controller_config import ControllerConfig
 from barnabas.controller.controller_result import ControllerResult
 from barnabas.controller.controller_state import ControllerState
+from barnabas.controller.decision_steps import whole
 from barnabas.controller.delegation_token_control_manager import DelegationTokenControlManager
 from barnabas.metadata.bootstrap import bootstrap_records
 from barnabas.metadata.image.record_writer import ApiMessageAndVersion
@@ -135,4 +136,5 @@ class Tokens:
         return result.response
 
     def _commit(self, records: Any) -> None:
-        self._state.replay_ahead(records, self._state.image.offset + len(records), lambda: None)
+        image = whole(self._state.replayed_in_steps(records))
+        self._state.move_ahead(image, self._state.image.offset + len(records), lambda: None)

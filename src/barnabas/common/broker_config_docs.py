@@ -381,7 +381,7 @@ _DOCS: dict[str, str] = {
     "remote.log.reader.threads": "How many threads read from remote storage.",
     "remote.log.reader.max.pending.tasks": "How many reads from remote storage may wait.",
     "remote.log.index.file.cache.total.size.bytes": "How many bytes of remote indexes are kept on local disk.",
-    "remote.log.index.file.cache.ttl.ms": "How long a remote index that nobody uses is kept on local disk.",
+    "remote.log.index.file.cache.ttl.ms": "How long an unused remote index is kept on local disk.",
     "remote.fetch.max.wait.ms": "How long a fetch waits for remote storage.",
     "remote.list.offsets.request.timeout.ms": "How long looking up an offset in remote storage may take.",
     "follower.fetch.last.tiered.offset.enable": "Whether a new follower of a tiered topic starts where remote storage ends.",

@@ -6,8 +6,11 @@ import re
 
 __all__ = [
     "ACCESS_AUDIT_TOPIC",
+    "GROUP_METADATA_TOPIC",
     "INTERNAL_TOPIC_NAMES",
+    "SHARE_STATE_TOPIC",
     "TOPIC_NAME_LENGTH_MAX",
+    "TRANSACTION_STATE_TOPIC",
     "has_collision",
     "has_collision_characters",
     "topic_name_problem",
@@ -17,12 +20,13 @@ __all__ = [
 TOPIC_NAME_LENGTH_MAX = 249
 """A directory is called ``topic-partition``, and file names end at 255 bytes."""
 
+GROUP_METADATA_TOPIC = "__consumer_offsets"
+TRANSACTION_STATE_TOPIC = "__transaction_state"
+SHARE_STATE_TOPIC = "__share_group_state"
 ACCESS_AUDIT_TOPIC = "__access_audit"
 """Our own: decisions about access. Only nodes write to it."""
 
-INTERNAL_TOPIC_NAMES = frozenset(
-    {"__consumer_offsets", "__transaction_state", "__share_group_state", ACCESS_AUDIT_TOPIC}
-)
+INTERNAL_TOPIC_NAMES = frozenset({GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, SHARE_STATE_TOPIC, ACCESS_AUDIT_TOPIC})
 
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
 

@@ -19,6 +19,7 @@ from barnabas.common.uuid import Uuid
 from barnabas.controller.acl_search import AclSearch
 from barnabas.controller.controller_result import ControllerResult
 from barnabas.controller.controller_state import ControllerState
+from barnabas.controller.decision_steps import Pace, Steps
 from barnabas.metadata.image.acls import AclsImage, acl_record
 from barnabas.metadata.image.record_writer import ApiMessageAndVersion
 from barnabas.protocol.records.remove_access_control_entry_record import RemoveAccessControlEntryRecord
@@ -51,14 +52,17 @@ class AclControlManager:
         """Find out now which rules there are: with a million of them the first caller would wait for a second."""
         len(self._state.image.acls.ids)
 
-    def create_acls(self, bindings: Sequence[AclBinding]) -> ControllerResult[list[ApiError]]:
+    def create_acls(self, bindings: Sequence[AclBinding]) -> Steps[ControllerResult[list[ApiError]]]:
         """A rule that exists succeeds without a record, because clients retry after a lost response."""
         acls = self._state.image.acls
         known = acls.ids
         created: dict[AclBinding, Uuid] = {}
         taken: set[Uuid] = set()
         results: list[ApiError] = []
+        pace = Pace()
         for binding in bindings:
+            if pace.is_reached():
+                yield
             error = _problem(binding)
             results.append(ApiError.NONE if error is None else ApiError(ErrorCode.INVALID_REQUEST, error))
             if error is None and binding not in known and binding not in created:
@@ -78,7 +82,7 @@ class AclControlManager:
 
     def delete_acls(
         self, filters: Sequence[AclBindingFilter], search: AclSearch | None = None
-    ) -> ControllerResult[list[AclDeletion]]:
+    ) -> Steps[ControllerResult[list[AclDeletion]]]:
         """Each filter reports all that it finds; what several find is removed once. ``search``: of the same filters.
 
         Raises INVALID_REQUEST, and removes nothing, when there is more than fits one request.
@@ -89,7 +93,10 @@ class AclControlManager:
         searched = None if search is None else iter(search.found(acls))
         deletions: list[AclDeletion] = []
         removed: dict[Uuid, None] = {}
+        pace = Pace()
         for acl_filter in filters:
+            if pace.is_reached():
+                yield
             error = _filter_problem(acl_filter)
             if error is not None:
                 deletions.append(AclDeletion(ApiError(ErrorCode.INVALID_REQUEST, error)))
@@ -98,6 +105,8 @@ class AclControlManager:
             for acl_id, binding in acls.find(acl_filter) if searched is None else next(searched):
                 removed[acl_id] = None
                 found.append(binding)
+                if pace.is_reached():
+                    yield
                 if len(removed) > _REMOVALS_MAX:
                     raise _too_many()
             deletions.append(AclDeletion(ApiError.NONE, found))

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.controller import decision_steps
+from barnabas.controller.decision_steps import Pace, Steps
 from barnabas.metadata.image.record_writer import ApiMessageAndVersion
 from barnabas.protocol.errors import EncodeError
 from barnabas.protocol.record_serde import encode_metadata_record
@@ -17,7 +19,7 @@ from barnabas.protocol.records.partition_change_record import PartitionChangeRec
 from barnabas.protocol.records.partition_record import PartitionRecord
 from barnabas.protocol.records.topic_record import TopicRecord
 
-__all__ = ["BATCH_MAX_BYTES", "check_limits"]
+__all__ = ["BATCH_MAX_BYTES", "encoded", "room_in_batch"]
 
 BATCH_MAX_BYTES: Final = 8 * 1024 * 1024
 """Kafka's limit for a batch of the metadata log."""
@@ -30,7 +32,7 @@ _REPLICA_BYTES_MAX = 64
 _TOO_LARGE = "Unable to perform excessively large batch operation."
 
 
-def check_limits(records: Sequence[ApiMessageAndVersion], *, is_atomic: bool, max_records: int) -> int:
+def room_in_batch(records: Sequence[ApiMessageAndVersion], *, is_atomic: bool, max_records: int) -> Steps[int]:
     """How many bytes of a batch are left for one more record.
 
     Raises POLICY_VIOLATION unless the log will take the records; INVALID_REQUEST for what no record can hold.
@@ -38,6 +40,7 @@ def check_limits(records: Sequence[ApiMessageAndVersion], *, is_atomic: bool, ma
     if is_atomic and len(records) > max_records:
         raise ApiException(ErrorCode.POLICY_VIOLATION, _TOO_LARGE)
     total = _BATCH_OVERHEAD
+    pace = Pace(decision_steps.VALUES_A_STEP)
     for record in records:
         try:
             size = _size_bound(record)
@@ -46,7 +49,22 @@ def check_limits(records: Sequence[ApiMessageAndVersion], *, is_atomic: bool, ma
         total = (total if is_atomic else _BATCH_OVERHEAD) + _RECORD_OVERHEAD + size
         if total > BATCH_MAX_BYTES:
             raise ApiException(ErrorCode.POLICY_VIOLATION, _TOO_LARGE)
+        if pace.is_reached():
+            yield
     return BATCH_MAX_BYTES - (total if is_atomic else _BATCH_OVERHEAD) - _RECORD_OVERHEAD
+
+
+def encoded(records: Sequence[ApiMessageAndVersion]) -> Steps[list[bytes] | None]:
+    """The values of so many records that encoding them is work of several steps; None for fewer."""
+    if len(records) < decision_steps.VALUES_A_STEP:
+        return None
+    values: list[bytes] = []
+    pace = Pace(decision_steps.VALUES_A_STEP)
+    for record in records:
+        values.append(encode_metadata_record(record.message, record.version))
+        if pace.is_reached():
+            yield
+    return values
 
 
 def _size_bound(record: ApiMessageAndVersion) -> int:

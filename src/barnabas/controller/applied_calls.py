@@ -21,10 +21,13 @@ from copy import copy
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
+from barnabas.controller import decision_steps
 from barnabas.controller.controller_result import ControllerResult
+from barnabas.controller.decision_steps import Pace, Steps
 from barnabas.metadata.image.record_writer import ApiMessageAndVersion
 from barnabas.protocol.envelope_tags import CALL_ID_SIZE, CALL_TAG
 from barnabas.protocol.records.no_op_record import NoOpRecord
+from barnabas.protocol.stepped_writing import write_in_steps
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -91,14 +94,14 @@ class AppliedCalls:
         finally:
             self.deciding = before
 
-    def marked(self, result: ControllerResult[T], *, room_bytes: int) -> ControllerResult[T]:
+    def marked(self, result: ControllerResult[T], *, room_bytes: int) -> Steps[ControllerResult[T]]:
         """The same result, with the call in its last record, which may have ``room_bytes``."""
         deciding = self.deciding
         room_bytes -= _MARK_BYTES
         if deciding is None or not result.records or room_bytes < 0:
             return result
         call_id, api_version = deciding
-        body = _body(result, api_version, min(room_bytes, BODY_BYTES_MAX))
+        body = yield from _body(result, api_version, min(room_bytes, BODY_BYTES_MAX))
         mark = NoOpRecord(unknown_tags=[(CALL_TAG, _HEAD.pack(call_id, api_version) + body)])
         records = (*result.records, ApiMessageAndVersion(mark, 0))
         return ControllerResult(records, result.response, is_atomic=result.is_atomic)
@@ -135,21 +138,29 @@ def _size(call: AppliedCall) -> int:
     return _ENTRY_BYTES + CALL_ID_SIZE + len(call.body or b"")
 
 
-def _body(result: ControllerResult[Any], api_version: int, bytes_max: int) -> bytes:
+def _body(result: ControllerResult[Any], api_version: int, bytes_max: int) -> Steps[bytes]:
     """Nothing for an answer that is not to be kept."""
     fields = getattr(type(result.response), "FIELDS", None)
     if fields is None or any(field.secret for field in fields):
         return b""
-    body: bytes = _without_configs(result.response).encode(api_version)
+    response = yield from _without_configs(result.response)
+    chunks: list[bytes] = []
+    yield from write_in_steps(response, api_version, chunks)
+    body = b"".join(chunks)
     return body if len(body) <= bytes_max else b""
 
 
-def _without_configs(response: Message) -> Message:
+def _without_configs(response: Message) -> Steps[Message]:
     from barnabas.protocol.messages.create_topics import CreateTopicsResponse  # Only numbered calls need it.
 
     if not isinstance(response, CreateTopicsResponse):
         return response
-    topics = [copy(topic) for topic in response.topics]
-    for topic in topics:
+    topics = []
+    pace = Pace(decision_steps.VALUES_A_STEP)
+    for described in response.topics:
+        topic = copy(described)
         topic.configs = None
+        topics.append(topic)
+        if pace.is_reached():
+            yield
     return CreateTopicsResponse(throttle_time_ms=response.throttle_time_ms, topics=topics)

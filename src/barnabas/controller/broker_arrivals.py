@@ -6,7 +6,8 @@ are not looked at, unless all of them are few: then they are decided as Kafka de
 
 When the broker leaves between two turns the arrival ends. Partitions that lose their leader meanwhile need no further
 look: the broker is unfenced with the first turn and may lead them at once. Nothing of this is replicated. A new active
-controller looks for partitions that have no leader and an in-sync replica in touch.
+controller looks for partitions without a leader whose in-sync replica, eligible replica or last known leader is in
+touch.
 """
 
 from __future__ import annotations
@@ -77,11 +78,11 @@ class BrokerArrivals:
         return chain.from_iterable(map(in_order, held))
 
     def _left_unfinished(self) -> Turns[None]:
-        """Only those that an in-sync replica can lead: the settings of others elect no leader by themselves."""
+        """Only those whose own record names who can lead: the settings of others elect no leader by themselves."""
         walk = PartitionWalk(self._state, self._held_by_active())
         while True:
             found = walk.piece(partition_walk.PARTITIONS_A_TURN, self._is_left_unfinished)
-            result = ControllerResult[None](self._election.cleanly_elected(found), None, is_atomic=False)
+            result = ControllerResult[None](self._election.elected_by_their_records(found), None, is_atomic=False)
             if walk.is_done:
                 return result
             yield result
@@ -93,12 +94,12 @@ class BrokerArrivals:
                 yield from in_order(index.leaderless_on(broker_id))
 
     def _is_left_unfinished(self, partition: PartitionRegistration) -> bool:
-        in_touch = map(self._cluster.is_active, partition.isr or partition.elr)
-        return partition.leader == NO_LEADER and any(in_touch)
+        named = partition.isr or partition.elr or partition.last_known_elr
+        return partition.leader == NO_LEADER and any(map(self._cluster.is_active, named))
 
     def _is_in_touch(self, broker: BrokerRegistration) -> bool:
         now = self._state.image.cluster.brokers.get(broker.id)
-        return now is not None and now.epoch == broker.epoch and now.is_active
+        return now is not None and now.epoch == broker.epoch and self._cluster.is_active(broker.id)
 
 
 def _is_leaderless(partition: PartitionRegistration) -> bool:

@@ -1,5 +1,7 @@
 """Brokers that leave more partitions behind than can be decided at once: a part of them in each turn.
 
+Until its departure is concluded no other decision elects the broker, or adds it to an ISR (``DepartingReplicas``).
+
 After the last partition that the broker held at the beginning, those are decided that came to it since: a new
 partition, or one whose in-sync replicas it joined again. The broker is out of all of them then, and what concludes its
 departure (it is fenced, or another process registers) is decided with the last of them.
@@ -10,13 +12,15 @@ one that shuts down and still leads, whose next heartbeat begins anew.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
+from barnabas.common.uuid import Uuid
 from barnabas.controller import partition_walk
 from barnabas.controller.controller_result import ControllerResult
 from barnabas.controller.controller_state import ControllerState
 from barnabas.controller.decision_turns import DecisionTurns, Turns
+from barnabas.controller.departing_replicas import DepartingReplicas
 from barnabas.controller.partition_walk import PartitionOf, PartitionWalk
 from barnabas.metadata.image.cluster import BrokerRegistration
 from barnabas.metadata.image.partition_index import PartitionKey
@@ -50,8 +54,9 @@ class _Departure:
 
 
 class BrokerDepartures:
-    def __init__(self, state: ControllerState, turns: DecisionTurns) -> None:
+    def __init__(self, state: ControllerState, departing: DepartingReplicas, turns: DecisionTurns) -> None:
         self._state = state
+        self._replicas = departing
         self._turns = turns
         self._departing: dict[int, list[_Departure]] = {}
 
@@ -61,20 +66,30 @@ class BrokerDepartures:
     def deactivate(self) -> None:
         self._departing.clear()
 
-    def begin(self, broker: BrokerRegistration, decide: Decide, conclude: Conclude[None]) -> ControllerResult[None]:
+    def begin(
+        self,
+        broker: BrokerRegistration,
+        decide: Decide,
+        conclude: Conclude[None],
+        *,
+        directories: Collection[Uuid] = (),
+    ) -> ControllerResult[None]:
         """The first turn. ``decide`` gives the records for a part of the partitions that have the broker in sync.
 
         ``conclude`` receives the records of the last turn, and says what is to be written then. It is called at once if
-        there is only one turn, and never when another process takes the broker's place meanwhile.
+        there is only one turn, and never when another process takes the broker's place meanwhile. ``directories``: only
+        the replicas in these depart.
         """
-        return self._turns.begin(_key(broker.id), self._leaves(broker, decide, conclude))
+        return self._turns.begin(_key(broker.id), self._leaves(broker, decide, conclude, directories))
 
     def begin_later(self, broker: BrokerRegistration, decide: Decide, conclude: Conclude[None]) -> None:
         """The same, but the first turn waits for those of other decisions."""
-        self._turns.begin_later(_key(broker.id), self._leaves(broker, decide, conclude))
+        self._turns.begin_later(_key(broker.id), self._leaves(broker, decide, conclude, ()))
 
-    def _leaves(self, broker: BrokerRegistration, decide: Decide, conclude: Conclude[None]) -> Turns[None]:
-        turns = self.turns(broker.id, decide, counts_eligible=False)
+    def _leaves(
+        self, broker: BrokerRegistration, decide: Decide, conclude: Conclude[None], directories: Collection[Uuid]
+    ) -> Turns[None]:
+        turns = self.turns(broker.id, decide, counts_eligible=False, directories=directories)
         for turn in turns:
             if turn.is_last:
                 return conclude(turn.records)
@@ -84,7 +99,9 @@ class BrokerDepartures:
                 break
         return ControllerResult((), None)
 
-    def turns(self, broker_id: int, decide: Decide, *, counts_eligible: bool) -> Generator[Turn, None, None]:
+    def turns(
+        self, broker_id: int, decide: Decide, *, counts_eligible: bool, directories: Collection[Uuid] = ()
+    ) -> Generator[Turn, None, None]:
         """The records of turn after turn; the last one is followed by what concludes the departure, at once.
 
         ``counts_eligible``: partitions that name the broker as an eligible leader are decided, too.
@@ -92,6 +109,9 @@ class BrokerDepartures:
         departure = _Departure(counts_eligible)
         departing = self._departing.setdefault(broker_id, [])
         departing.append(departure)
+        broker = self._state.image.cluster.brokers.get(broker_id)
+        if broker is not None:
+            self._replicas.begin(departure, broker, directories)
         try:
             walk = PartitionWalk(self._state, self._keys_on(broker_id))
 
@@ -106,11 +126,15 @@ class BrokerDepartures:
                     else ()
                 )
                 is_last = walk.is_done and not departure.came
-                yield Turn(decide(found), is_last)
+                records = decide(found)
+                if is_last:
+                    self._replicas.end(departure)
+                yield Turn(records, is_last)
                 if is_last:
                     return
         finally:
             departing.remove(departure)
+            self._replicas.end(departure)
 
     def _keys_on(self, broker_id: int) -> Iterator[PartitionKey]:
         """Of the topics that the broker holds now. It keeps no image alive: freeing an old one takes long."""

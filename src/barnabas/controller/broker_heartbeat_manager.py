@@ -86,6 +86,10 @@ class BrokerHeartbeatManager:
             self.forget(broker_id)
         return stale
 
+    def is_in_touch(self, broker_id: int) -> bool:
+        """Whether the broker has a session, which has not been reported as run out."""
+        return broker_id in self._contacts
+
     def next_expiry_ms(self) -> int | None:
         if not self._contacts:
             return None

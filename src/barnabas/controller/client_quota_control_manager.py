@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from barnabas.common.errors import ApiError, ApiException, ErrorCode
 from barnabas.controller.controller_result import ControllerResult
 from barnabas.controller.controller_state import ControllerState
+from barnabas.controller.decision_steps import Pace, Steps
 from barnabas.metadata.image.record_writer import ApiMessageAndVersion
 from barnabas.protocol.records.client_quota_record import ClientQuotaRecord, EntityData
 
@@ -61,13 +62,16 @@ class ClientQuotaControlManager:
 
     def alter_quotas(
         self, entries: Sequence[AlterClientQuotasRequestEntryData], *, validate_only: bool = False
-    ) -> ControllerResult[list[ApiError]]:
+    ) -> Steps[ControllerResult[list[ApiError]]]:
         """The outcome of each entry, in their order."""
         entities = [_entity_of(entry) for entry in entries]
         often = {entity for entity, count in Counter(entities).items() if count > 1}
         records: list[ApiMessageAndVersion] = []
         outcome: list[ApiError] = []
+        pace = Pace()
         for entry, entity in zip(entries, entities, strict=True):
+            if pace.is_reached():
+                yield
             try:
                 if entity in often:
                     raise _invalid(_TWICE)

@@ -16,6 +16,7 @@ from barnabas.controller.config_encryption import check_can_read_configs
 from barnabas.controller.controller_config import ControllerConfig
 from barnabas.controller.controller_result import ControllerResult
 from barnabas.controller.controller_state import ControllerState
+from barnabas.controller.departing_replicas import DepartingReplicas
 from barnabas.controller.feature_control_manager import FeatureControlManager
 from barnabas.metadata.features import METADATA_VERSION, NO_REPLICATION, VersionRange
 from barnabas.metadata.image.cluster import BrokerRegistration
@@ -39,6 +40,7 @@ class ClusterControlManager:
         self._config = config
         self._features = features
         self.heartbeats = BrokerHeartbeatManager(config.broker_session_timeout_ms)
+        self.departing = DepartingReplicas()
 
     def activate(self, now_ms: int) -> None:
         self.heartbeats = BrokerHeartbeatManager(self._config.broker_session_timeout_ms)
@@ -48,13 +50,14 @@ class ClusterControlManager:
 
     def deactivate(self) -> None:
         self.heartbeats = BrokerHeartbeatManager(self._config.broker_session_timeout_ms)
+        self.departing.clear()
 
     # What placement and elections ask
 
     def is_active(self, broker_id: int) -> bool:
-        """Whether the broker may lead and be in sync: registered, unfenced, not shutting down."""
+        """Whether the broker may lead and be in sync: registered, unfenced, not shutting down, not departing."""
         broker = self._state.image.cluster.brokers.get(broker_id)
-        return broker is not None and broker.is_active
+        return broker is not None and broker.is_active and not self.departing.has_broker(broker)
 
     def is_registered(self, broker_id: int) -> bool:
         return broker_id in self._state.image.cluster.brokers
@@ -80,11 +83,16 @@ class ClusterControlManager:
         return DIRECTORY_MIGRATING if broker is None else broker.directory_for_new_replica()
 
     def has_online_directory(self, broker_id: int, directory: Uuid) -> bool:
-        """Whether the broker can serve what lies in the directory; one that was not chosen yet counts as online."""
+        """Whether the broker can serve what lies in the directory; one that was not chosen yet counts as online.
+
+        A directory that the broker is losing counts as offline before that is written.
+        """
         if directory in (DIRECTORY_UNASSIGNED, DIRECTORY_MIGRATING):
             return True
         broker = self._state.image.cluster.brokers.get(broker_id)
         if directory == DIRECTORY_LOST or broker is None:
+            return False
+        if self.departing.has_directory(broker, directory):
             return False
         return not broker.directories or directory in broker.directories
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from itertools import islice
+from typing import TYPE_CHECKING, Final
 
 from barnabas.common.broker_config import broker_config_key
 from barnabas.common.config_def import READ_ONLY, ConfigException
@@ -17,8 +18,12 @@ from barnabas.metadata.image.configs import ConfigResource, ConfigResourceType
 if TYPE_CHECKING:
     from barnabas.controller.topic_config_resolver import TopicConfigResolver
 
-__all__ = ["validate_configs"]
+__all__ = ["UNKNOWN_BROKER_CONFIGS_MAX", "validate_configs"]
 
+UNKNOWN_BROKER_CONFIGS_MAX: Final = 100
+"""How many unknown settings are stored for a broker, or for all. A plug-in may know them."""
+_NAMED_MAX = 10
+"""Unknown settings that an error names: looking for what was meant takes milliseconds for each."""
 _METRICS_INTERVAL_MS_MIN = 100
 _METRICS_INTERVAL_MS_MAX = 3_600_000
 _METRICS_MATCH_KEYS = frozenset(
@@ -85,6 +90,7 @@ def _validate_broker(resource: ConfigResource, configs: Mapping[str, str], exist
             raise ApiException(ErrorCode.INVALID_REQUEST, "Unable to parse broker name as a base 10 number.") from error
         if broker_id < 0:
             raise ApiException(ErrorCode.INVALID_REQUEST, "Invalid negative broker ID.")
+    _limit_unknown(configs, existing)
     fixed = [name for name, value in configs.items() if existing.get(name) != value and _needs_restart(name)]
     if fixed:
         raise ApiException(
@@ -103,6 +109,17 @@ def _validate_broker(resource: ConfigResource, configs: Mapping[str, str], exist
         raise ApiException(ErrorCode.INVALID_REQUEST, "; ".join(problems))
 
 
+def _limit_unknown(configs: Mapping[str, str], existing: Mapping[str, str]) -> None:
+    """Raises POLICY_VIOLATION, as Kafka does for what is too much, when an unknown setting is one too many."""
+    unknown = [name for name in configs if broker_config_key(name) is None]
+    if len(unknown) > UNKNOWN_BROKER_CONFIGS_MAX and any(name not in existing for name in unknown):
+        raise ApiException(
+            ErrorCode.POLICY_VIOLATION,
+            f"{len(unknown)} settings would be set that no broker knows; at most {UNKNOWN_BROKER_CONFIGS_MAX} are "
+            "stored. Delete those that are not needed.",
+        )
+
+
 def _needs_restart(name: str) -> bool:
     key = broker_config_key(name)
     return key is not None and key.update_mode == READ_ONLY
@@ -113,8 +130,7 @@ def _validate_client_metrics(resource: ConfigResource, configs: Mapping[str, str
         raise ApiException(ErrorCode.INVALID_REQUEST, "Subscription name can't be empty")
     unknown = [
         f"Unknown client metrics configuration: {name}{CLIENT_METRICS_CONFIG_DEF.hint(name)}"
-        for name in configs
-        if name not in CLIENT_METRICS_CONFIG_DEF
+        for name in islice((name for name in configs if name not in CLIENT_METRICS_CONFIG_DEF), _NAMED_MAX)
     ]
     bad = [str(problem) for problem in CLIENT_METRICS_CONFIG_DEF.parse_given(configs)[1]]
     if unknown or bad:

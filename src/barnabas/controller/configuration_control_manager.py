@@ -13,12 +13,14 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from barnabas.common.errors import ApiError, ApiException, ErrorCode
+from barnabas.controller import decision_steps
 from barnabas.controller.config_encryption import ConfigEncryption, config_record
 from barnabas.controller.config_validation import validate_configs
 from barnabas.controller.controller_config import ControllerConfig
 from barnabas.controller.controller_result import ControllerResult
 from barnabas.controller.controller_state import ControllerState
 from barnabas.controller.cordoned_log_dirs import validate_cordoned_log_dirs
+from barnabas.controller.decision_steps import Pace, Steps
 from barnabas.controller.policies import AlterConfigQuestion
 from barnabas.controller.topic_config_resolver import ElectionSettings, TopicConfigResolver
 from barnabas.metadata.config_operations import ConfigOperation, changes_of, check_operations
@@ -83,11 +85,14 @@ class ConfigurationControlManager:
         *,
         validate_only: bool = False,
         is_forwarded: bool = True,
-    ) -> ControllerResult[dict[ConfigResource, ApiError]]:
+    ) -> Steps[ControllerResult[dict[ConfigResource, ApiError]]]:
         """``is_forwarded``: a broker has checked what concerns itself."""
         records: list[ApiMessageAndVersion] = []
         results: dict[ConfigResource, ApiError] = {}
+        pace = Pace(decision_steps.RESOURCES_A_STEP)
         for resource, operations in changes.items():
+            if pace.is_reached():
+                yield
             try:
                 records.extend(self._alter_incrementally(resource, operations, is_forwarded=is_forwarded))
                 results[resource] = ApiError.NONE
@@ -102,11 +107,14 @@ class ConfigurationControlManager:
         *,
         validate_only: bool = False,
         is_forwarded: bool = True,
-    ) -> ControllerResult[dict[ConfigResource, ApiError]]:
+    ) -> Steps[ControllerResult[dict[ConfigResource, ApiError]]]:
         """Replace all that is set on each resource: what is not named is removed, unless ``legacy_alter_merges``."""
         records: list[ApiMessageAndVersion] = []
         results: dict[ConfigResource, ApiError] = {}
+        pace = Pace(decision_steps.RESOURCES_A_STEP)
         for resource, wanted in replacements.items():
+            if pace.is_reached():
+                yield
             try:
                 records.extend(self._replace(resource, wanted, is_forwarded=is_forwarded))
                 results[resource] = ApiError.NONE

@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from barnabas.common.errors import invariant
+from barnabas.controller import decision_steps
+from barnabas.controller.decision_steps import Pace, Steps
 from barnabas.metadata.image.metadata_image import MetadataDelta, MetadataImage, MetadataProvenance
 from barnabas.metadata.image.record_writer import ApiMessageAndVersion
 from barnabas.metadata.loader import CommittedBatch, TransactionState
@@ -51,12 +53,26 @@ class ControllerState:
     def has_uncommitted(self) -> bool:
         return bool(self._ahead)
 
-    def replay_ahead(
-        self, records: Sequence[ApiMessageAndVersion], last_offset: int, committed: Callable[[], None]
-    ) -> None:
-        """Move ``image`` over our own records; ``committed`` is called when they are."""
+    def replayed_in_steps(self, records: Sequence[ApiMessageAndVersion]) -> Steps[MetadataImage]:
+        """The image that these records lead to, for ``move_ahead``. No other decision may move ahead meanwhile."""
+        delta = MetadataDelta(self.image)
+        pace = Pace()
+        for message, _ in records:
+            delta.replay(message)
+            if pace.is_reached():
+                yield
+        if len(records) < decision_steps.UNITS_A_STEP:
+            return delta.apply(self.image.provenance)
+        image = yield from delta.apply_in_steps(self.image.provenance)
+        return image
+
+    def move_ahead(self, image: MetadataImage, last_offset: int, committed: Callable[[], None]) -> None:
+        """Make ``image``, after our own records up to an offset, the one that decisions read.
+
+        ``committed`` is called when the records are.
+        """
         provenance = MetadataProvenance(last_offset, self.image.provenance.last_contained_epoch)
-        self.image = _replayed(self.image, [message for message, _ in records], provenance)
+        self.image = image.with_provenance(provenance)
         self._ahead.append(_Ahead(last_offset, self.image, committed))
 
     def wait_for_uncommitted(self, committed: Callable[[], None]) -> None:

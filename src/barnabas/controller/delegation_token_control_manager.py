@@ -151,15 +151,14 @@ class DelegationTokenControlManager:
                 f"A token may have {config.delegation_token_max_renewers} renewers, not {renewer_count} "
                 "(barnabas.delegation.token.max.renewers).",
             )
-        tokens = self._state.image.delegation_tokens.by_key.values()
-        if sum(token.owner == owner or token.requester == requester for token in tokens) >= (
-            config.delegation_tokens_max_per_owner
-        ):
-            raise ApiException(
-                ErrorCode.POLICY_VIOLATION,
-                f"{owner} has the {config.delegation_tokens_max_per_owner} tokens that an owner may have "
-                "(barnabas.delegation.tokens.max.per.owner); expire some.",
-            )
+        most = config.delegation_tokens_max_per_owner
+        for holder in (owner, requester):
+            if self._state.image.delegation_tokens.count_of(holder) >= most:
+                raise ApiException(
+                    ErrorCode.POLICY_VIOLATION,
+                    f"{holder} owns or requested the {most} tokens that a principal may have "
+                    "(barnabas.delegation.tokens.max.per.owner); expire some.",
+                )
 
     def _token_of(self, hmac: bytes) -> DelegationTokenRecord:
         token = self._check_enabled().find(hmac, self._state.image.delegation_tokens.by_key)

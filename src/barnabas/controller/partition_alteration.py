@@ -118,7 +118,7 @@ class PartitionAlteration:
     def _is_eligible(self, partition: PartitionRegistration, replica: int, epoch: int) -> bool:
         """A leader may count on a fetch that was on its way when the disk of the replica failed; Kafka believes it."""
         broker = self._state.image.cluster.brokers.get(replica)
-        if broker is None or not broker.is_active or epoch not in (ANY_EPOCH, broker.epoch):
+        if broker is None or not self._cluster.is_active(replica) or epoch not in (ANY_EPOCH, broker.epoch):
             return False
         return self._cluster.has_online_directory(replica, partition.directory_of(replica))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.controller.cluster_control_manager import ClusterControlManager
@@ -21,8 +21,10 @@ __all__ = [
 
 def place_on(
     cluster: ClusterControlManager, count: int, factor: int, random_int: Callable[[int], int]
-) -> list[tuple[int, ...]]:
-    """The replicas of ``count`` new partitions. Raises INVALID_REPLICATION_FACTOR if it can't be done.
+) -> Iterator[tuple[int, ...]]:
+    """The replicas of ``count`` new partitions, chosen when they are taken.
+
+    Raises INVALID_REPLICATION_FACTOR at once if there are too few brokers.
 
     Several replicas of a partition go only to brokers that replicate.
     """

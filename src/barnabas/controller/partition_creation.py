@@ -9,6 +9,7 @@ from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.controller.cluster_control_manager import ClusterControlManager
 from barnabas.controller.controller_result import ControllerResult
 from barnabas.controller.controller_state import ControllerState
+from barnabas.controller.decision_steps import Pace, Steps
 from barnabas.controller.mutation_quotas import UNLIMITED, MutationAllowance
 from barnabas.controller.partition_assignment import (
     all_assigned_inactive,
@@ -39,21 +40,26 @@ class PartitionCreation:
         *,
         validate_only: bool,
         allowance: MutationAllowance = UNLIMITED,
-    ) -> ControllerResult[list[CreatePartitionsTopicResult]]:
+    ) -> Steps[ControllerResult[list[CreatePartitionsTopicResult]]]:
         """``topics`` have distinct names."""
         records: list[ApiMessageAndVersion] = []
         results: list[CreatePartitionsTopicResult] = []
+        pace = Pace()
         for topic in topics:
+            if pace.is_reached():
+                yield
             result = CreatePartitionsTopicResult(name=topic.name)
             try:
-                records.extend(self._grow(topic, allowance))
+                records.extend((yield from self._grow(topic, allowance, pace)))
             except ApiException as error:
                 result.error_code, result.error_message = int(error.code), error.message
             results.append(result)
         decided = ControllerResult(records, results)
         return decided.without_records() if validate_only else decided
 
-    def _grow(self, request: CreatePartitionsTopic, allowance: MutationAllowance) -> list[ApiMessageAndVersion]:
+    def _grow(
+        self, request: CreatePartitionsTopic, allowance: MutationAllowance, pace: Pace
+    ) -> Steps[list[ApiMessageAndVersion]]:
         topic = self._state.image.topics.get(request.name)
         if topic is None:
             raise ApiException(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -69,33 +75,41 @@ class PartitionCreation:
             )
         if additional > 10_000:
             raise ApiException(ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
-        partitions = self._new_partitions(request, topic, additional)
+        partitions = yield from self._new_partitions(request, topic, additional, pace)
         allowance.use(additional)
         metadata_version = self._state.image.features.metadata_version_or_throw()
         version = metadata_version.partition_record_version
-        return [
-            ApiMessageAndVersion(partition.to_record(topic.id, current + index, metadata_version), version)
-            for index, partition in enumerate(partitions)
-        ]
+        records: list[ApiMessageAndVersion] = []
+        for index, partition in enumerate(partitions, start=current):
+            records.append(ApiMessageAndVersion(partition.to_record(topic.id, index, metadata_version), version))
+            if pace.is_reached():
+                yield
+        return records
 
     def _new_partitions(
-        self, request: CreatePartitionsTopic, topic: TopicImage, additional: int
-    ) -> list[PartitionRegistration]:
+        self, request: CreatePartitionsTopic, topic: TopicImage, additional: int, pace: Pace
+    ) -> Steps[list[PartitionRegistration]]:
         factor = len(topic.partitions[0].replicas)
         first = len(topic.partitions)
+        partitions: list[PartitionRegistration] = []
         if request.assignments is None:
             placed = place_on(self._cluster, additional, factor, self._random_int)
             all_inactive = partial(all_placed_inactive, factor)
-            return [new_partition(replicas, self._cluster, all_inactive) for replicas in placed]
+            for replicas in placed:
+                partitions.append(new_partition(replicas, self._cluster, all_inactive))
+                if pace.is_reached():
+                    yield
+            return partitions
         if len(request.assignments) != additional:
             raise ApiException(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
                 f"Attempted to add {additional} additional partition(s), but only {len(request.assignments)} "
                 "assignment(s) were specified.",
             )
-        partitions = []
         for index, assignment in enumerate(request.assignments):
             validate_manual_assignment(assignment.broker_ids, factor, self._cluster)
             inactive = partial(all_assigned_inactive, first + index)
             partitions.append(new_partition(assignment.broker_ids, self._cluster, inactive))
+            if pace.is_reached():
+                yield
         return partitions

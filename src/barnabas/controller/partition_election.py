@@ -69,8 +69,11 @@ class PartitionElection:
         """
         return self._update(partitions, to_add=broker_id)
 
-    def cleanly_elected(self, partitions: Iterable[PartitionOf]) -> list[ApiMessageAndVersion]:
-        """Leaders for those of the partitions that an in-sync or eligible replica can lead now."""
+    def elected_by_their_records(self, partitions: Iterable[PartitionOf]) -> list[ApiMessageAndVersion]:
+        """Elect leaders where an in-sync replica, an eligible one or the last known leader can lead now.
+
+        No topic setting takes part.
+        """
         builders = (self.builder_for(*found, self._cluster.is_active) for found in partitions)
         return [record for builder in builders if (record := builder.build()) is not None]
 

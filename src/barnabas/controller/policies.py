@@ -146,8 +146,8 @@ class PolicySession:
 
     @contextmanager
     def rehearsal(self) -> Iterator[None]:
-        """Questions are noted, nothing is refused."""
-        self._is_rehearsal, self._open = True, {}
+        """Questions are noted, nothing is refused. May be entered for each step of the decision."""
+        self._is_rehearsal = True
         try:
             yield
         finally:
@@ -158,26 +158,27 @@ class PolicySession:
         return list(self._open.values())
 
     def answer(self, verdicts: Sequence[ApiException | None]) -> None:
-        """In the order of ``open_questions``."""
+        """In the order of ``open_questions``, of which none is open afterwards."""
         self._verdicts.update(zip(self._open, verdicts, strict=True))
+        self._open = {}
 
 
 class PolicyGate:
     """What the controller asks. It has an answer only while somebody has opened it with a session."""
 
     def __init__(self) -> None:
-        self._session: PolicySession | None = None
+        self.session: PolicySession | None = None
 
     @contextmanager
     def opened(self, session: PolicySession) -> Iterator[None]:
-        self._session = session
+        before, self.session = self.session, session
         try:
             yield
         finally:
-            self._session = None
+            self.session = before
 
     def check(self, question: Question) -> None:
         """Raise what the policy says against it."""
-        if self._session is None:
+        if self.session is None:
             raise PolicyViolation("The policy was not asked.")
-        self._session.check(question)
+        self.session.check(question)

@@ -6,9 +6,12 @@ How the driver (``server``) uses it:
   ``load_snapshot``, in order, whether this node is active or not.
 * When this node leads the quorum and has handled everything committed before its own epoch, ``activate`` is
   called with the epoch and the log's end offset; when it leads no more, ``deactivate``.
-* ``submit`` decides at once and returns a ``Deferred`` answer. The records pile up; whenever it is not busy
-  writing, the driver takes all of them with ``take_appends`` and appends each ``Append`` (atomic ones in one
-  batch). So a burst of requests shares one write and one flush, and nothing waits on a timer.
+* ``submit`` decides at once, unless a long decision is under way, and returns a ``Deferred`` answer. The records
+  pile up; whenever it is not busy writing, the driver takes all of them with ``take_appends`` and appends each
+  ``Append`` (atomic ones in one batch). So a burst of requests shares one write and one flush, and nothing waits
+  on a timer.
+* ``submit_in_steps`` is for decisions that take effect as a whole and take long: each ``tick`` takes a step. Until the
+  last step only what reads is answered; other decisions wait (``decision_queue``).
 * ``tick`` is called at ``next_tick_ms`` or later: it expires broker sessions and writes NoOps.
 
 Why an answer can rest on what is not committed yet, and never leaks it, is told in ``controller_state``.
@@ -16,7 +19,8 @@ Why an answer can rest on what is not committed yet, and never leaks it, is told
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -25,7 +29,7 @@ from barnabas.common.errors import ApiException, ErrorCode, invariant
 from barnabas.common.uuid import Uuid
 from barnabas.controller.acl_control_manager import AclControlManager
 from barnabas.controller.activation import activation_records
-from barnabas.controller.append_limits import check_limits
+from barnabas.controller.append_limits import encoded, room_in_batch
 from barnabas.controller.applied_calls import AppliedCalls
 from barnabas.controller.client_quota_control_manager import ClientQuotaControlManager
 from barnabas.controller.cluster_control_manager import ClusterControlManager
@@ -33,6 +37,8 @@ from barnabas.controller.configuration_control_manager import ConfigurationContr
 from barnabas.controller.controller_config import ControllerConfig
 from barnabas.controller.controller_result import ControllerResult
 from barnabas.controller.controller_state import ControllerState
+from barnabas.controller.decision_queue import Decision, DecisionQueue
+from barnabas.controller.decision_steps import Steps, at_once, whole
 from barnabas.controller.decision_turns import Turns
 from barnabas.controller.delegation_token_control_manager import DelegationTokenControlManager
 from barnabas.controller.election_counts import ElectionCounts
@@ -65,13 +71,19 @@ def _not_in_a_quorum(request: DescribeQuorumRequest, version: int) -> DescribeQu
 
 
 class Append:
-    """Records to append at the active controller's epoch, in order; atomic ones must share a batch."""
+    """Records to append at the active controller's epoch, in order; atomic ones must share a batch.
 
-    __slots__ = ("is_atomic", "records")
+    ``values`` are the encoded records where they have been encoded already.
+    """
 
-    def __init__(self, records: Sequence[ApiMessageAndVersion], is_atomic: bool) -> None:
+    __slots__ = ("is_atomic", "records", "values")
+
+    def __init__(
+        self, records: Sequence[ApiMessageAndVersion], is_atomic: bool, values: Sequence[bytes] | None = None
+    ) -> None:
         self.records = records
         self.is_atomic = is_atomic
+        self.values = values
 
 
 class QuorumController:
@@ -106,6 +118,8 @@ class QuorumController:
         self._appends: list[Append] = []
         self._untaken = 0
         self._waiting: dict[int, Callable[[ApiException], None]] = {}
+        self._decisions = DecisionQueue()
+        self._has_own_waiting = False
         self.calls = AppliedCalls(clock)
         self.elections = ElectionCounts()
         self.features = FeatureControlManager(self.state, config, upgrade_quorum)
@@ -180,7 +194,7 @@ class QuorumController:
         self.delegation_tokens.activate(now_ms)
         self.replication.activate(now_ms)
         for records in activation_records(self.state, self.config, self._bootstrap):
-            self._append(ControllerResult(records, None), lambda: None)
+            whole(self._append(ControllerResult(records, None), lambda: None))
 
     def deactivate(self) -> None:
         """Lose what was not committed; who waited for it is told to look for the new controller."""
@@ -193,6 +207,8 @@ class QuorumController:
         self.cluster.deactivate()
         self.delegation_tokens.deactivate()
         self.replication.deactivate()
+        self._has_own_waiting = False
+        self._decisions.clear()
         waiting, self._waiting = self._waiting, {}
         for fail in waiting.values():
             fail(self._not_controller())
@@ -200,26 +216,89 @@ class QuorumController:
     # Deciding
 
     def submit(
-        self, decide: Callable[[], ControllerResult[T]], answer_error: Callable[[ApiException], T]
+        self,
+        decide: Callable[[], ControllerResult[T]],
+        answer_error: Callable[[ApiException], T],
+        *,
+        only_reads: Callable[[], bool] = lambda: False,
     ) -> Deferred[T]:
-        """Decide now, answer when the decision is committed.
+        """Decide now, or after the decisions that are under way; answer when the decision is committed.
 
         ``answer_error`` shapes an error into the API's own answer. An exception that is not meant for the
         caller becomes UNKNOWN_SERVER_ERROR; nothing has changed then, so this controller stays active.
+        ``only_reads`` says whether ``decide`` would probably write nothing now: then it waits for no other decision,
+        and is made again in its turn if it would write after all.
         """
+        return self._submit(lambda: at_once(decide), answer_error, only_reads)
+
+    def submit_in_steps(
+        self, steps: Steps[ControllerResult[T]], answer_error: Callable[[ApiException], T]
+    ) -> Deferred[T]:
+        """The same for a decision that takes long. It takes effect as a whole, with its last step."""
+        return self._submit(lambda: steps, answer_error, lambda: False)
+
+    def _submit(
+        self,
+        steps: Callable[[], Steps[ControllerResult[T]]],
+        answer_error: Callable[[ApiException], T],
+        only_reads: Callable[[], bool],
+    ) -> Deferred[T]:
         deferred: Deferred[T] = Deferred()
         if not self.is_active:
             deferred.complete(answer_error(self._not_controller()))
             return deferred
+
+        def decision(taken: Steps[ControllerResult[T]]) -> Decision:
+            return Decision(
+                self._taking_effect(taken, deferred, answer_error),
+                self._callers_context(),
+                lambda: deferred.complete(answer_error(self._not_controller())),
+            )
+
+        if not self._decisions.is_busy or not only_reads() or self._must_wait(decision(_writing_nothing(steps()))):
+            self._decisions.submit(decision(steps()))
+        if self._decisions.is_busy:
+            self._on_appends()  # There is something to do in the next tick.
+        return deferred
+
+    def _must_wait(self, reading: Decision) -> bool:
+        """Let it overtake the decisions under way. True if it would write now, which it could not know before."""
         try:
-            self._answer_when_committed(self._decided(decide), deferred, answer_error)
+            reading.step()
+        except _WouldWrite:
+            return True
+        return False
+
+    def _taking_effect(
+        self, steps: Steps[ControllerResult[T]], deferred: Deferred[T], answer_error: Callable[[ApiException], T]
+    ) -> Steps[None]:
+        try:
+            result = yield from steps
+            yield from self._answer_when_committed(result, deferred, answer_error)
         except ApiException as error:
             # "There is no such token" may rest on a removal that is still in flight.
-            self._answer_when_committed(ControllerResult((), answer_error(error)), deferred, answer_error)
+            whole(self._answer_when_committed(ControllerResult((), answer_error(error)), deferred, answer_error))
+        except _WouldWrite:
+            raise
         except Exception as fault:
             self._on_fault(fault)
             deferred.complete(answer_error(ApiException(ErrorCode.UNKNOWN_SERVER_ERROR)))
-        return deferred
+
+    def _callers_context(self) -> Callable[[], AbstractContextManager[object]]:
+        """What holds for the caller at this moment, to be restored for each step of its decision."""
+        call = self.calls.deciding
+        gates = {gate for gate in (self.config.create_topic_policy, self.config.alter_config_policy) if gate}
+        sessions = [(gate, gate.session) for gate in gates if gate.session is not None]
+
+        @contextmanager
+        def restored() -> Iterator[None]:
+            with ExitStack() as entered:
+                entered.enter_context(self.calls.deciding_for(call))
+                for gate, session in sessions:
+                    entered.enter_context(gate.opened(session))
+                yield
+
+        return restored
 
     def submit_in_turns(self, turns: Turns[T], answer_error: Callable[[ApiException], T]) -> Deferred[T]:
         """Decide in turns, the first of them now, and answer when the last is committed.
@@ -236,7 +315,7 @@ class QuorumController:
         def last(result: ControllerResult[T]) -> ControllerResult[None]:
             self._waiting.pop(key, None)
             with self.calls.deciding_for(call):
-                self._answer_when_committed(self._decided(lambda: result), deferred, answer_error)
+                whole(self._answer_when_committed(result, deferred, answer_error))
             return ControllerResult((), None)
 
         def taken() -> Turns[None]:
@@ -255,15 +334,9 @@ class QuorumController:
             self.submit(partial(self.replication.turns.begin, key, taken()), _ignore)
         return deferred
 
-    def _decided(self, decide: Callable[[], ControllerResult[T]]) -> ControllerResult[T]:
-        result = decide()
-        limit = self.config.max_records_per_batch
-        room_bytes = check_limits(result.records, is_atomic=result.is_atomic, max_records=limit)
-        return self.calls.marked(result, room_bytes=room_bytes)
-
     def _answer_when_committed(
         self, result: ControllerResult[T], deferred: Deferred[T], answer_error: Callable[[ApiException], T]
-    ) -> None:
+    ) -> Steps[None]:
         key = id(deferred)
         response = result.response
 
@@ -272,7 +345,10 @@ class QuorumController:
             deferred.complete(response)
 
         if result.records:
-            self._append(result, committed)
+            limit = self.config.max_records_per_batch
+            room_bytes = yield from room_in_batch(result.records, is_atomic=result.is_atomic, max_records=limit)
+            result = yield from self.calls.marked(result, room_bytes=room_bytes)
+            yield from self._append(result, committed)
         elif self.state.has_uncommitted:
             self.state.wait_for_uncommitted(committed)
         else:
@@ -302,16 +378,18 @@ class QuorumController:
             self.state.shift_ahead_from(expected, base_offset - expected)
             self._next_write_offset += base_offset - expected
 
-    def _append(self, result: ControllerResult[Any], committed: Callable[[], None]) -> None:
+    def _append(self, result: ControllerResult[Any], committed: Callable[[], None]) -> Steps[None]:
         """Raises InvariantViolated, with nothing changed, if the records cannot follow what is there."""
-        count = len(result.records)
-        self.elections.count(result.records, self.state.image.topics)
-        self.replication.departures.replayed(result.records)
-        self.state.replay_ahead(result.records, self._next_write_offset + count - 1, committed)
-        self._next_write_offset += count
-        self._untaken += count
+        records = result.records
+        values = yield from encoded(records)
+        image = yield from self.state.replayed_in_steps(records)
+        self.elections.count(records, self.state.image.topics)
+        self.replication.departures.replayed(records)
+        self.state.move_ahead(image, self._next_write_offset + len(records) - 1, committed)
+        self._next_write_offset += len(records)
+        self._untaken += len(records)
         self._last_write_ms = self._clock.monotonic_ms()
-        self._appends.append(Append(result.records, result.is_atomic))
+        self._appends.append(Append(records, result.is_atomic, values))
         self._on_appends()
 
     # Time
@@ -323,6 +401,8 @@ class QuorumController:
 
     def take_turns(self) -> None:
         """Those of long decisions, until enough records were decided to let others come."""
+        if self._decisions.is_under_way:
+            return
         decided_before = self._next_write_offset
         for turn in self.replication.turns.due():
             self.submit(turn, _ignore)
@@ -330,9 +410,35 @@ class QuorumController:
                 break
 
     def tick(self, now_ms: int) -> None:
-        """Fence brokers whose session ran out, remove expired tokens, elect leaders, and keep the log moving."""
+        """Fence brokers whose session ran out, remove expired tokens, elect leaders, and keep the log moving.
+
+        While decisions are under way or wait, a tick takes a step of them, and this work waits in their row.
+        """
         if not self.is_active:
             return
+        if not self.has_steps:
+            self._decide_own(now_ms)
+            return
+        if not self._has_own_waiting:
+            self._has_own_waiting = True
+            self._decisions.submit(Decision(at_once(self._decide_own_now), self._callers_context()))
+        self.take_step()
+
+    @property
+    def has_steps(self) -> bool:
+        """Whether a decision is under way, or waits for another to end."""
+        return self._decisions.is_busy
+
+    def take_step(self) -> None:
+        """Of the decision under way; or begin decisions that waited, until enough is decided to let others come."""
+        decided_before = self._next_write_offset
+        self._decisions.advance(lambda: self._next_write_offset - decided_before >= RECORDS_A_TICK)
+
+    def _decide_own_now(self) -> None:
+        self._has_own_waiting = False
+        self._decide_own(self.now_ms())
+
+    def _decide_own(self, now_ms: int) -> None:
         self.take_turns()
         for broker_id in self.cluster.heartbeats.stale_brokers(now_ms):
             self.submit(partial(self.replication.fence_stale_broker, broker_id), _ignore)
@@ -342,13 +448,13 @@ class QuorumController:
             self.submit(elect, _ignore)
         idle = self.config.metadata_max_idle_interval_ms
         if idle > 0 and now_ms - self._last_write_ms >= idle:
-            self._append(ControllerResult((ApiMessageAndVersion(NoOpRecord(), 0),), None), lambda: None)
+            self.submit(lambda: ControllerResult((ApiMessageAndVersion(NoOpRecord(), 0),), None), _ignore)
 
     def next_tick_ms(self) -> int | None:
         """When ``tick`` has something to do; None while there is nothing to wait for."""
         if not self.is_active:
             return None
-        if self.replication.turns:
+        if self.replication.turns or self._decisions.is_busy:
             return self.now_ms()
         idle = self.config.metadata_max_idle_interval_ms
         due = [self._last_write_ms + idle] if idle > 0 else []
@@ -378,6 +484,17 @@ class QuorumController:
         else:
             message = f"The active controller appears to be node {self.leader_id}."
         return ApiException(ErrorCode.NOT_CONTROLLER, message)
+
+
+class _WouldWrite(Exception):
+    """A decision that was to overtake others has something to write."""
+
+
+def _writing_nothing(steps: Steps[ControllerResult[T]]) -> Steps[ControllerResult[T]]:
+    result = yield from steps
+    if result.records:
+        raise _WouldWrite
+    return result
 
 
 def _ignore(error: ApiException) -> None:

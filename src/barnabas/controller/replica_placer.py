@@ -13,7 +13,7 @@ when it dies, and that should not be one broker, which would have twice as much 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.metadata.image.cluster import BrokerRegistration
@@ -53,8 +53,8 @@ def place_replicas(
     partition_count: int,
     replication_factor: int,
     random_int: Callable[[int], int],
-) -> list[tuple[int, ...]]:
-    """The replicas of each new partition. Raises INVALID_REPLICATION_FACTOR if it can't be done."""
+) -> Iterator[tuple[int, ...]]:
+    """The replicas of each new partition, chosen when they are taken. Raises INVALID_REPLICATION_FACTOR at once."""
     unfenced: dict[str, list[int]] = {}
     fenced: dict[str, list[int]] = {}
     for broker in brokers:
@@ -62,22 +62,32 @@ def place_replicas(
     unfenced_count = sum(map(len, unfenced.values()))
     total = unfenced_count + sum(map(len, fenced.values()))
     _validate(replication_factor, unfenced_count, total)
+    return _placed(unfenced, fenced, partition_count, replication_factor, random_int)
+
+
+def _placed(
+    unfenced: Mapping[str, list[int]],
+    fenced: Mapping[str, list[int]],
+    partition_count: int,
+    replication_factor: int,
+    random_int: Callable[[int], int],
+) -> Iterator[tuple[int, ...]]:
     leaders = _across_racks(unfenced)
     start = random_int(len(leaders))
     if replication_factor == 1:
-        return [(leaders[(start + index) % len(leaders)][1],) for index in range(partition_count)]
+        for index in range(partition_count):
+            yield (leaders[(start + index) % len(leaders)][1],)
+        return
     rings = [
         {rack: _Ring(ids, random_int(len(ids))) for rack, ids in sorted(kind.items())} for kind in (unfenced, fenced)
     ]
-    placed = []
     for index in range(partition_count):
         if index % len(leaders) == 0:
             rings = [_in_another_order(by_rack, random_int) for by_rack in rings]
             if replication_factor == _ALWAYS_THE_SAME_PAIRS:
                 for ring in (ring for by_rack in rings for ring in by_rack.values()):
                     ring.skip()
-        placed.append(_place_one(*leaders[(start + index) % len(leaders)], rings, replication_factor))
-    return placed
+        yield _place_one(*leaders[(start + index) % len(leaders)], rings, replication_factor)
 
 
 def _in_another_order(by_rack: Mapping[str, _Ring], random_int: Callable[[int], int]) -> dict[str, _Ring]:

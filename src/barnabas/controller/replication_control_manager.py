@@ -22,6 +22,7 @@ from barnabas.controller.configuration_control_manager import ConfigurationContr
 from barnabas.controller.controller_config import ControllerConfig
 from barnabas.controller.controller_result import ControllerResult
 from barnabas.controller.controller_state import ControllerState
+from barnabas.controller.decision_steps import Steps
 from barnabas.controller.decision_turns import DecisionTurns, Turns
 from barnabas.controller.leader_election import LeaderElection
 from barnabas.controller.mutation_quotas import UNLIMITED, MutationAllowance
@@ -68,7 +69,7 @@ class ReplicationControlManager:
         self._cluster = cluster
         self.election = PartitionElection(state, cluster, configs)
         self.turns = DecisionTurns()
-        self.departures = BrokerDepartures(state, self.turns)
+        self.departures = BrokerDepartures(state, cluster.departing, self.turns)
         self.arrivals = BrokerArrivals(state, cluster, self.election, self.turns)
         self._has_left: set[int] = set()
         """Brokers that shut down, and have been taken out of all that they led since their last heartbeat."""
@@ -98,12 +99,12 @@ class ReplicationControlManager:
         *,
         validate_only: bool,
         allowance: MutationAllowance = UNLIMITED,
-    ) -> ControllerResult[list[CreatableTopicResult]]:
+    ) -> Steps[ControllerResult[list[CreatableTopicResult]]]:
         return self._creation.create_topics(topics, describable, validate_only=validate_only, allowance=allowance)
 
     def delete_topics(
         self, topic_ids: Iterable[Uuid], allowance: MutationAllowance = UNLIMITED
-    ) -> ControllerResult[dict[Uuid, ApiError]]:
+    ) -> Steps[ControllerResult[dict[Uuid, ApiError]]]:
         return delete_topics(self._state, topic_ids, allowance)
 
     def create_partitions(
@@ -112,7 +113,7 @@ class ReplicationControlManager:
         *,
         validate_only: bool,
         allowance: MutationAllowance = UNLIMITED,
-    ) -> ControllerResult[list[CreatePartitionsTopicResult]]:
+    ) -> Steps[ControllerResult[list[CreatePartitionsTopicResult]]]:
         return self._growth.create_partitions(topics, validate_only=validate_only, allowance=allowance)
 
     # Brokers
@@ -210,10 +211,22 @@ class ReplicationControlManager:
         )
         return ControllerResult(records, reply, is_atomic=False)
 
+    def changes_nothing(self, request: BrokerHeartbeatRequest) -> bool:
+        """Whether the heartbeat only says that a broker is still there, or comes from a process that has no say."""
+        broker = self._state.image.cluster.brokers.get(request.broker_id)
+        if broker is None or broker.epoch != request.broker_epoch:
+            return True
+        if broker.fenced or broker.in_controlled_shutdown or request.want_fence or request.want_shut_down:
+            return False
+        if broker.id in self._has_left or set(request.offline_log_dirs or ()) & set(broker.directories):
+            return False
+        cordoned, before = request.cordoned_log_dirs, broker.cordoned_directories
+        return cordoned is None or (before is not None and sorted(cordoned) == sorted(before))
+
     def fence_stale_broker(self, broker_id: int) -> ControllerResult[None]:
-        """Its session ran out. One that is fenced already has nothing to lose."""
+        """Its session ran out, and it has not been in touch since. A fenced broker has nothing to lose."""
         broker = self._state.image.cluster.brokers.get(broker_id)
-        if broker is None or broker.fenced:
+        if broker is None or broker.fenced or self._cluster.heartbeats.is_in_touch(broker_id):
             return ControllerResult((), None)
         return self._fence(broker)
 
@@ -282,7 +295,8 @@ class ReplicationControlManager:
         def concluded(records: list[ApiMessageAndVersion]) -> ControllerResult[None]:
             return ControllerResult([*records, _change(broker, log_dirs=online)], None, is_atomic=False)
 
-        return self.departures.begin(broker, partial(self.election.directories_are_lost, broker.id, lost), concluded)
+        decide = partial(self.election.directories_are_lost, broker.id, lost)
+        return self.departures.begin(broker, decide, concluded, directories=lost)
 
 
 def _change(

@@ -12,6 +12,7 @@ from barnabas.controller.configuration_control_manager import ConfigurationContr
 from barnabas.controller.controller_config import ControllerConfig
 from barnabas.controller.controller_result import ControllerResult
 from barnabas.controller.controller_state import ControllerState
+from barnabas.controller.decision_steps import Pace, Steps
 from barnabas.controller.mutation_quotas import UNLIMITED, MutationAllowance
 from barnabas.controller.partition_assignment import (
     all_assigned_inactive,
@@ -57,15 +58,18 @@ class TopicCreation:
         *,
         validate_only: bool,
         allowance: MutationAllowance = UNLIMITED,
-    ) -> ControllerResult[list[CreatableTopicResult]]:
+    ) -> Steps[ControllerResult[list[CreatableTopicResult]]]:
         """``topics`` have distinct names; ``describable`` (None: all) are those whose configs may be returned."""
         self._validate_partition_count(topics)
         records: list[ApiMessageAndVersion] = []
         results: list[CreatableTopicResult] = []
+        pace = Pace()
         for topic in topics:
+            if pace.is_reached():
+                yield
             try:
                 may_describe = describable is None or topic.name in describable
-                results.append(self._create(topic, records, may_describe, allowance))
+                results.append((yield from self._create(topic, records, may_describe, allowance, pace)))
             except ApiException as error:
                 results.append(
                     CreatableTopicResult(name=topic.name, error_code=int(error.code), error_message=error.message)
@@ -92,18 +96,19 @@ class TopicCreation:
         records: list[ApiMessageAndVersion],
         may_describe: bool,
         allowance: MutationAllowance,
-    ) -> CreatableTopicResult:
+        pace: Pace,
+    ) -> Steps[CreatableTopicResult]:
         topics = self._state.image.topics
         if topics.get(topic.name) is not None:
             raise ApiException(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{topic.name}' already exists.")
         validate_new_topic_name(topic.name, topics)
         creation_configs, config_records = self._configs.configs_of_new_topic(topic.name, topic.configs)
         if topic.assignments:
-            partitions = self._manual_partitions(topic)
+            partitions = yield from self._manual_partitions(topic, pace)
             counts: tuple[int | None, int | None] = (None, None)
             assignments = {index: partitions[index].replicas for index in range(len(partitions))}
         else:
-            partitions = self._placed_partitions(topic)
+            partitions = yield from self._placed_partitions(topic, pace)
             counts, assignments = (len(partitions), len(partitions[0].replicas)), {}
         policy = self._config.create_topic_policy
         if policy is not None:
@@ -116,6 +121,8 @@ class TopicCreation:
         record_version = metadata_version.partition_record_version
         for index, partition in enumerate(partitions):
             records.append(ApiMessageAndVersion(partition.to_record(topic_id, index, metadata_version), record_version))
+            if pace.is_reached():
+                yield
         result = CreatableTopicResult(name=topic.name, topic_id=topic_id, error_message=None)
         if may_describe:
             result.num_partitions = len(partitions)
@@ -125,7 +132,7 @@ class TopicCreation:
             result.topic_config_error_code = int(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         return result
 
-    def _manual_partitions(self, topic: CreatableTopic) -> list[PartitionRegistration]:
+    def _manual_partitions(self, topic: CreatableTopic, pace: Pace) -> Steps[list[PartitionRegistration]]:
         if topic.replication_factor != -1:
             raise ApiException(
                 ErrorCode.INVALID_REQUEST,
@@ -146,11 +153,13 @@ class TopicCreation:
             replication_factor = len(assignment.broker_ids)
             all_inactive = partial(all_assigned_inactive, index)
             partitions[index] = new_partition(assignment.broker_ids, self._cluster, all_inactive)
+            if pace.is_reached():
+                yield
         if set(partitions) != set(range(len(partitions))):
             raise _invalid_assignment("partitions should be a consecutive 0-based integer sequence")
         return [partitions[index] for index in range(len(partitions))]
 
-    def _placed_partitions(self, topic: CreatableTopic) -> list[PartitionRegistration]:
+    def _placed_partitions(self, topic: CreatableTopic, pace: Pace) -> Steps[list[PartitionRegistration]]:
         if topic.replication_factor < -1 or topic.replication_factor == 0:
             raise ApiException(
                 ErrorCode.INVALID_REPLICATION_FACTOR,
@@ -170,7 +179,12 @@ class TopicCreation:
             message = f"Unable to replicate the partition {factor} time(s): {error.message}"
             raise ApiException(error.code, message) from error
         all_inactive = partial(all_placed_inactive, factor)
-        return [new_partition(replicas, self._cluster, all_inactive) for replicas in placed]
+        partitions: list[PartitionRegistration] = []
+        for replicas in placed:
+            partitions.append(new_partition(replicas, self._cluster, all_inactive))
+            if pace.is_reached():
+                yield
+        return partitions
 
 
 def _invalid_assignment(message: str) -> ApiException:

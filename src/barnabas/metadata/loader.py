@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from barnabas.common.errors import InvariantViolated, invariant
 from barnabas.metadata.image.metadata_image import MetadataDelta, MetadataImage, MetadataProvenance
-from barnabas.metadata.publisher import LoaderManifest, MetadataPublisher
+from barnabas.metadata.publisher import LoaderManifest, MetadataPublisher, published_in_steps
 from barnabas.protocol.records.abort_transaction_record import AbortTransactionRecord
 from barnabas.protocol.records.begin_transaction_record import BeginTransactionRecord
 from barnabas.protocol.records.end_transaction_record import EndTransactionRecord
@@ -100,11 +100,6 @@ class MetadataLoader:
         self._has_published = False
 
     @property
-    def last_applied_offset(self) -> int:
-        """The offset of the last published image, which a broker reports in its heartbeats."""
-        return self.image.offset
-
-    @property
     def in_transaction(self) -> bool:
         return self._transaction.is_open
 
@@ -131,7 +126,7 @@ class MetadataLoader:
             self._publish(is_snapshot=False)
 
     def handle_commit_in_steps(self, batches: Iterable[CommittedBatch]) -> Iterator[None]:
-        """The same as ``handle_commit``, for batches with so many records that others must be served in between.
+        """The same as ``handle_commit``; what takes long is done in steps, between which others are served.
 
         The image is the one from before until it is published.
         """
@@ -200,11 +195,16 @@ class MetadataLoader:
 
     def _publish_in_steps(self, *, is_snapshot: bool) -> Iterator[None]:
         """To one publisher after another, in their order. One that is installed meanwhile has the new image already."""
-        image = yield from self._delta.apply_in_steps(self._provenance)
+        is_long = self._delta.change_count() > RECORDS_A_STEP
+        if is_long:
+            image = yield from self._delta.apply_in_steps(self._provenance)
+        else:
+            image = self._delta.apply(self._provenance)
         delta, manifest = self._replaced_by(image, is_snapshot)
         for publisher in list(self._publishers):
-            publisher.publish(delta, image, manifest)
-            yield
+            yield from published_in_steps(publisher, delta, image, manifest)
+            if is_long:
+                yield
 
     def _replaced_by(self, image: MetadataImage, is_snapshot: bool) -> tuple[MetadataDelta, LoaderManifest]:
         delta = self._delta

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
 from barnabas.metadata.image.metadata_image import MetadataDelta, MetadataImage, MetadataProvenance
 
-__all__ = ["LoaderManifest", "MetadataPublisher"]
+__all__ = ["LoaderManifest", "MetadataPublisher", "published_in_steps"]
 
 
 class LoaderManifest(NamedTuple):
@@ -23,6 +24,20 @@ class MetadataPublisher(Protocol):
 
     ``new_image`` is complete when the call is made; ``delta`` says what differs from the image of the
     previous call. A publisher that joins late gets everything as one snapshot delta from an empty image.
+
+    A publisher whose work grows with the changes also has ``publish_in_steps``, an iterator that does the same and
+    lets others be served between its steps. The next publication comes after its end.
     """
 
     def publish(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None: ...
+
+
+def published_in_steps(
+    publisher: MetadataPublisher, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest
+) -> Iterator[None]:
+    """Publish, in the publisher's own steps if it has some."""
+    steps = getattr(publisher, "publish_in_steps", None)
+    if steps is None:
+        publisher.publish(delta, new_image, manifest)
+    else:
+        yield from steps(delta, new_image, manifest)

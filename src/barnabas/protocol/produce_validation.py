@@ -135,9 +135,11 @@ class BatchLimits:
 
     def allowance(self, budget: WorkBudget | None) -> HeaderAllowance:
         if budget is not None and budget.headers_left < self.headers:
-            return HeaderAllowance(self.record_headers, budget.headers_left, WorkBudgetExceeded())
-        too_many = InvalidRecordError(f"The batch has more than the {self.headers} headers that are accepted")
-        return HeaderAllowance(self.record_headers, self.headers, too_many)
+            return HeaderAllowance(self.record_headers, budget.headers_left, WorkBudgetExceeded)
+        return HeaderAllowance(self.record_headers, self.headers, self._too_many_headers)
+
+    def _too_many_headers(self) -> InvalidRecordError:
+        return InvalidRecordError(f"The batch has more than the {self.headers} headers that are accepted")
 
 
 _USUAL_LIMITS = BatchLimits()

@@ -38,8 +38,11 @@ class HeaderAllowance:
 
     __slots__ = ("exhausted", "left", "record_max")
 
-    def __init__(self, record_max: int, left: int, exhausted: Exception) -> None:
-        """``exhausted`` is raised when the batch has more than ``left``."""
+    def __init__(self, record_max: int, left: int, exhausted: Callable[[], Exception]) -> None:
+        """``exhausted`` makes what is raised when the batch has more than ``left``.
+
+        An error that was kept here would keep the frames that it passed, which know this allowance.
+        """
         self.record_max = record_max
         self.left = left
         self.exhausted = exhausted
@@ -50,11 +53,11 @@ class HeaderAllowance:
             raise InvalidRecordError(f"A record has {count} headers; at most {self.record_max} are accepted")
         self.left -= count
         if self.left < 0:
-            raise self.exhausted
+            raise self.exhausted()
 
 
 def _unlimited() -> HeaderAllowance:
-    return HeaderAllowance(2**31, 2**62, InvalidRecordError("too many headers"))
+    return HeaderAllowance(2**31, 2**62, lambda: InvalidRecordError("too many headers"))
 
 
 class RecordWalk(NamedTuple):

@@ -55,9 +55,15 @@ class BatchAccumulator:
     def has_complete_batch(self) -> bool:
         return bool(self._complete)
 
-    def append(self, records: Sequence[Any], now_ms: int, *, is_atomic: bool) -> int:
-        """Take the records and give the offset of the last; nothing is taken when they don't fit."""
-        values = [self._serde.encode(record) for record in records]
+    def append(
+        self, records: Sequence[Any], now_ms: int, *, is_atomic: bool, values: Sequence[bytes] | None = None
+    ) -> int:
+        """Take the records and give the offset of the last; nothing is taken when they don't fit.
+
+        ``values`` are the encoded records, for a caller that has encoded them.
+        """
+        if values is None:
+            values = [self._serde.encode(record) for record in records]
         sizes = [len(value) + _RECORD_OVERHEAD_MAX for value in values]
         self._check_size(sum(sizes) if is_atomic else max(sizes, default=0))
         if is_atomic:
@@ -133,8 +139,7 @@ class BatchAccumulator:
         if opened is None:
             return
         builder = RecordBatchBuilder(base_offset=opened.base_offset, leader_epoch=self._epoch)
-        for index, value in enumerate(opened.values):
-            builder.append(opened.base_offset + index, opened.timestamp_ms, None, value)
+        builder.append_values(opened.timestamp_ms, opened.values)
         data = builder.build()
         self._complete.append(
             AppendedBatch(

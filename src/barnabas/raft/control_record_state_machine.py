@@ -87,6 +87,12 @@ class ControlRecordStateMachine:
     def last_kraft_version(self) -> int:
         return self.kraft_versions.last or 0
 
+    @property
+    def voter_set_before_last(self) -> VoterSet | None:
+        """The voters before the last change; None if the log begins with the last set or behind it."""
+        last = self.voters.last_offset
+        return None if last is None else self.voters.at_or_before(last - 1)
+
     def voter_set_at(self, offset: int) -> VoterSet | None:
         """The set to write into a snapshot that ends after ``offset``; None if none was ever written."""
         return self.voters.at_or_before(offset)

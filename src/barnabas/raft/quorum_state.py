@@ -14,6 +14,7 @@ from barnabas.common.errors import invariant
 from barnabas.raft.batch_accumulator import BatchAccumulator
 from barnabas.raft.control_record_state_machine import ControlRecordStateMachine
 from barnabas.raft.election_state import ElectionState
+from barnabas.raft.log_state import LogState
 from barnabas.raft.ports import RandomBelow
 from barnabas.raft.raft_config import RaftConfig
 from barnabas.raft.replica_key import ReplicaKey
@@ -53,11 +54,13 @@ class QuorumState:
         self,
         *,
         config: RaftConfig,
+        log: LogState,
         control_records: ControlRecordStateMachine,
         random_below: RandomBelow,
         persist: Callable[[ElectionState], None],
     ) -> None:
         self._config = config
+        self._log = log
         self._control_records = control_records
         self._random_below = random_below
         self._persist = persist
@@ -94,6 +97,26 @@ class QuorumState:
         return self.is_voter and self.recovery is None
 
     @property
+    def may_stand(self) -> bool:
+        """Whether this replica may stand for election: as a voter, or to commit the change that removes it."""
+        return self.may_vote or self._may_commit_own_removal
+
+    @property
+    def _may_commit_own_removal(self) -> bool:
+        """Whether the last change of the voters removed this replica, and may still need it (Raft, 4.2.2).
+
+        Perhaps no voter has that change in its log. Then this replica refuses its vote to all of them, and the voters
+        before the change may need that vote: only the leadership of this replica brings them further. It does not count
+        its own vote. A restarted replica does not know what is committed before a leader reports it.
+        """
+        changed_at, before = self._control_records.last_voter_set_offset, self._control_records.voter_set_before_last
+        if changed_at is None or before is None or not self._config.can_be_voter or self.recovery is not None:
+            return False
+        committed_end = self._log.high_watermark
+        is_committed = committed_end is not None and changed_at < committed_end
+        return not is_committed and not self.is_voter and before.is_voter(self._config.key)
+
+    @property
     def is_only_voter(self) -> bool:
         """Not a voter that lost records: the others may stand in what it lost."""
         return self._config.can_be_voter and self.recovery is None and self.voters.is_only_voter(self._config.key)
@@ -111,7 +134,8 @@ class QuorumState:
         if election.epoch < last_log_epoch:
             # The file is behind the log, which a crash between both can leave: the log's epoch was real.
             self._start_in(UnattachedState(last_log_epoch, election_deadline_ms=self._election_deadline(now_ms)))
-        elif self.is_voter and election.is_leader(key.id):
+        elif self._config.can_be_voter and election.is_leader(key.id):
+            # Also after its removal: the vote that it gave itself in this epoch is not stored.
             self._start_in(
                 ResignedState(
                     election.epoch,
@@ -121,7 +145,7 @@ class QuorumState:
                     preferred_successors=[voter for voter in self.voters.keys if voter.id != key.id],
                 )
             )
-        elif self.may_vote and election.is_voted_candidate(key):
+        elif self.may_stand and election.is_voted_candidate(key):
             self._start_in(
                 CandidateState(
                     election.epoch, key=key, voters=self.voters, election_deadline_ms=self._election_deadline(now_ms)
@@ -197,7 +221,7 @@ class QuorumState:
         self._move(state)
 
     def transition_to_prospective(self, now_ms: int) -> None:
-        invariant(self.may_vote, "an observer, or a voter that lost records, does not stand for election")
+        invariant(self.may_stand, "an observer, or a voter that lost records, does not stand for election")
         before = self._state
         self._move(
             ProspectiveState(
@@ -211,7 +235,7 @@ class QuorumState:
         )
 
     def transition_to_candidate(self, now_ms: int) -> None:
-        invariant(self.may_vote, "an observer, or a voter that lost records, does not stand for election")
+        invariant(self.may_stand, "an observer, or a voter that lost records, does not stand for election")
         self._move(
             CandidateState(
                 self.epoch + 1,
@@ -299,7 +323,7 @@ class QuorumState:
         return self._election_deadline(now_ms)
 
     def _election_deadline(self, now_ms: int) -> int:
-        return self._spread_deadline(now_ms) if self.may_vote else FOREVER_MS
+        return self._spread_deadline(now_ms) if self.may_stand else FOREVER_MS
 
     def _spread_deadline(self, now_ms: int) -> int:
         """Spread over one more timeout, so that two replicas seldom stand at the same time."""

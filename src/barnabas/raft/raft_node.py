@@ -163,17 +163,20 @@ class RaftNode:
         self._notice_standstill(now_ms)
         return self._advance(now_ms)
 
-    def append(self, records: Sequence[Any], now_ms: int, *, is_atomic: bool = True) -> Ready:
+    def append(
+        self, records: Sequence[Any], now_ms: int, *, is_atomic: bool = True, values: Sequence[bytes] | None = None
+    ) -> Ready:
         """Take records as the leader; raises NotLeaderException when it isn't, and takes nothing then.
 
-        An atomic set goes into one batch or is refused as too large.
+        An atomic set goes into one batch or is refused as too large. ``values`` are the records as the serde encodes
+        them, where that was done before.
         """
         leader = self._quorum.in_state(LeaderState)
         if leader is None:
             raise NotLeaderException(
                 f"Append failed because this replica ({self._replica.config.node_id}) is not leader"
             )
-        last_offset = leader.accumulator.append(records, now_ms, is_atomic=is_atomic)
+        last_offset = leader.accumulator.append(records, now_ms, is_atomic=is_atomic, values=values)
         self._replica.outbox.ready.last_offset = last_offset
         return self._advance(now_ms)
 

@@ -53,7 +53,11 @@ class Replica:
         self.control_records = control_records
         self.outbox = Outbox()
         self.quorum = QuorumState(
-            config=config, control_records=control_records, random_below=random_below, persist=self.outbox.persist
+            config=config,
+            log=log,
+            control_records=control_records,
+            random_below=random_below,
+            persist=self.outbox.persist,
         )
         self.requests = RequestManager(
             bootstrap_servers=tuple(

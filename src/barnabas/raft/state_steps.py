@@ -43,7 +43,7 @@ def _step_leader(replica: Replica, leader: LeaderState, now_ms: int) -> bool:
         replica.resign(now_ms)
         return True
     replica.drain(leader, now_ms)
-    if now_ms >= leader.begin_quorum_deadline_ms and len(leader.voters) > 1:
+    if now_ms >= leader.begin_quorum_deadline_ms and not leader.voters.is_only_voter(replica.config.key):
         from barnabas.raft.epoch_protocol import send_begin_requests
 
         send_begin_requests(replica, leader, now_ms)
@@ -56,7 +56,7 @@ def _step_follower(replica: Replica, follower: FollowerState, now_ms: int) -> bo
     if follower.snapshot_is_complete:
         return False
     if now_ms >= follower.fetch_deadline_ms:
-        if replica.quorum.may_vote:
+        if replica.quorum.may_stand:
             replica.quorum.transition_to_prospective(now_ms)
             replica.state_changed()
             return True
@@ -71,7 +71,7 @@ def _step_follower(replica: Replica, follower: FollowerState, now_ms: int) -> bo
 
 
 def _step_unattached(replica: Replica, state: UnattachedState, now_ms: int) -> bool:
-    if replica.quorum.may_vote and now_ms >= state.deadline_ms:
+    if replica.quorum.may_stand and now_ms >= state.deadline_ms:
         replica.quorum.transition_to_prospective(now_ms)
         replica.state_changed()
         return True

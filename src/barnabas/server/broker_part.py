@@ -113,6 +113,7 @@ class BrokerPart:
         core.dynamic_settings.add_effect(self.fetchers)
         core.dynamic_settings.add_effect(ProducerIdEffect(self.logs, settings))
         self.broker = self._broker(settings)
+        self.broker.lease = self.lifecycle.lease
         self.others = OtherBrokers(core)
         if config.barnabas_describe_configs_of_others:
             self.broker.other_brokers = self.others
@@ -145,7 +146,7 @@ class BrokerPart:
             heartbeat_interval_ms=config.broker_heartbeat_interval_ms,
             session_timeout_ms=config.broker_session_timeout_ms,
             registration_timeout_ms=config.initial_broker_registration_timeout_ms,
-            metadata_offset=lambda: core.metadata.image.offset,
+            metadata_offset=lambda: core.applied.offset,
             catch_up=core.catch_up,
             controller=self.channel,
         )

@@ -9,8 +9,8 @@ been handed on; that it no longer leads is announced immediately.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, Protocol
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from typing import Any, Final, Protocol
 
 from barnabas.metadata.loader import CommittedBatch
 from barnabas.protocol.record_batch import BatchView
@@ -23,7 +23,9 @@ from barnabas.storage.snapshot_file import SnapshotReader
 __all__ = ["CommitDelivery", "RaftListener"]
 
 RECORDS_A_TURN: Final = 400
-"""Some 10 ms: a record is decoded, replayed for the broker and for the controller, and published."""
+"""Some 10 ms: a record is decoded, replayed for the broker and for the controller, and published.
+
+A batch that has more takes effect as a whole: it is decoded and replayed in steps."""
 _BATCHES_IN_MEMORY: Final = 1_000
 
 
@@ -65,7 +67,7 @@ class CommitDelivery:
         self._serde = serde
         self._node_id = node_id
         self._subscriptions: list[_Subscription] = []
-        self._recent: deque[CommittedBatch] = deque()
+        self._recent: deque[AppendedBatch] = deque()
         self._high_watermark = 0
 
     @property
@@ -93,7 +95,7 @@ class CommitDelivery:
 
         What is too much for one turn is left to ``advance``.
         """
-        self._recent.extend(self._committed(batch) for batch in self._to_keep(committed))
+        self._recent.extend(self._to_keep(committed))
         self._high_watermark = high_watermark
         self.advance()
 
@@ -143,24 +145,34 @@ class CommitDelivery:
         if latest is not None:
             subscription.next_offset = latest.offset
             return subscription.listener.handle_load_snapshot(SnapshotReader(self._log.directory, latest))
-        end_offset = self._high_watermark
+        due = self._due_in_a_turn(subscription.next_offset)
+        if not due:
+            return None
+        subscription.next_offset = due[-1].last_offset + 1
+        return self._handed_on(subscription.listener, due)
+
+    def _handed_on(self, listener: RaftListener, due: Iterable[BatchView | AppendedBatch]) -> Iterator[None]:
         batches: list[CommittedBatch] = []
-        count = 0
-        for batch in self._due(subscription.next_offset, end_offset):
+        for source in due:
+            batch = yield from self._read(source)
             batches.append(batch)
-            count += len(batch.records)
+        yield from listener.handle_commit(batches) or ()
+
+    def _due_in_a_turn(self, offset: int) -> list[BatchView | AppendedBatch]:
+        batches: list[BatchView | AppendedBatch] = []
+        count = 0
+        for batch in self._due(offset, self._high_watermark):
+            batches.append(batch)
+            count += 0 if batch.is_control else batch.last_offset + 1 - batch.base_offset
             if count >= RECORDS_A_TURN:
                 break
-        if batches:
-            subscription.next_offset = batches[-1].last_offset + 1
-            return subscription.listener.handle_commit(batches)
-        return None
+        return batches
 
-    def _due(self, offset: int, end_offset: int) -> Iterator[CommittedBatch]:
+    def _due(self, offset: int, end_offset: int) -> Iterator[BatchView | AppendedBatch]:
         first_in_memory = self._recent[0].base_offset if self._recent else end_offset
         if offset < min(first_in_memory, end_offset):
             for view in self._log.batches(offset, min(first_in_memory, end_offset)):
-                yield self._read_batch(view)
+                yield view
                 offset = view.next_offset
         for batch in self._recent:
             if batch.base_offset >= offset:
@@ -177,10 +189,15 @@ class CommitDelivery:
             return None
         return latest
 
-    def _committed(self, batch: AppendedBatch) -> CommittedBatch:
-        """What this node appended as leader is there as objects; what it fetched is read from its bytes."""
+    def _read(self, batch: BatchView | AppendedBatch) -> Generator[None, None, CommittedBatch]:
+        """What this node appended as leader has its records as objects; what it fetched is read from its bytes.
+
+        A batch of more records than a turn hands on is read in steps.
+        """
+        if isinstance(batch, BatchView):
+            return (yield from self._read_view(batch))
         if batch.records is None:
-            return self._read_batch(BatchView(batch.data, 0))
+            return (yield from self._read_view(BatchView(batch.data, 0)))
         return CommittedBatch(
             base_offset=batch.base_offset,
             last_offset=batch.last_offset,
@@ -190,9 +207,13 @@ class CommitDelivery:
             byte_count=len(batch.data),
         )
 
-    def _read_batch(self, batch: BatchView) -> CommittedBatch:
+    def _read_view(self, batch: BatchView) -> Generator[None, None, CommittedBatch]:
         decode = self._serde.decode
-        records = () if batch.is_control else [decode(record.value or b"") for record in batch.records()]
+        records: list[Any] = []
+        for record in () if batch.is_control else batch.records():
+            records.append(decode(record.value or b""))
+            if len(records) % RECORDS_A_TURN == 0 and len(records) < batch.count:
+                yield
         return CommittedBatch(
             base_offset=batch.base_offset,
             last_offset=batch.last_offset,

@@ -28,10 +28,11 @@ from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.envelope_tags import call_id_of, set_committed_offset
 from barnabas.protocol.errors import EncodeError
 from barnabas.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
+from barnabas.protocol.stepped_writing import takes_steps, write_in_steps
 from barnabas.security.principal_serde import deserialize_principal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from barnabas.controller.applied_calls import AppliedCall
     from barnabas.controller.envelope import ForwardedRequest
@@ -204,6 +205,8 @@ class ControllerDispatcher(RequestDispatcher):
         busy_s = perf_counter() - started
         if isinstance(response, Awaitable):
             return self._decided_later(opened, response, size, started, busy_s)
+        if takes_steps(response, opened.context.api_version):
+            return self._sealed_in_steps(opened, response, size, started, busy_s)
         return self._sealed(opened, response, size, started, busy_s)
 
     async def _decided_later(
@@ -217,12 +220,36 @@ class ControllerDispatcher(RequestDispatcher):
             response = opened.handler.on_error(opened.request, self._unexpected(opened.context))
         if isinstance(response, LongAnswer):
             busy_s += response.busy_s
-        return self._sealed(opened, response, size, started, busy_s)
+        return await self._sealed_in_steps(opened, response, size, started, busy_s)
 
-    def _sealed(
+    async def _sealed_in_steps(
         self, opened: ForwardedRequest, response: Message, size: int, started: float, busy_s: float
     ) -> EnvelopeResponse:
-        """The answer with its header, in the client's version; or only an error of the envelope."""
+        """The same as ``_sealed``; a long answer is encoded in steps."""
+        version = opened.context.api_version
+        if not takes_steps(response, version):
+            return self._sealed(opened, response, size, started, busy_s)
+        chunks: list[bytes] = []
+        try:
+            for _ in write_in_steps(response, version, chunks):
+                await asyncio.sleep(0)
+        except EncodeError:
+            return self._sealed(opened, response, size, started, busy_s)
+        return self._sealed(opened, response, size, started, busy_s, chunks)
+
+    def _sealed(
+        self,
+        opened: ForwardedRequest,
+        response: Message,
+        size: int,
+        started: float,
+        busy_s: float,
+        body: Sequence[bytes] | None = None,
+    ) -> EnvelopeResponse:
+        """The answer with its header, in the client's version; or only an error of the envelope.
+
+        ``body`` is the encoded answer, where it has been encoded.
+        """
         context = opened.context
         route = self._routes[context.api_key]
         route.handler = opened.handler
@@ -235,9 +262,10 @@ class ControllerDispatcher(RequestDispatcher):
             self.quotas.throttle_ms(context, response, size, busy_s)
         version = context.api_version
         header = _FLEXIBLE_CORRELATION if version >= route.response_flexible_since else _CORRELATION
-        chunks = [header.pack(context.correlation_id)]
+        chunks = [header.pack(context.correlation_id), *(body or ())]
         try:
-            response.write(version, chunks)
+            if body is None:
+                response.write(version, chunks)
         except EncodeError:
             log.exception("%s version %d: the response cannot be written", context.api_key.name, version)
             return EnvelopeResponse(error_code=int(ErrorCode.UNKNOWN_SERVER_ERROR))

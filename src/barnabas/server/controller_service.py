@@ -62,7 +62,7 @@ class ControllerService:
         for append in controller.take_appends():
             try:
                 with self._turn_times.of("append"):
-                    pending = driver.append(append.records, is_atomic=append.is_atomic)
+                    pending = driver.append(append.records, is_atomic=append.is_atomic, values=append.values)
             except NotLeaderException as error:
                 log.warning("this node no longer leads the metadata quorum: %s", error)
                 controller.deactivate()

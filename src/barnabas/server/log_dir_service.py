@@ -127,7 +127,10 @@ class LogDirService:
             if directory is None:
                 continue
             if not self._logs.directories.online:
-                self._core.give_up(LogDirectoriesLost("all log directories have failed"))
+                path, reason = failure
+                self._core.give_up(
+                    LogDirectoriesLost(f"all log directories have failed, {path} as the last one: {reason}")
+                )
             elif directory.path == os.path.abspath(self._core.config.metadata_log_dir):
                 self._core.give_up(LogDirectoriesLost(f"the directory of the metadata log has failed: {failure[1]}"))
             else:

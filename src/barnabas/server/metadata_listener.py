@@ -6,7 +6,7 @@ The broker's image goes first: when the controller answers a caller, the broker 
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from barnabas.metadata.image.metadata_image import MetadataProvenance
 
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 __all__ = ["MetadataListener"]
 
 log = logging.getLogger(__name__)
-
-RECORDS_AT_ONCE: Final = 500
-"""A turn of deliveries: more are in a batch that must take effect as a whole, or a delivery of large batches."""
 
 
 class MetadataListener:
@@ -50,16 +47,7 @@ class MetadataListener:
         self._kraft_version = kraft_version
         self._on_leader_change = on_leader_change
 
-    def handle_commit(self, batches: Sequence[CommittedBatch]) -> Iterator[None] | None:
-        if sum(len(batch.records) for batch in batches) > RECORDS_AT_ONCE:
-            return self._commit_in_steps(batches)
-        self._loader.handle_commit(batches)
-        if self._controller is not None:
-            self._controller.features.kraft_version = self._kraft_version()
-            self._controller.handle_commit(batches)
-        return None
-
-    def _commit_in_steps(self, batches: Sequence[CommittedBatch]) -> Iterator[None]:
+    def handle_commit(self, batches: Sequence[CommittedBatch]) -> Iterator[None]:
         yield from self._loader.handle_commit_in_steps(batches)
         controller = self._controller
         if controller is not None:

@@ -21,6 +21,7 @@ from barnabas.metadata.snapshot import records_of
 from barnabas.raft.replica_key import OffsetAndEpoch
 from barnabas.raft.voter_set import VoterSet
 from barnabas.server.raft_driver import RaftDriver
+from barnabas.storage.errors import StorageError
 from barnabas.storage.snapshot_file import RawSnapshotWriter, SnapshotReader, SnapshotWriter, delete_snapshot
 
 __all__ = ["MetadataSnapshots", "SnapshotGenerator", "StoredSnapshot", "first_snapshot_to_keep"]
@@ -92,7 +93,17 @@ class MetadataSnapshots:
         return snapshot_id
 
     def clean(self) -> OffsetAndEpoch | None:
-        """Delete what retention lets go; gives the snapshot that the log starts at now, if that has changed."""
+        """Delete what retention lets go; gives the snapshot that the log starts at now, if that has changed.
+
+        A disk that refuses leaves files that this process does not know: the node stops, and its next start looks.
+        """
+        try:
+            return self._clean()
+        except (OSError, StorageError) as error:
+            self._driver.fail(error)
+            return None
+
+    def _clean(self) -> OffsetAndEpoch | None:
         driver = self._driver
         metadata_log, config = driver.log, driver.log_config
         if len(metadata_log.snapshots) < 2:
@@ -211,7 +222,12 @@ class SnapshotGenerator:
         error = None if task.cancelled() else task.exception()
         if error is not None:
             # The log still holds everything: the node can go on, only its next start takes longer.
-            log.error("a metadata snapshot could not be written; the next one is due as usual", exc_info=error)
+            is_disk = isinstance(error, OSError | StorageError)
+            log.error(
+                "a metadata snapshot could not be written; the next one is due as usual: %s",
+                error,
+                exc_info=None if is_disk else error,
+            )
         waiting, self._waiting = self._waiting, None
         if waiting is not None and not self._is_closed and self._is_due():
             self._save(waiting)

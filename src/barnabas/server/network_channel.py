@@ -59,6 +59,8 @@ log = logging.getLogger(__name__)
 
 _UNEXPECTED = "The server experienced an unexpected error when processing the request."
 _APPLY_TIMEOUT_S = 0.5
+_INLINE_BYTES_MAX = 64 * 1024
+"""Up to this size an answer is decoded in some milliseconds."""
 _LIFECYCLE = frozenset({ApiKey.BROKER_REGISTRATION, ApiKey.BROKER_HEARTBEAT, ApiKey.CONTROLLER_REGISTRATION})
 _REPLICATION = frozenset({ApiKey.ALTER_PARTITION, ApiKey.ASSIGN_REPLICAS_TO_DIRS})
 
@@ -293,7 +295,7 @@ class _Lanes:
         attempt, error, answer = Attempt.LOST, ErrorCode.NONE, cast("Message | None", None)
         try:
             response = await exchange.run(self._client, self._attempts)
-            error, answer = exchange.call.read(response)
+            error, answer = await _read(exchange.call, response)
             attempt = Attempt.ANSWERED
         except ClientError as problem:
             attempt = _attempt_of(problem)
@@ -380,3 +382,10 @@ def _attempt_of(problem: ClientError) -> Attempt:
     if isinstance(problem, RemoteProtocolError):
         return Attempt.GARBLED
     return Attempt.LOST
+
+
+async def _read(call: WaitingCall, response: Message) -> tuple[ErrorCode, Message | None]:
+    """A long answer is decoded on a thread. Raises DecodeError."""
+    if len(getattr(response, "response_data", None) or b"") <= _INLINE_BYTES_MAX:
+        return call.read(response)
+    return await asyncio.get_running_loop().run_in_executor(None, call.read, response)

@@ -25,7 +25,7 @@ from barnabas.server.node_storage import NodeStartError
 from barnabas.server.own_principal import own_context
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from barnabas.metadata.image.metadata_image import MetadataDelta, MetadataImage
     from barnabas.metadata.loader import MetadataLoader
@@ -100,19 +100,27 @@ class NodeAuthorizer:
     # --- MetadataPublisher
 
     def publish(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:
+        for _ in self.publish_in_steps(delta, new_image, manifest):
+            pass
+
+    def publish_in_steps(
+        self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest
+    ) -> Iterator[None]:
         """Hand on what changed, or, once, everything when it is all there."""
         if self.applied.is_set():
             if self._rules is not None:
-                self._rules.publish(delta, new_image, manifest)
+                yield from self._rules.publish_in_steps(delta, new_image, manifest)
             return
         if self._target is None:
             self._target = self._high_watermark()
         if self._target is not None and new_image.offset + 1 >= self._target:
-            self._complete(new_image)
+            yield from self._complete(new_image)
 
-    def _complete(self, image: MetadataImage) -> None:
+    def _complete(self, image: MetadataImage) -> Iterator[None]:
         if isinstance(self.authorizer, AclAuthorizer):
-            self.authorizer.load_snapshot(dict(image.acls.by_id.items()))
+            from barnabas.security.authorizer.acl_publisher import rules_loaded
+
+            yield from rules_loaded(self.authorizer, image)
             self.authorizer.complete_initial_load()
         self.ready.set()
         self.applied.set()

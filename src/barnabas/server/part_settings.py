@@ -6,12 +6,8 @@ import socket
 from typing import TYPE_CHECKING
 
 from barnabas.broker.broker_settings import BrokerSettings
-from barnabas.broker.internal_topics import (
-    GROUP_METADATA_TOPIC,
-    SHARE_STATE_TOPIC,
-    TRANSACTION_STATE_TOPIC,
-    InternalTopic,
-)
+from barnabas.broker.internal_topics import InternalTopic
+from barnabas.common.topic_name import GROUP_METADATA_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_STATE_TOPIC
 from barnabas.controller.controller_config import ControllerConfig
 from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
 from barnabas.network.request_limits import RequestLimits, bytes_by_api

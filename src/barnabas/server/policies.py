@@ -35,6 +35,7 @@ from barnabas.server.node_storage import NodeStartError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from barnabas.controller.decision_steps import Steps
     from barnabas.controller.policies import Question
     from barnabas.controller.quorum_controller import QuorumController
     from barnabas.security.principal import Principal
@@ -222,13 +223,24 @@ class Policies:
         for _ in range(_REHEARSALS_MAX):
             if not controller.is_active:
                 break
+            rehearsal = Rehearsal(controller)
             with session.rehearsal(), self.gate.opened(session):
-                rehearse(Rehearsal(controller))
+                rehearse(rehearsal)
+            for steps in rehearsal.steps:
+                await self._rehearse_in_steps(steps, session)
             questions = session.open_questions
             if not questions:
                 break
             session.answer(await self._verdicts(questions, principal))
         return session
+
+    async def _rehearse_in_steps(self, steps: Steps[Any], session: PolicySession) -> None:
+        """The state may change between the steps: then the decision itself asks more, and that is refused."""
+        is_going_on = True
+        while is_going_on:
+            with session.rehearsal(), self.gate.opened(session):
+                is_going_on = _step(steps)
+            await asyncio.sleep(0)
 
     async def _verdicts(self, questions: Sequence[Question], principal: Principal) -> list[ApiException | None]:
         verdicts: dict[int, ApiException | None] = {}
@@ -256,6 +268,8 @@ class Rehearsal:
 
     def __init__(self, controller: QuorumController) -> None:
         self._controller = controller
+        self.steps: list[Steps[Any]] = []
+        """Decisions in steps, of which none has been taken."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._controller, name)
@@ -264,6 +278,19 @@ class Rehearsal:
         with suppress(Exception):  # It comes again when it counts.
             decide()
         return Deferred()
+
+    def submit_in_steps(self, steps: Steps[Any], answer_error: Callable[[ApiException], Any]) -> Deferred[Any]:
+        self.steps.append(steps)
+        return Deferred()
+
+
+def _step(steps: Steps[Any]) -> bool:
+    """Whether the decision goes on; one that fails comes again when it counts."""
+    try:
+        next(steps)
+    except Exception:  # Also the end, which is an exception.
+        return False
+    return True
 
 
 def policies_of(config: NodeConfig) -> Policies | None:

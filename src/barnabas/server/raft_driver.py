@@ -47,6 +47,7 @@ from barnabas.server.raft_recovery import (
 )
 from barnabas.server.read_indexes import ReadIndexes
 from barnabas.server.turn_times import TurnTimes
+from barnabas.server.voter_identity import check_directory_id
 from barnabas.storage.damaged_files import DamagedLogError
 from barnabas.storage.errors import CorruptFileError, StorageError
 from barnabas.storage.lost_promises_file import LostPromisesFile
@@ -90,6 +91,7 @@ class RaftDriver:
         self._quorum_state_file = QuorumStateFile(self.log.directory)
         self.control_records = ControlRecordStateMachine(config.static_voters)
         replay_control_records(self.log, self.control_records)
+        check_directory_id(log_config.directory, config, self.control_records.last_voter_set)
         self.node = recovered_node(self.log, config, self.control_records, serde=serde, random_below=random_below)
         if send is None and not self.node.is_only_voter:
             raise StorageError(self._why_not_alone())
@@ -178,12 +180,14 @@ class RaftDriver:
 
     # --- input
 
-    def append(self, records: Sequence[Any], *, is_atomic: bool = True) -> PendingAppend:
+    def append(
+        self, records: Sequence[Any], *, is_atomic: bool = True, values: Sequence[bytes] | None = None
+    ) -> PendingAppend:
         """Append as the leader; raises NotLeaderException or RecordBatchTooLargeException and takes nothing then."""
         if self._fault is not None or self._is_closed:
             raise NotLeaderException("The metadata log is closed")
         base_offset = self.node.next_offset
-        ready = self.node.append(records, self.clock.now_ms(), is_atomic=is_atomic)
+        ready = self.node.append(records, self.clock.now_ms(), is_atomic=is_atomic, values=values)
         last_offset = base_offset - 1 if ready.last_offset is None else ready.last_offset
         pending = self._pending.add(base_offset, last_offset)
         self._enqueue(ready)

@@ -25,9 +25,11 @@ from barnabas.raft.raft_config import RaftConfig
 from barnabas.raft.raft_node import RaftNode
 from barnabas.raft.voter_recovery import LostPromises
 from barnabas.raft.voter_set import VoterSet
+from barnabas.server.voter_identity import check_first_voters
 from barnabas.storage.batch_search import find_batches
 from barnabas.storage.damaged_files import DamagedLogError, move_aside
 from barnabas.storage.errors import CorruptFileError, StorageError
+from barnabas.storage.file_calls import exists
 from barnabas.storage.file_pool import FilePool
 from barnabas.storage.log_directory import BOOT_ID_FILE
 from barnabas.storage.lost_promises_file import LostPromisesFile
@@ -73,6 +75,7 @@ class MetadataLogConfig:
 def open_metadata_log(config: MetadataLogConfig, raft: RaftConfig, now_ms: int) -> MetadataLog:
     """Open the log, without its damaged part if there are peers. Raises StorageError when it can't be used."""
     _check_directory(config, raft)
+    check_first_voters(config.directory)
     for _ in range(_ATTEMPTS):
         try:
             return _open(config, now_ms)
@@ -86,9 +89,12 @@ def open_metadata_log(config: MetadataLogConfig, raft: RaftConfig, now_ms: int) 
 def _check_directory(config: MetadataLogConfig, raft: RaftConfig) -> None:
     """A node that has run, and finds no directory of the metadata log, has lost all of it with its votes."""
     directory = f"{config.directory}/{METADATA_LOG_DIRECTORY}"
-    witness = next((name for name in _WITNESSES if os.path.exists(f"{config.directory}/{name}")), None)
-    if os.path.isdir(directory) or witness is None or not raft.can_be_voter:
-        return
+    try:
+        witness = next((name for name in _WITNESSES if exists(f"{config.directory}/{name}")), None)
+        if exists(directory) or witness is None or not raft.can_be_voter:
+            return
+    except OSError as error:
+        raise StorageError(f"{config.directory} cannot be read: {error}") from error
     problem = f"{directory}: the directory is missing, and {config.directory}/{witness} shows that this node has run"
     os.makedirs(directory)
     if not _has_peers(config.directory, raft):
@@ -135,7 +141,10 @@ def _has_peers(log_dir: str, raft: RaftConfig) -> bool:
     """Whether another node has the log. A voter set that names this node alone counts for more than the settings."""
     if not raft.can_be_voter:
         return True
-    voters = _newest_readable_voters(f"{log_dir}/{METADATA_LOG_DIRECTORY}") or raft.static_voters
+    try:
+        voters = _newest_readable_voters(f"{log_dir}/{METADATA_LOG_DIRECTORY}") or raft.static_voters
+    except OSError as error:
+        raise StorageError(f"the voters in {log_dir}/{METADATA_LOG_DIRECTORY} cannot be read: {error}") from error
     if len(voters):
         return any(key.id != raft.node_id for key in voters.keys)
     return any(server not in raft.listeners.values() for server in raft.bootstrap_servers)
@@ -147,7 +156,7 @@ def _newest_readable_voters(directory: str) -> VoterSet | None:
     for snapshot_id in list_snapshots(directory):
         try:
             voters = SnapshotReader(directory, snapshot_id).voters
-        except (StorageError, OSError):
+        except StorageError:
             continue
         if voters is not None:
             newest = max(newest, (snapshot_id.offset - 1, voters), key=lambda item: item[0])

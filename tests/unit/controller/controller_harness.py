@@ -115,8 +115,11 @@ class ControllerHarness:
                 pass
             deferred = deferred.decide()
         self.settle()
-        while not deferred.is_complete and self.controller.replication.turns:
-            self.controller.take_turns()
+        while not deferred.is_complete and (self.controller.has_steps or self.controller.replication.turns):
+            if self.controller.has_steps:
+                self.controller.take_step()
+            else:
+                self.controller.take_turns()
             self.settle()
         return deferred.value
 

@@ -15,6 +15,7 @@ from barnabas.common.uuid import Uuid
 from barnabas.controller import acl_control_manager, acl_search
 from barnabas.controller.acl_control_manager import AclControlManager
 from barnabas.controller.apis import create_acls, delete_acls, describe_acls
+from barnabas.controller.decision_steps import whole
 from barnabas.controller.prepared_decision import PreparedDecision
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.messages.create_acls import AclCreation, CreateAclsRequest, CreateAclsResponse
@@ -166,7 +167,7 @@ def test_what_was_created_is_there_when_it_is_committed(harness: ControllerHarne
 
 def test_creating_decides_but_does_not_apply(harness: ControllerHarness) -> None:
     manager = harness.controller.acls
-    first, again = manager.create_acls([ALICE]), manager.create_acls([ALICE])
+    first, again = whole(manager.create_acls([ALICE])), whole(manager.create_acls([ALICE]))
     assert len(first.records) == len(again.records) == 1
     assert stored(harness) == set()
 
@@ -239,7 +240,7 @@ def test_what_only_a_filter_may_have_fails_the_request(
     results = create(harness, BOB, ALICE._replace(**change), ALICE._replace(name=""))
     assert results == [(ErrorCode.INVALID_REQUEST, message)] * 3
     assert stored(harness) == set()
-    assert harness.controller.acls.create_acls([ALICE._replace(**change)]).response[0].code == 42
+    assert whole(harness.controller.acls.create_acls([ALICE._replace(**change)])).response[0].code == 42
 
 
 @pytest.mark.parametrize(
@@ -294,7 +295,7 @@ def test_an_id_is_drawn_again_while_it_may_not_be_used(harness: ControllerHarnes
     good = Uuid.from_int(123456789)
     drawn = iter([taken, Uuid.ZERO, Uuid.ONE, dashed, good, good, Uuid.from_int(987654321)])
     manager = AclControlManager(harness.controller.state, new_uuid=lambda: next(drawn))
-    result = manager.create_acls([BOB, BOB._replace(host="192.0.2.1")])
+    result = whole(manager.create_acls([BOB, BOB._replace(host="192.0.2.1")]))
     assert [record.message.id for record in result.records] == [good, Uuid.from_int(987654321)]
 
 

@@ -9,6 +9,7 @@ from barnabas.common.errors import ErrorCode
 from barnabas.controller.apis import create_delegation_token, create_topics
 from barnabas.controller.applied_calls import KEEP_MS, AppliedCalls
 from barnabas.controller.controller_result import ControllerResult
+from barnabas.controller.decision_steps import whole
 from barnabas.metadata.image.record_writer import ApiMessageAndVersion
 from barnabas.protocol.messages.create_delegation_token import CreateDelegationTokenRequest
 from barnabas.protocol.messages.create_topics import (
@@ -146,7 +147,10 @@ def test_an_answer_that_its_batch_has_no_room_for_is_not_kept() -> None:
     result = ControllerResult([ApiMessageAndVersion(NoOpRecord(), 0)], response)
     with calls.deciding_for((CALL, 7)):
         lengths = [
-            [len(record.message.unknown_tags[0][1]) for record in calls.marked(result, room_bytes=room).records[1:]]
+            [
+                len(record.message.unknown_tags[0][1])
+                for record in whole(calls.marked(result, room_bytes=room)).records[1:]
+            ]
             for room in (0, 64, 10_000)
         ]
     assert lengths[0] == [], "not even for the number"

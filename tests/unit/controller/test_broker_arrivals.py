@@ -117,7 +117,7 @@ def test_a_topic_that_is_deleted_between_two_turns_is_passed_over(harness: Contr
     found = harness.controller.committed_image.topics.get("first")
     assert found is not None
     harness.answer(
-        harness.controller.submit(lambda: harness.controller.replication.delete_topics([found.id]), lambda error: {})
+        harness.controller.submit_in_steps(harness.controller.replication.delete_topics([found.id]), lambda error: {})
     )
     in_turns(harness)
     assert harness.controller.committed_image.topics.get("first") is None
@@ -144,6 +144,21 @@ def test_a_broker_that_leaves_and_comes_back_between_two_turns_leads_everything(
 
 def test_a_new_controller_finishes_an_arrival(harness: ControllerHarness) -> None:
     harness.heartbeat(1)
+    successor = ControllerHarness(log=harness.log, broker_session_timeout_ms=SESSION_MS)
+    successor.epoch = 2
+    successor.activate()
+    in_turns(successor)
+    assert leaders(successor, "first") == [1] * PARTITIONS
+    assert leaders(successor, "second") == [LEADERLESS] * PARTITIONS
+
+
+def test_a_new_controller_finishes_the_arrival_of_a_last_known_leader(harness: ControllerHarness) -> None:
+    """After a kill no replica is in sync or eligible: only the broker that led last may lead again, uncleanly."""
+    for broker_id in (1, 2):
+        harness.register(broker_id, incarnation_id=Uuid.from_int(70 + broker_id), previous_broker_epoch=-1)
+    assert {(found.isr, found.elr, found.last_known_elr) for found in partitions(harness, "first")} == {((), (), (1,))}
+    harness.heartbeat(1)
+    assert leaders(harness, "first").count(1) == 4
     successor = ControllerHarness(log=harness.log, broker_session_timeout_ms=SESSION_MS)
     successor.epoch = 2
     successor.activate()

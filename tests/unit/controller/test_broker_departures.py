@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from barnabas.common.errors import ErrorCode
+from barnabas.common.uuid import Uuid
 from barnabas.controller import partition_walk
-from barnabas.controller.apis import alter_partition
+from barnabas.controller.apis import alter_partition, assign_replicas_to_dirs
 from barnabas.metadata.bootstrap import bootstrap_records
 from barnabas.metadata.image.partition_registration import PartitionRegistration
 from barnabas.metadata.metadata_version import LATEST_PRODUCTION
@@ -17,10 +19,19 @@ from barnabas.protocol.messages.alter_partition import (
     AlterPartitionRequestTopicData,
     BrokerState,
 )
-from tests.unit.controller.controller_harness import ControllerHarness, topic
+from barnabas.protocol.messages.assign_replicas_to_dirs import (
+    AssignReplicasToDirsRequest,
+    AssignReplicasToDirsRequestDirectoryData,
+    AssignReplicasToDirsRequestPartitionData,
+    AssignReplicasToDirsRequestTopicData,
+)
+from barnabas.protocol.messages.create_topics import CreatableTopicConfig
+from tests.unit.controller.controller_harness import ControllerHarness, directory_of, topic
 
 SESSION_MS = 9_000
 PARTITIONS = 10
+TWO_IN_SYNC = CreatableTopicConfig(name="min.insync.replicas", value="2")
+"""With it a replica that leaves the ISR stays an eligible leader."""
 
 
 @pytest.fixture(autouse=True)
@@ -41,6 +52,7 @@ def in_turns(harness: ControllerHarness) -> list[list[Any]]:
     """The records of each tick until there is nothing to do."""
     turns = []
     while (due_ms := harness.controller.next_tick_ms()) is not None and due_ms <= harness.clock.ms:
+        assert len(turns) < 100, "the turns do not end"
         harness.controller.tick(harness.clock.ms)
         before = len(harness.log)
         harness.settle()
@@ -60,6 +72,20 @@ def partitions(harness: ControllerHarness, name: str = "orders") -> list[Partiti
     found = harness.controller.committed_image.topics.get(name)
     assert found is not None
     return [found.partitions[index] for index in sorted(found.partitions)]
+
+
+def place_all_in(harness: ControllerHarness, broker_id: int, directory: Uuid) -> None:
+    """The broker reports that its replicas of "orders" lie there."""
+    found = harness.controller.state.image.topics.get("orders")
+    assert found is not None
+    replicas = [AssignReplicasToDirsRequestPartitionData(partition_index=index) for index in found.partitions]
+    topics = [AssignReplicasToDirsRequestTopicData(topic_id=found.id, partitions=replicas)]
+    request = AssignReplicasToDirsRequest(
+        broker_id=broker_id,
+        broker_epoch=harness.controller.state.image.cluster.brokers[broker_id].epoch,
+        directories=[AssignReplicasToDirsRequestDirectoryData(id=directory, topics=topics)],
+    )
+    assert harness.call(assign_replicas_to_dirs.handle, request, 0).error_code == 0
 
 
 def propose(harness: ControllerHarness, index: int, *isr: int) -> int:
@@ -108,12 +134,43 @@ def test_what_is_decided_between_two_turns_is_seen_by_the_next(harness: Controll
     harness.controller.tick(harness.clock.ms)
     harness.settle()
     assert 1 not in partitions(harness)[0].isr
-    assert propose(harness, 0, 1, 2, 3) == 0, "it is not fenced yet"
-    assert 1 in partitions(harness)[0].isr
+    assert propose(harness, 0, 1, 2, 3) == ErrorCode.INELIGIBLE_REPLICA, "it would have to leave again"
+    assert 1 not in partitions(harness)[0].isr
     harness.create(topic("bills", 3, 3))
+    assert all(sorted(partition.isr) == [2, 3] for partition in partitions(harness, "bills"))
     in_turns(harness)
     assert not [each for name in ("orders", "bills") for each in partitions(harness, name) if 1 in each.isr]
     assert harness.controller.committed_image.cluster.brokers[1].fenced
+
+
+def test_two_brokers_whose_sessions_end_together_do_not_hand_partitions_to_each_other(
+    harness: ControllerHarness,
+) -> None:
+    harness.create(topic("pairs", 4 * PARTITIONS, 2, configs=[TWO_IN_SYNC]))
+    fall_silent(harness, 1, 2)
+    in_turns(harness)
+    brokers = harness.controller.committed_image.cluster.brokers
+    assert brokers[1].fenced
+    assert brokers[2].fenced
+    for name in ("orders", "pairs"):
+        for partition in partitions(harness, name):
+            assert partition.leader == (3 if 3 in partition.replicas else -1)
+            assert not {1, 2} & set(partition.isr)
+
+
+def test_brokers_that_lose_directories_together_do_not_hand_partitions_to_each_other() -> None:
+    harness = ControllerHarness(broker_session_timeout_ms=SESSION_MS).activate()
+    for broker_id in (1, 2):
+        harness.start_broker(broker_id, log_dirs=[directory_of(broker_id, 0), directory_of(broker_id, 1)])
+    harness.create(topic("orders", PARTITIONS, 2, configs=[TWO_IN_SYNC]))
+    for broker_id in (1, 2):
+        place_all_in(harness, broker_id, directory_of(broker_id, 1))
+    for broker_id in (1, 2):
+        harness.heartbeat(broker_id, offline_log_dirs=[directory_of(broker_id, 1)])
+    in_turns(harness)
+    brokers = harness.controller.committed_image.cluster.brokers
+    assert [brokers[broker_id].directories for broker_id in (1, 2)] == [(directory_of(1, 0),), (directory_of(2, 0),)]
+    assert all(partition.leader == -1 for partition in partitions(harness))
 
 
 def test_another_process_of_the_broker_has_nothing_to_do_with_it(harness: ControllerHarness) -> None:

@@ -10,6 +10,7 @@ import pytest
 from barnabas.common.errors import ErrorCode
 from barnabas.controller.apis import alter_configs, describe_configs, incremental_alter_configs, update_features
 from barnabas.controller.config_encryption import config_record
+from barnabas.controller.config_validation import UNKNOWN_BROKER_CONFIGS_MAX
 from barnabas.controller.controller_result import ControllerResult
 from barnabas.controller.policies import PolicyViolation
 from barnabas.metadata.image.configs import ConfigResource
@@ -98,7 +99,7 @@ def test_deleting_a_topic_removes_its_configs_for_its_successor(harness: Control
     created = harness.controller.committed_image.topics.get("orders")
     assert created is not None
     harness.answer(
-        harness.controller.submit(lambda: harness.controller.replication.delete_topics([created.id]), lambda error: {})
+        harness.controller.submit_in_steps(harness.controller.replication.delete_topics([created.id]), lambda error: {})
     )
     harness.create(topic("orders"))
     assert of_orders(harness) == {}
@@ -136,6 +137,8 @@ def test_a_level_that_a_broker_does_not_know_is_refused() -> None:
 
 
 class OnlyShortRetention:
+    session = None
+
     def __init__(self) -> None:
         self.seen: list[tuple[ConfigResource, dict[str, str | None]]] = []
 
@@ -282,3 +285,21 @@ def test_a_controller_describes_itself_and_what_is_committed(harness: Controller
     topic_, own, other, missing = harness.call(describe_configs.handle, request, 4).results
     assert [(each.value, each.config_source) for each in topic_.configs] == [("5", 1)]
     assert ([each.value for each in own.configs], other.error_code, missing.error_code) == (["1"], 42, 3)
+
+
+@pytest.mark.parametrize("name", ["1", ""])
+def test_so_many_unknown_settings_of_a_broker_are_stored(harness: ControllerHarness, name: str) -> None:
+    def ask(*settings: Any) -> int:
+        return change(harness, (BROKER, name, *settings)).responses[0].error_code
+
+    assert ask(*((f"odd.{number}", SET, "1") for number in range(UNKNOWN_BROKER_CONFIGS_MAX))) == 0
+    assert ask(("odd.more", SET, "1")) == ErrorCode.POLICY_VIOLATION
+    assert ask(("odd.7", SET, "2"), ("log.cleaner.threads", SET, "2")) == 0
+    assert ask(("odd.7", DELETE, None), ("odd.more", SET, "1")) == 0
+    assert ask(*((f"odder.{number}", SET, "1") for number in range(5_000))) == ErrorCode.POLICY_VIOLATION
+
+
+def test_an_error_names_some_of_many_unknown_settings(harness: ControllerHarness) -> None:
+    (result,) = change(harness, (CLIENT_METRICS, "m", *((f"odd.{n}", SET, "1") for n in range(5_000)))).responses
+    assert result.error_code == ErrorCode.INVALID_REQUEST
+    assert result.error_message.count("Unknown client metrics configuration") == 10

@@ -233,6 +233,8 @@ def test_a_policy_may_veto() -> None:
     seen: list[tuple[Any, ...]] = []
 
     class NoSmallTopics:
+        session = None
+
         def check(self, question: CreateTopicQuestion) -> None:
             seen.append(question.topic)
             if question.topic.num_partitions == 1:

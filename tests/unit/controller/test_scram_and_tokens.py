@@ -21,6 +21,7 @@ from barnabas.controller.apis import (
 )
 from barnabas.controller.controller_config import ControllerConfig
 from barnabas.controller.controller_state import ControllerState
+from barnabas.controller.decision_steps import whole
 from barnabas.controller.delegation_token_control_manager import DelegationTokenControlManager
 from barnabas.metadata.bootstrap import bootstrap_records
 from barnabas.metadata.metadata_version import MetadataVersion
@@ -310,10 +311,11 @@ def test_an_id_is_one_that_tools_can_be_given_and_that_is_new() -> None:
     state = ControllerState()
     config = ControllerConfig(node_id=1, cluster_id="c", delegation_token_secret_key=SECRET)
     manager = DelegationTokenControlManager(state, config, new_uuid=lambda: next(draws))
-    state.replay_ahead(bootstrap_records(), 10, lambda: None)
+    state.move_ahead(whole(state.replayed_in_steps(bootstrap_records())), 10, lambda: None)
     for expected in (taken, good):
         result = manager.create_token(owner=ALICE, requester=ALICE, renewers=[], max_lifetime_ms=-1, now_ms=5)
-        state.replay_ahead(result.records, state.image.offset + 1, lambda: None)
+        image = whole(state.replayed_in_steps(result.records))
+        state.move_ahead(image, state.image.offset + 1, lambda: None)
         assert result.response.record.token_id == str(expected)
 
 

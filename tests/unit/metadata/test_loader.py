@@ -64,7 +64,7 @@ def test_one_publication_covers_all_batches_of_a_call(log: Log) -> None:
     assert log.names() == ["a", "b"]
     assert manifest == LoaderManifest(MetadataProvenance(4, 1, 5), False, batch_count=3, byte_count=30)
     assert image is log.loader.image
-    assert log.loader.last_applied_offset == 4
+    assert log.loader.image.offset == 4
 
 
 def test_nothing_of_a_transaction_is_published_before_its_end(log: Log) -> None:
@@ -75,7 +75,7 @@ def test_nothing_of_a_transaction_is_published_before_its_end(log: Log) -> None:
     assert log.loader.in_transaction
     log.commit(log.batch(topic("c"), END, topic("d")))
     assert log.names() == ["a", "b", "c", "d"]
-    assert log.loader.last_applied_offset == 7
+    assert log.loader.image.offset == 7
 
 
 def test_an_aborted_transaction_leaves_nothing(log: Log) -> None:

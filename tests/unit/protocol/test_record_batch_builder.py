@@ -92,3 +92,37 @@ def test_a_batch_that_lost_all_records_keeps_its_offsets_and_its_producer() -> N
         assert (batch.size, batch.count, batch.compression) == (61, 0, Compression.NONE)
         assert (batch.base_offset, batch.last_offset, batch.last_sequence) == (100, 104, 44)
         assert (batch.base_timestamp, batch.max_timestamp, batch.is_transactional) == (-1, NOW + 4, True)
+
+
+@given(
+    st.lists(st.binary(max_size=200), min_size=1, max_size=200),
+    st.integers(0, 3),
+    st.sampled_from([0, 60, 8_100, 1_048_500]),
+    st.sampled_from([None, 7]),
+)
+def test_values_that_come_together_are_written_like_one_after_another(
+    values: list[bytes], before: int, gap: int, log_append_time_ms: int | None
+) -> None:
+    def begun() -> RecordBatchBuilder:
+        builder = RecordBatchBuilder(base_offset=5, leader_epoch=1, log_append_time_ms=log_append_time_ms)
+        for number in range(before):
+            builder.append(5 + number, 1_000, b"key", b"value")
+        if before:
+            builder.append(5 + before + gap, 1_000, None, None)
+        return builder
+
+    together, apart = begun(), begun()
+    together.append_values(1_234_567, values)
+    for value in values:
+        apart.append(apart.last_offset + 1, 1_234_567, None, value)
+    assert together.build() == apart.build()
+    assert (together.count, together.last_offset) == (apart.count, apart.last_offset)
+
+
+def test_values_beyond_the_largest_offset_are_refused() -> None:
+    builder = RecordBatchBuilder(base_offset=0)
+    builder.append(0x7FFFFFFE, 0, None, b"")
+    with pytest.raises(EncodeError, match="2 records do not fit"):
+        builder.append_values(0, [b"", b""])
+    builder.append_values(0, [])
+    assert builder.count == 1

@@ -11,6 +11,7 @@ from barnabas.common.errors import InvariantViolated
 from barnabas.raft.batch_accumulator import BatchAccumulator
 from barnabas.raft.control_record_state_machine import ControlRecordStateMachine
 from barnabas.raft.election_state import ElectionState
+from barnabas.raft.log_state import LogState
 from barnabas.raft.quorum_state import LEGAL_MOVES, QuorumState
 from barnabas.raft.replica_key import ReplicaKey
 from barnabas.raft.states.candidate import CandidateState
@@ -33,6 +34,7 @@ class Quorum:
         self.persisted: list[ElectionState] = []
         self.state = QuorumState(
             config=replace(CONFIG, listeners=voter(1).listeners),
+            log=LogState(),
             control_records=control_records or dynamic_quorum(*(voters or (1, 2, 3))),
             random_below=lambda bound: 300,
             persist=self.persisted.append,

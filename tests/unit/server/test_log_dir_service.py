@@ -121,6 +121,7 @@ def test_a_node_without_any_directory_left_stops(run: Run) -> None:
     async def story(world: World) -> None:
         await world.fail("b", "c", "a")
         assert isinstance(world.failure, LogDirectoriesLost)
+        assert str(world.folder / "a") in str(world.failure)
 
     run(story)
 

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -79,7 +81,12 @@ def topic(name: str) -> ApiMessageAndVersion:
 
 
 def driver_of(
-    directory: Path, *, clock: FakeClock | None = None, voters: VoterSet = VOTERS, **log: int
+    directory: Path,
+    *,
+    clock: FakeClock | None = None,
+    voters: VoterSet = VOTERS,
+    serde: MetadataRecordSerde | None = None,
+    **log: int,
 ) -> tuple[RaftDriver, list[BaseException]]:
     faults: list[BaseException] = []
     directory.mkdir(exist_ok=True)
@@ -87,7 +94,7 @@ def driver_of(
         config=RaftConfig(node_id=1, directory_id=Uuid.from_int(1001), cluster_id="cluster", static_voters=voters),
         log_config=MetadataLogConfig(str(directory), **log),
         clock=clock or FakeClock(),
-        serde=MetadataRecordSerde(),
+        serde=serde or MetadataRecordSerde(),
         fault_handler=faults.append,
     )
     return driver, faults
@@ -353,6 +360,32 @@ async def with_image(
     return driver, loading, MetadataSnapshots(driver)
 
 
+def test_a_disk_that_refuses_while_snapshots_are_cleaned_stops_the_node(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was deleted and what was not is only seen by the next start."""
+
+    async def test() -> None:
+        driver, loading, snapshots = await with_image(tmp_path, retention_bytes=1)
+        for name in ("a", "b"):
+            await driver.append([FEATURE, topic(name)])
+            await snapshots.save(loading.loader.image)
+        faults: list[BaseException] = []
+        driver._fault_handler = faults.append
+
+        def fail(*arguments: object) -> None:
+            raise OSError(errno.EIO, "Input/output error", "the segment")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "unlink", fail)
+            patch.setattr(os, "rename", fail)
+            assert snapshots.clean() is None
+        assert ["the segment" in str(fault) for fault in faults] == [True]
+        await driver.close()
+
+    run(test)
+
+
 def test_after_a_restart_the_snapshot_stands_for_the_log_before_it(tmp_path: Path) -> None:
     async def test() -> None:
         driver, loading, snapshots = await with_image(tmp_path)
@@ -520,3 +553,34 @@ def test_retention_by_size_and_age_keeps_the_newest(
         stored(*timestamps), log_size=log_size, now_ms=1000, retention_bytes=1000, retention_ms=500
     )
     assert kept == keep
+
+
+def test_a_batch_that_is_longer_than_a_turn_is_read_in_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commit_delivery, "RECORDS_A_TURN", 2)
+
+    async def test() -> None:
+        driver, _ = await leading(tmp_path)
+        await driver.append([topic(name) for name in "abcdefg"])
+        await driver.append([topic("h")])
+        await driver.close()
+        decoded: list[str] = []
+
+        class CountingSerde(MetadataRecordSerde):
+            def decode(self, value: bytes | memoryview) -> Any:
+                record = super().decode(value)
+                decoded.append(record.name)
+                return record
+
+        again, _ = driver_of(tmp_path, serde=CountingSerde())
+        recorder = Recorder()
+        again.register(recorder)
+        again.start()
+        seen_by_others: list[int] = []
+        while not recorder.led.is_set():
+            seen_by_others.append(len(decoded))
+            await asyncio.sleep(0)
+        assert {2, 4, 6} <= set(seen_by_others)
+        assert recorder.events[-3:-1] == [list("abcdefg"), ["h"]]
+        await again.close()
+
+    run(test)

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import errno
 import logging
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +16,7 @@ from barnabas.raft.replica_key import ReplicaKey
 from barnabas.raft.voter_recovery import LostPromises
 from barnabas.raft.voter_set import Endpoint, VoterNode, VoterSet
 from barnabas.server.raft_recovery import DamagedAlone, MetadataLogConfig, open_metadata_log, read_election
+from barnabas.storage.errors import StorageError
 from barnabas.storage.lost_promises_file import LOST_PROMISES, LostPromisesFile
 from barnabas.storage.metadata_log import METADATA_LOG_DIRECTORY, MetadataLog
 from barnabas.storage.quorum_state_file import QUORUM_STATE, QuorumStateFile
@@ -219,6 +223,45 @@ def test_a_node_alone_that_has_run_refuses_to_start_without_its_metadata_directo
     with pytest.raises(DamagedAlone, match=f"{METADATA_LOG_DIRECTORY}: the directory is missing"):
         opened(tmp_path, ALONE)
     assert not (tmp_path / METADATA_LOG_DIRECTORY).exists()
+
+
+def test_a_disk_that_does_not_say_whether_the_directory_exists_is_not_one_that_lost_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled(tmp_path, 8).close()
+    (tmp_path / "recovery-point-offset-checkpoint").write_text("0\n0\n")
+    stat = os.stat
+
+    def fail(path: str, **options: Any) -> os.stat_result:
+        if str(path).endswith(METADATA_LOG_DIRECTORY):
+            raise OSError(errno.EIO, "Input/output error", path)
+        return stat(path, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "stat", fail)
+        with pytest.raises(StorageError, match=f"Input/output error: '{tmp_path}/{METADATA_LOG_DIRECTORY}'"):
+            opened(tmp_path, ONE_OF_THREE)
+    assert LostPromisesFile(str(tmp_path / METADATA_LOG_DIRECTORY)).read() is None
+
+
+def test_a_snapshot_that_cannot_be_read_does_not_hide_that_a_node_is_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its voters are named there: without them another server would count as a peer, and the log would be cut."""
+    log = filled(tmp_path, 8)
+    snapshot(log, 2)
+    log.close()
+    path = tmp_path / METADATA_LOG_DIRECTORY / LOG
+    flip(path, 2 * SIZE + 70)
+    before = path.read_bytes()
+
+    def fail(*arguments: object) -> None:
+        raise OSError(errno.EIO, "Input/output error", "the snapshot")
+
+    monkeypatch.setattr("barnabas.server.raft_recovery.SnapshotReader", fail)
+    with pytest.raises(StorageError, match="the snapshot"):
+        opened(tmp_path, config(bootstrap=(Endpoint("host1", 9093), Endpoint("host2", 9093))))
+    assert path.read_bytes() == before
 
 
 def test_a_voter_that_has_run_and_lost_its_metadata_directory_has_forgotten_its_votes(tmp_path: Path) -> None:

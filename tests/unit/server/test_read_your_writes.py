@@ -53,7 +53,8 @@ class CombinedNode(ControllerHarness):
         for _ in range(len(self._uncommitted) if count is None else count):
             batch = self._uncommitted.pop(0)
             self.log.append(batch)
-            self.listener.handle_commit([batch])
+            for _ in self.listener.handle_commit([batch]):
+                pass
 
     def ask(self, handle: Any, request: Any) -> tuple[Deferred[Any], list[bool]]:
         """The answer, and what alice may do at the moment in which it is given."""

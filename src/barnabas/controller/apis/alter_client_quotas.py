@@ -20,6 +20,7 @@ from barnabas.protocol.messages.alter_client_quotas import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from barnabas.controller.decision_steps import Steps
     from barnabas.controller.quorum_controller import QuorumController
     from barnabas.coordinator.deferred import Deferred
     from barnabas.security.authorizer.authorizer import Authorizer
@@ -33,12 +34,12 @@ ACL = (AclRule(ResourceType.CLUSTER, AclOperation.ALTER_CONFIGS),)
 def handle(
     controller: QuorumController, context: RequestContext, request: AlterClientQuotasRequest, authorizer: Authorizer
 ) -> Deferred[AlterClientQuotasResponse]:
-    def decide() -> ControllerResult[AlterClientQuotasResponse]:
+    def decide() -> Steps[ControllerResult[AlterClientQuotasResponse]]:
         require_on_cluster(authorizer, context, AclOperation.ALTER_CONFIGS)
-        result = controller.client_quotas.alter_quotas(request.entries, validate_only=request.validate_only)
+        result = yield from controller.client_quotas.alter_quotas(request.entries, validate_only=request.validate_only)
         return result.with_response(_response(request, result.response))
 
-    return controller.submit(decide, lambda error: error_response(request, error))
+    return controller.submit_in_steps(decide(), lambda error: error_response(request, error))
 
 
 def error_response(request: AlterClientQuotasRequest, error: ApiException) -> AlterClientQuotasResponse:

@@ -25,6 +25,7 @@ from barnabas.protocol.records.config_record import ConfigRecord
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from barnabas.controller.decision_steps import Steps
     from barnabas.controller.quorum_controller import QuorumController
     from barnabas.coordinator.deferred import Deferred
     from barnabas.metadata.image.record_writer import ApiMessageAndVersion
@@ -61,8 +62,8 @@ def handle(
             continue
         replacements[resource] = {config.name: config.value for config in requested.configs}
 
-    def decide() -> ControllerResult[AlterConfigsResponse]:
-        result = controller.configs.legacy_alter_configs(
+    def decide() -> Steps[ControllerResult[AlterConfigsResponse]]:
+        result = yield from controller.configs.legacy_alter_configs(
             replacements, validate_only=request.validate_only, is_forwarded=controller.configs.came_by_broker(context)
         )
         _tell_dropped(context, result.records, replacements)
@@ -73,7 +74,7 @@ def handle(
         failed = [_result(resource, ApiError.of(error)) for resource in replacements]
         return AlterConfigsResponse(responses=[*refused, *failed])
 
-    return controller.submit(decide, answer_error)
+    return controller.submit_in_steps(decide(), answer_error)
 
 
 def error_response(request: AlterConfigsRequest, error: ApiException) -> AlterConfigsResponse:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from barnabas.common.acl import AclOperation
@@ -40,4 +41,5 @@ def handle(
     def answer_error(error: ApiException) -> BrokerHeartbeatResponse:
         return BrokerHeartbeatResponse(error_code=int(error.code))
 
-    return controller.submit(decide, answer_error)
+    only_reads = partial(controller.replication.changes_nothing, request)
+    return controller.submit(decide, answer_error, only_reads=only_reads)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from barnabas.common.acl import AclBinding
+    from barnabas.controller.decision_steps import Steps
     from barnabas.controller.quorum_controller import QuorumController
     from barnabas.coordinator.deferred import Deferred
     from barnabas.security.authorizer.authorizer import Authorizer
@@ -38,19 +39,19 @@ _WARNINGS_MAX = 10
 def handle(
     controller: QuorumController, context: RequestContext, request: CreateAclsRequest, authorizer: Authorizer
 ) -> Deferred[CreateAclsResponse]:
-    def decide() -> ControllerResult[CreateAclsResponse]:
+    def decide() -> Steps[ControllerResult[CreateAclsResponse]]:
         require_on_cluster(authorizer, context, AclOperation.ALTER)
         require_acls(authorizer, "No Authorizer is configured.")
         bindings = [binding_of_creation(creation) for creation in request.creations]
         refusals = [_refusal(binding) for binding in bindings]
         accepted = [binding for binding, refusal in zip(bindings, refusals, strict=True) if refusal is None]
-        result = controller.acls.create_acls(accepted)
+        result = yield from controller.acls.create_acls(accepted)
         decided = iter(result.response)
         errors = [next(decided) if refusal is None else refusal for refusal in refusals]
         _warn(context, [binding for binding, error in zip(bindings, errors, strict=True) if not error.is_error])
         return result.with_response(CreateAclsResponse(results=[_result(error) for error in errors]))
 
-    return controller.submit(decide, lambda error: error_response(request, error))
+    return controller.submit_in_steps(decide(), lambda error: error_response(request, error))
 
 
 def error_response(request: CreateAclsRequest, error: ApiException) -> CreateAclsResponse:

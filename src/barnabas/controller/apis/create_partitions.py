@@ -18,6 +18,7 @@ from barnabas.protocol.messages.create_partitions import (
 from barnabas.security.authorizer.denial import denial_text
 
 if TYPE_CHECKING:
+    from barnabas.controller.decision_steps import Steps
     from barnabas.controller.quorum_controller import QuorumController
     from barnabas.coordinator.deferred import Deferred
     from barnabas.security.authorizer.authorizer import Authorizer
@@ -47,9 +48,9 @@ def handle(
     )
     topics = [topic for topic in request.topics if topic.name in alterable]
 
-    def decide() -> ControllerResult[CreatePartitionsResponse]:
+    def decide() -> Steps[ControllerResult[CreatePartitionsResponse]]:
         allowance = controller.mutation_quotas.allowance(context, strict_since=_KNOWS_QUOTAS_SINCE)
-        result = controller.replication.create_partitions(
+        result = yield from controller.replication.create_partitions(
             topics, validate_only=request.validate_only, allowance=allowance
         )
         response = CreatePartitionsResponse(
@@ -61,7 +62,7 @@ def handle(
         failed = [_refusal(topic.name, error.code, error.message) for topic in topics]
         return CreatePartitionsResponse(results=[*refused, *failed])
 
-    return controller.submit(decide, answer_error)
+    return controller.submit_in_steps(decide(), answer_error)
 
 
 def error_response(request: CreatePartitionsRequest, error: ApiException) -> CreatePartitionsResponse:

@@ -20,6 +20,7 @@ from barnabas.protocol.messages.create_topics import CreatableTopicResult, Creat
 from barnabas.security.authorizer.denial import denial_text
 
 if TYPE_CHECKING:
+    from barnabas.controller.decision_steps import Steps
     from barnabas.controller.quorum_controller import QuorumController
     from barnabas.coordinator.deferred import Deferred
     from barnabas.security.authorizer.authorizer import Authorizer
@@ -60,9 +61,9 @@ def handle(
     describable = allowed_topics(authorizer, context, AclOperation.DESCRIBE_CONFIGS, creatable, log_if_denied=False)
     topics = [topic for topic in request.topics if topic.name in creatable]
 
-    def decide() -> ControllerResult[CreateTopicsResponse]:
+    def decide() -> Steps[ControllerResult[CreateTopicsResponse]]:
         allowance = controller.mutation_quotas.allowance(context, strict_since=_KNOWS_QUOTAS_SINCE)
-        result = controller.replication.create_topics(
+        result = yield from controller.replication.create_topics(
             topics, describable, validate_only=request.validate_only, allowance=allowance
         )
         response = CreateTopicsResponse(topics=[*result.response, *refused], throttle_time_ms=allowance.throttle_ms)
@@ -72,7 +73,7 @@ def handle(
         failed = [_refusal(topic.name, error.code, error.message) for topic in topics]
         return CreateTopicsResponse(topics=[*failed, *refused])
 
-    return controller.submit(decide, answer_error)
+    return controller.submit_in_steps(decide(), answer_error)
 
 
 def restore_configs(

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from barnabas.common.acl import AclBinding
     from barnabas.controller.acl_control_manager import AclDeletion
     from barnabas.controller.acl_search import AclSearch
+    from barnabas.controller.decision_steps import Steps
     from barnabas.controller.quorum_controller import QuorumController
     from barnabas.coordinator.deferred import Deferred
     from barnabas.security.authorizer.authorizer import Authorizer
@@ -40,14 +41,14 @@ def handle(
 ) -> Deferred[DeleteAclsResponse] | PreparedDecision[DeleteAclsResponse]:
     filters = [filter_of(each) for each in request.filters]
 
-    def decide(search: AclSearch | None) -> ControllerResult[DeleteAclsResponse]:
+    def decide(search: AclSearch | None) -> Steps[ControllerResult[DeleteAclsResponse]]:
         require_on_cluster(authorizer, context, AclOperation.ALTER)
         require_acls(authorizer, "No Authorizer is configured.")
-        result = controller.acls.delete_acls(filters, search)
+        result = yield from controller.acls.delete_acls(filters, search)
         return result.with_response(DeleteAclsResponse(filter_results=[_result(each) for each in result.response]))
 
     def submit(search: AclSearch | None) -> Deferred[DeleteAclsResponse]:
-        return controller.submit(partial(decide, search), lambda error: error_response(request, error))
+        return controller.submit_in_steps(decide(search), lambda error: error_response(request, error))
 
     search = controller.acls.long_search(filters) if controller.is_active and _may(authorizer, context) else None
     return submit(None) if search is None else PreparedDecision(search, partial(submit, search))

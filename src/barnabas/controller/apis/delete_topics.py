@@ -27,6 +27,7 @@ from barnabas.protocol.messages.delete_topics import DeletableTopicResult, Delet
 from barnabas.security.authorizer.denial import denial_error
 
 if TYPE_CHECKING:
+    from barnabas.controller.decision_steps import Steps
     from barnabas.controller.quorum_controller import QuorumController
     from barnabas.coordinator.deferred import Deferred
     from barnabas.security.authorizer.authorizer import Authorizer
@@ -52,17 +53,17 @@ _KNOWS_QUOTAS_SINCE = 5
 def handle(
     controller: QuorumController, context: RequestContext, request: DeleteTopicsRequest, authorizer: Authorizer
 ) -> Deferred[DeleteTopicsResponse]:
-    def decide() -> ControllerResult[DeleteTopicsResponse]:
+    def decide() -> Steps[ControllerResult[DeleteTopicsResponse]]:
         if not controller.config.delete_topic_enable:
             raise _deletion_disabled(context.api_version)
         selection = _Selection(controller, context, authorizer, request)
         allowance = controller.mutation_quotas.allowance(context, strict_since=_KNOWS_QUOTAS_SINCE)
-        result = controller.replication.delete_topics(selection.names_by_id, allowance)
+        result = yield from controller.replication.delete_topics(selection.names_by_id, allowance)
         done = [_result(selection.names_by_id[i], i, error) for i, error in result.response.items()]
         response = DeleteTopicsResponse(responses=[*selection.refused, *done], throttle_time_ms=allowance.throttle_ms)
         return result.with_response(response)
 
-    return controller.submit(decide, partial(error_response, request))
+    return controller.submit_in_steps(decide(), partial(error_response, request))
 
 
 def error_response(request: DeleteTopicsRequest, error: ApiException) -> DeleteTopicsResponse:

@@ -29,6 +29,7 @@ from barnabas.security.authorizer.denial import denial_error
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from barnabas.controller.decision_steps import Steps
     from barnabas.controller.quorum_controller import QuorumController
     from barnabas.coordinator.deferred import Deferred
     from barnabas.security.authorizer.authorizer import Authorizer
@@ -69,8 +70,8 @@ def handle(
             continue
         changes[resource] = operations
 
-    def decide() -> ControllerResult[IncrementalAlterConfigsResponse]:
-        result = controller.configs.incremental_alter_configs(
+    def decide() -> Steps[ControllerResult[IncrementalAlterConfigsResponse]]:
+        result = yield from controller.configs.incremental_alter_configs(
             changes, validate_only=request.validate_only, is_forwarded=controller.configs.came_by_broker(context)
         )
         done = [_result(resource, error) for resource, error in result.response.items()]
@@ -80,7 +81,7 @@ def handle(
         failed = [_result(resource, ApiError.of(error)) for resource in changes]
         return IncrementalAlterConfigsResponse(responses=[*refused, *failed])
 
-    return controller.submit(decide, answer_error)
+    return controller.submit_in_steps(decide(), answer_error)
 
 
 def _alter_loggers(

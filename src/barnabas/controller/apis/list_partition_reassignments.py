@@ -57,4 +57,4 @@ def handle(
     def answer_error(error: ApiException) -> ListPartitionReassignmentsResponse:
         return ListPartitionReassignmentsResponse(error_code=int(error.code), error_message=error.message)
 
-    return controller.submit(decide, answer_error)
+    return controller.submit(decide, answer_error, only_reads=lambda: True)

@@ -185,6 +185,13 @@ class MetadataDelta:
     def is_empty(self) -> bool:
         return all(getattr(self, name) is None for name in _PARTS)
 
+    def change_count(self) -> int:
+        """How much an image, and those who follow it, have to do: partitions, resources and rules that change."""
+        count = 0 if self.topics is None else self.topics.change_count()
+        for part in (self.configs, self.acls):
+            count += 0 if part is None else len(part.changes)
+        return count
+
     def replay(self, record: Any) -> None:
         """Take one record. Raises InvariantViolated if it cannot follow what came before."""
         replay = _REPLAYS.get(type(record))

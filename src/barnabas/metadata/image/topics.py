@@ -8,6 +8,8 @@ that would collide in metrics, where Kafka writes ``.`` as ``_``.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, Mapping
+from itertools import islice
+from operator import itemgetter
 from typing import Any, ClassVar, Final
 
 from barnabas.common.errors import InvariantViolated
@@ -25,7 +27,6 @@ from barnabas.protocol.records.remove_topic_record import RemoveTopicRecord
 from barnabas.protocol.records.topic_record import TopicRecord
 
 __all__ = ["CHANGES_A_STEP", "LocalReplicaChanges", "TopicDelta", "TopicImage", "TopicsDelta", "TopicsImage"]
-
 
 CHANGES_A_STEP: Final = 500
 """Some 10 ms of making an image."""
@@ -99,7 +100,7 @@ class TopicsImage:
         """
         for topic_id in in_order(self.by_broker.get(broker_id, _NO_TOPICS)):
             topic = self.by_id[topic_id]
-            for partition_id, partition in sorted(topic.partitions.items(), key=_first):
+            for partition_id, partition in sorted(topic.partitions.items(), key=itemgetter(0)):
                 if broker_id in partition.replicas or broker_id in partition.elr:
                     yield topic, partition_id, partition
 
@@ -150,15 +151,19 @@ TopicsImage.EMPTY = TopicsImage(
 
 
 class TopicDelta:
-    """What changed in one topic; ``previous`` is None for a topic that did not exist."""
+    """What changed in one topic; ``previous`` is None for a topic that did not exist.
 
-    __slots__ = ("changes", "id", "is_replaced", "name", "previous")
+    ``is_continued``: other changes were applied before, then ``previous`` is set. ``is_shrinking``: it will be deleted.
+    """
+
+    __slots__ = ("changes", "id", "is_continued", "is_replaced", "is_shrinking", "name", "previous")
 
     def __init__(self, name: str, topic_id: Uuid, previous: TopicImage | None, is_replaced: bool) -> None:
         self.name = name
         self.id = topic_id
         self.previous = previous
         self.is_replaced = is_replaced
+        self.is_continued = self.is_shrinking = False
         self.changes: dict[int, PartitionRegistration] = {}
 
     @property
@@ -174,6 +179,8 @@ class TopicDelta:
     @property
     def moves_replicas(self) -> bool:
         """Whether other brokers may hold the topic's partitions now, or be eligible to lead them."""
+        if self.is_shrinking:  # Its brokers are those of the topic until it is deleted.
+            return False
         if self.previous is None or self.is_replaced:
             return True
         before = self.previous.partitions
@@ -190,6 +197,19 @@ class TopicDelta:
 
     def apply(self) -> TopicImage:
         return TopicImage(self.name, self.id, self.partitions())
+
+    def pieces(self) -> Iterator[TopicDelta]:
+        """Deltas with up to ``CHANGES_A_STEP`` changes, which give the same topic one after another."""
+        if len(self.changes) <= CHANGES_A_STEP:
+            yield self
+            return
+        changes = iter(self.changes.items())
+        piece = TopicDelta(self.name, self.id, self.previous, self.is_replaced)
+        while some := dict(islice(changes, CHANGES_A_STEP)):
+            piece.changes = some
+            yield piece
+            piece = TopicDelta(self.name, self.id, None, is_replaced=False)
+            piece.is_continued = True
 
 
 class LocalReplicaChanges:
@@ -274,6 +294,11 @@ class TopicsDelta:
             self.deleted[record.topic_id] = image
         return name
 
+    def change_count(self) -> int:
+        """Partitions that change, come or go."""
+        changed = sum(len(delta.changes) for delta in self.changed.values())
+        return changed + sum(len(topic.partitions) for topic in self.deleted.values())
+
     def topic_id(self, name: str) -> Uuid | None:
         created = self._created_by_name.get(name)
         if created is not None:
@@ -296,18 +321,29 @@ class TopicsDelta:
         """The same image as ``apply``, of which each step makes a part."""
         image = self.image
         for part in self._parts():
-            part.image = image
+            part._follow(image)
             image = part.apply()
             yield
         return image
+
+    def _follow(self, image: TopicsImage) -> None:
+        """Apply to this image, which other parts of the same delta have led to."""
+        self.image = image
+        for delta in self.changed.values():
+            if delta.is_continued:
+                delta.previous = image.by_id[delta.id]
 
     def _parts(self) -> Iterator[TopicsDelta]:
         """Deltas that give the same image one after another; deletions first, because a name may be taken again."""
         part = TopicsDelta(self.image)
         weight = 0
         for deleted in self.deleted.values():
+            for shrunken in _shrinking(deleted):
+                smaller = TopicsDelta(self.image)
+                smaller.changed[deleted.id] = shrunken
+                yield smaller
             part.deleted[deleted.id] = deleted
-            weight += len(deleted.partitions)
+            weight += min(len(deleted.partitions), CHANGES_A_STEP)
             if weight >= CHANGES_A_STEP:
                 yield part
                 part, weight = TopicsDelta(self.image), 0
@@ -315,11 +351,12 @@ class TopicsDelta:
             yield part
             part, weight = TopicsDelta(self.image), 0
         for delta in self.changed.values():
-            part.changed[delta.id] = delta
-            weight += len(delta.changes) + 1
-            if weight >= CHANGES_A_STEP:
-                yield part
-                part, weight = TopicsDelta(self.image), 0
+            for piece in delta.pieces():
+                part.changed[piece.id] = piece
+                weight += len(piece.changes) + 1
+                if weight >= CHANGES_A_STEP or len(piece.changes) < len(delta.changes):
+                    yield part
+                    part, weight = TopicsDelta(self.image), 0
         if part.changed:
             yield part
 
@@ -340,13 +377,14 @@ class TopicsDelta:
 
     def _transitions(self) -> Iterator[Transition]:
         """Each partition that changed: its key, what it was and what it is."""
-        for topic_id, topic in self.deleted.items():
-            for partition_id, partition in topic.partitions.items():
+        for topic_id in self.deleted:
+            for partition_id, partition in self.image.by_id[topic_id].partitions.items():
                 yield (topic_id, partition_id), partition, None
         for topic_id, delta in self.changed.items():
             before = {} if delta.previous is None else delta.previous.partitions
             for partition_id, partition in delta.changes.items():
-                yield (topic_id, partition_id), before.get(partition_id), partition
+                if before.get(partition_id) is not partition:
+                    yield (topic_id, partition_id), before.get(partition_id), partition
             if delta.is_replaced:
                 for partition_id in before.keys() - delta.changes.keys():
                     yield (topic_id, partition_id), before[partition_id], None
@@ -447,9 +485,15 @@ class TopicsDelta:
         return delta
 
 
+def _shrinking(topic: TopicImage) -> Iterator[TopicDelta]:
+    """Before a large topic is deleted its partitions go, some in each delta, until few enough are left."""
+    partitions = list(topic.partitions.items())
+    for start in range(CHANGES_A_STEP, len(partitions), CHANGES_A_STEP):
+        delta = TopicDelta(topic.name, topic.id, None, is_replaced=True)
+        delta.is_continued = delta.is_shrinking = True
+        delta.changes = dict(partitions[start:])
+        yield delta
+
+
 def _brokers_of(partitions: Iterable[PartitionRegistration]) -> set[int]:
     return {broker for partition in partitions for broker in (*partition.replicas, *partition.elr)}
-
-
-def _first(item: tuple[int, PartitionRegistration]) -> int:
-    return item[0]

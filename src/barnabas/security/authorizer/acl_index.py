@@ -66,9 +66,18 @@ class MatchingRules:
 class AclIndex:
     __slots__ = ("_allow_if_no_rule", "_compiled", "_old_views", "_remembered", "_rules", "_view_count", "views")
 
-    def __init__(self, acls_by_id: Mapping[Uuid, AclBinding] | None = None, *, allow_if_no_rule: bool = False) -> None:
-        """``allow_if_no_rule``: resources that no rule of anybody speaks about are everybody's."""
-        self._rules = AclRules(acls_by_id)
+    def __init__(
+        self,
+        acls_by_id: Mapping[Uuid, AclBinding] | None = None,
+        *,
+        allow_if_no_rule: bool = False,
+        rules: AclRules | None = None,
+    ) -> None:
+        """``allow_if_no_rule``: resources that no rule of anybody speaks about are everybody's.
+
+        ``rules`` are taken instead of ``acls_by_id``, where they have been loaded.
+        """
+        self._rules = AclRules(acls_by_id) if rules is None else rules
         self._allow_if_no_rule = allow_if_no_rule
         self._compiled: dict[str, PrincipalMasks] = {}
         self.views: dict[Principal, dict[str, AclView]] = {}

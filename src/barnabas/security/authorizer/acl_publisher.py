@@ -1,4 +1,4 @@
-"""Feeds the authorizer from the metadata log: a snapshot at once, what follows rule by rule in the order of the log.
+"""Feeds the authorizer from the metadata log: a snapshot as a whole, what follows rule by rule in the order of the log.
 
 The order matters (authorizer.md A-15): a denial that was written before an allow must never be seen after it.
 """
@@ -8,11 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from barnabas.metadata.image.metadata_image import MetadataDelta, MetadataImage
     from barnabas.metadata.publisher import LoaderManifest
     from barnabas.security.authorizer.authorizer import AclAuthorizer
 
-__all__ = ["AclPublisher"]
+__all__ = ["AclPublisher", "rules_loaded"]
 
 
 class AclPublisher:
@@ -22,8 +24,15 @@ class AclPublisher:
         self._authorizer = authorizer
 
     def publish(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:
+        for _ in self.publish_in_steps(delta, new_image, manifest):
+            pass
+
+    def publish_in_steps(
+        self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest
+    ) -> Iterator[None]:
+        """The rules of a snapshot are taken in steps. Those of a batch take effect together: in a single step."""
         if manifest.is_snapshot:
-            self._authorizer.load_snapshot(dict(new_image.acls.by_id.items()))
+            yield from rules_loaded(self._authorizer, new_image)
             return
         if delta.acls is None:
             return
@@ -33,3 +42,14 @@ class AclPublisher:
                 self._authorizer.remove_acl(acl_id)
             if binding is not None:
                 self._authorizer.add_acl(acl_id, binding)
+
+
+def rules_loaded(authorizer: AclAuthorizer, image: MetadataImage) -> Iterator[None]:
+    """Give the authorizer all rules of the image, in steps if it can take them so."""
+    from barnabas.security.authorizer.standard_authorizer import StandardAuthorizer
+
+    acls = image.acls.by_id
+    if type(authorizer) is StandardAuthorizer:  # A class derived from it may have a ``load_snapshot`` of its own.
+        yield from authorizer.load_snapshot_in_steps(acls.items())
+    else:
+        authorizer.load_snapshot(dict(acls.items()))

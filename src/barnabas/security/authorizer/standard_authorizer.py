@@ -15,12 +15,13 @@ from barnabas.common.config_value import ConfigException
 from barnabas.common.resource import ResourceType
 from barnabas.security.authorizer.acl_index import AclIndex
 from barnabas.security.authorizer.acl_masks import ALL_OPERATIONS
+from barnabas.security.authorizer.acl_rules import AclRules
 from barnabas.security.authorizer.authorized_operations import supported_mask
 from barnabas.security.authorizer.authorizer import AclAuthorizer, AuthorizerNotReady
 from barnabas.security.principal import Principal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from barnabas.common.acl import AclBinding, AclBindingFilter
     from barnabas.common.uuid import Uuid
@@ -93,6 +94,12 @@ class StandardAuthorizer(AclAuthorizer):
 
     def load_snapshot(self, acls_by_id: Mapping[Uuid, AclBinding]) -> None:
         self._index = AclIndex(acls_by_id, allow_if_no_rule=self.allows_everyone_without_acl)
+
+    def load_snapshot_in_steps(self, acls: Iterable[tuple[Uuid, AclBinding]]) -> Iterator[None]:
+        """The same; the rules from before are in force until the end."""
+        rules = AclRules()
+        yield from rules.load_in_steps(acls)
+        self._index = AclIndex(rules=rules, allow_if_no_rule=self.allows_everyone_without_acl)
 
     def add_acl(self, acl_id: Uuid, binding: AclBinding) -> None:
         self._index.add(acl_id, binding)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Generator
 from typing import Any
 
 import pytest
@@ -8,17 +9,29 @@ from hypothesis import strategies as st
 
 from barnabas.common.errors import InvariantViolated
 from barnabas.common.uuid import Uuid
+from barnabas.metadata.image import topics
 from barnabas.metadata.image.metadata_image import MetadataDelta, MetadataImage, MetadataProvenance
+from barnabas.metadata.image.topics import TopicsImage
 from barnabas.metadata.snapshot import image_from_records, records_of
 from barnabas.protocol.record_serde import decode_metadata_record, encode_metadata_record
 from barnabas.protocol.records.clear_elr_record import ClearElrRecord
 from barnabas.protocol.records.partition_change_record import PartitionChangeRecord
 from barnabas.protocol.records.partition_record import PartitionRecord
+from barnabas.protocol.records.remove_topic_record import RemoveTopicRecord
 from barnabas.protocol.records.topic_record import TopicRecord
 from barnabas.protocol.records.unregister_broker_record import UnregisterBrokerRecord
 from tests.unit.metadata.record_histories import histories
 
 END = MetadataProvenance(1, 1, 1)
+
+
+def whole(steps: Generator[None, None, MetadataImage]) -> MetadataImage:
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            image: MetadataImage = end.value
+            return image
 
 
 def applied(records: list[Any], image: MetadataImage = MetadataImage.EMPTY) -> MetadataImage:
@@ -35,6 +48,68 @@ def test_any_grouping_of_the_same_records_gives_the_same_image(records: list[Any
         image = applied(rest[:size], image)
         rest = rest[size:]
     assert applied(rest, image) == applied(records)
+
+
+@given(histories(), st.integers(0, 40), st.integers(1, 4))
+def test_an_image_that_is_made_in_steps_is_the_same_in_all_its_parts(
+    records: list[Any], begun: int, changes_a_step: int
+) -> None:
+    before = applied(records[:begun])
+    delta, other = MetadataDelta(before), MetadataDelta(before)
+    for record in records[begun:]:
+        delta.replay(record)
+        other.replay(record)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(topics, "CHANGES_A_STEP", changes_a_step)
+        in_steps = whole(delta.apply_in_steps(END))
+    at_once = other.apply(END)
+    assert in_steps == at_once
+    assert_same_indexes(in_steps.topics, at_once.topics)
+
+
+def assert_same_indexes(one: TopicsImage, other: TopicsImage) -> None:
+    assert (one.by_id, one.by_broker, one.colliding, one.imbalanced) == (
+        other.by_id,
+        other.by_broker,
+        other.colliding,
+        other.imbalanced,
+    )
+    assert one.index._led_counts == other.index._led_counts
+    assert one.index._leaderless == other.index._leaderless
+    assert one.index.reassigning == other.index.reassigning
+
+
+@pytest.mark.parametrize("count", [1, 3, 4, 10])
+def test_a_large_topic_comes_and_goes_in_steps(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(topics, "CHANGES_A_STEP", 3)
+    topic_id = Uuid.from_int(7)
+    creation = [
+        TopicRecord(name="large.one", topic_id=topic_id),
+        *(
+            PartitionRecord(
+                partition_id=number,
+                topic_id=topic_id,
+                replicas=[number % 3, 9],
+                isr=[number % 3],
+                leader=number % 3,
+                directories=[Uuid.from_int(1), Uuid.from_int(1)],
+            )
+            for number in range(count)
+        ),
+    ]
+    delta = MetadataDelta(MetadataImage.EMPTY)
+    for record in creation:
+        delta.replay(record)
+    steps = delta.apply_in_steps(END)
+    assert sum(1 for _ in delta.topics_or_create().apply_in_steps()) == -(-count // 3)
+    image = whole(steps)
+    assert image == applied(creation)
+    assert_same_indexes(image.topics, applied(creation).topics)
+    removal = MetadataDelta(image)
+    removal.replay(RemoveTopicRecord(topic_id=topic_id))
+    assert sum(1 for _ in removal.topics_or_create().apply_in_steps()) == -(-count // 3)
+    assert_same_indexes(whole(removal.apply_in_steps(END)).topics, TopicsImage.EMPTY)
+    assert len(removal.topics_or_create().deleted[topic_id].partitions) == count
 
 
 @given(histories())

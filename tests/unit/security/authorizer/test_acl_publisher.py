@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from barnabas.common.acl import AclBinding, AclBindingFilter
 from barnabas.common.uuid import Uuid
 from barnabas.metadata.image.acls import acl_record
 from barnabas.metadata.image.metadata_image import MetadataDelta, MetadataImage, MetadataProvenance
 from barnabas.metadata.publisher import LoaderManifest
 from barnabas.protocol.records.remove_access_control_entry_record import RemoveAccessControlEntryRecord
+from barnabas.security.authorizer import acl_rules
 from barnabas.security.authorizer.acl_publisher import AclPublisher
 from barnabas.security.authorizer.standard_authorizer import StandardAuthorizer
 
@@ -99,3 +102,21 @@ def test_a_rule_that_gets_a_new_id_in_one_batch_is_no_fault() -> None:
     log = Log()
     log.publish(put(1, DENY), is_snapshot=True)
     assert log.publish(gone(1), put(2, DENY)) == [("remove", 1), ("add", 2)]
+
+
+def test_rules_from_before_are_in_force_until_the_last_step_of_a_snapshot(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(acl_rules, "RULES_A_STEP", 2)
+    authorizer = StandardAuthorizer()
+    authorizer.add_acl(Uuid.from_int(1), DENY)
+    publisher = AclPublisher(authorizer)
+    delta = MetadataDelta(MetadataImage.EMPTY)
+    names = [f"t{number}" for number in range(5)]
+    for number, name in enumerate(names):
+        delta.replay(acl_record(Uuid.from_int(10 + number), ALLOW._replace(name=name)))
+    image = delta.apply(PROVENANCE)
+    steps = 0
+    for _ in publisher.publish_in_steps(delta, image, LoaderManifest(PROVENANCE, is_snapshot=True)):
+        steps += 1
+        assert [binding for _, binding in authorizer.acls(AclBindingFilter())] == [DENY]
+    assert steps == 2
+    assert sorted(binding.name for _, binding in authorizer.acls(AclBindingFilter())) == names

@@ -1,0 +1,59 @@
+"""Decisions that take effect as a whole and take long: made in steps, between which the node serves others.
+
+A decision in steps is a generator. It yields nothing, only a moment for others, and returns its result. The state does
+not change between its steps, because decisions that may change it wait meanwhile (``decision_queue``). So the result is
+the one of a decision that was made at once. A decision that need not take effect as a whole takes turns instead
+(``decision_turns``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from typing import Final, TypeAlias, TypeVar
+
+__all__ = ["RESOURCES_A_STEP", "UNITS_A_STEP", "VALUES_A_STEP", "Pace", "Steps", "at_once", "whole"]
+
+T = TypeVar("T")
+
+Steps: TypeAlias = Generator[None, None, T]
+
+UNITS_A_STEP: Final = 200
+"""A unit is a topic, a partition, a rule or a record: some 10 to 40 microseconds each."""
+RESOURCES_A_STEP: Final = 100
+"""Some 5 ms: all settings of each are validated."""
+VALUES_A_STEP: Final = 500
+"""Some 5 ms of encoding."""
+
+
+class Pace:
+    """Counts the units of work since the last step ended."""
+
+    __slots__ = ("_done", "_units_a_step")
+
+    def __init__(self, units_a_step: int | None = None) -> None:
+        self._done = 0
+        self._units_a_step = UNITS_A_STEP if units_a_step is None else units_a_step
+
+    def is_reached(self, units: int = 1) -> bool:
+        """Whether the step ends with these units; the next step is counted from zero then."""
+        self._done += units
+        if self._done < self._units_a_step:
+            return False
+        self._done = 0
+        return True
+
+
+def whole(steps: Steps[T]) -> T:
+    """The result, made at once."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+
+
+def at_once(decide: Callable[[], T]) -> Steps[T]:
+    """A decision of a single step."""
+    return decide()
+    yield

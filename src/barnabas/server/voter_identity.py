@@ -1,0 +1,86 @@
+"""Whether the files of a replica of the metadata log are of one node and one quorum.
+
+Files that were mixed up (a log of another cluster, a ``meta.properties`` with another directory id) leave a node that
+waits for a quorum which does not exist. It refuses to start, and names the file.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from barnabas.protocol.errors import DecodeError
+from barnabas.protocol.record_batch import iter_batches
+from barnabas.protocol.records.voters_record import VotersRecord
+from barnabas.raft.control_records import read_control_records, voter_set_of
+from barnabas.raft.raft_config import RaftConfig
+from barnabas.raft.replica_key import OffsetAndEpoch
+from barnabas.raft.voter_set import VoterSet
+from barnabas.storage.errors import StorageError
+from barnabas.storage.file_pool import FilePool
+from barnabas.storage.meta_properties import META_PROPERTIES
+from barnabas.storage.metadata_log import METADATA_LOG_DIRECTORY
+from barnabas.storage.metadata_log_opening import segment_sizes
+from barnabas.storage.segment import Segment
+from barnabas.storage.snapshot_file import SnapshotReader, list_snapshots, snapshot_path
+
+__all__ = ["MixedUpFiles", "check_directory_id", "check_first_voters"]
+
+_FORMATTED = OffsetAndEpoch(0, 0)
+_BATCHES = 100
+"""The first leader writes the voters of the formatting into its first batches."""
+
+
+class MixedUpFiles(StorageError):
+    """A file belongs to another node or another cluster; the message names it and says what to do."""
+
+
+def check_first_voters(log_dir: str) -> None:
+    """The log continues the quorum that the directory was formatted for: voters change one by one, so one stays."""
+    directory = f"{log_dir}/{METADATA_LOG_DIRECTORY}"
+    formatted, begun = _formatted_voters(directory), _first_voters(directory)
+    if formatted is None or begun is None:
+        return
+    path, first = begun
+    if set(formatted.ids).isdisjoint(first.ids):
+        raise MixedUpFiles(
+            f"{path}: the log is of another quorum: it begins with the voters {_text(first)}, and "
+            f"{snapshot_path(directory, _FORMATTED)} names {_text(formatted)}. Restore the directory {directory} from "
+            "a backup of this node"
+        )
+
+
+def check_directory_id(log_dir: str, raft: RaftConfig, voters: VoterSet) -> None:
+    """The only voter cannot be this node in another directory: no other node could ever add this one."""
+    if raft.can_be_voter and voters.ids == [raft.node_id] and not voters.is_voter(raft.key):
+        raise MixedUpFiles(
+            f"{log_dir}/{META_PROPERTIES}: this node is {raft.key}, and the only voter of the quorum is "
+            f"{_text(voters)}, as {log_dir}/{METADATA_LOG_DIRECTORY} says. Restore meta.properties with that "
+            "directory.id"
+        )
+
+
+def _formatted_voters(directory: str) -> VoterSet | None:
+    try:
+        if _FORMATTED not in list_snapshots(directory):
+            return None
+        return SnapshotReader(directory, _FORMATTED).voters
+    except (StorageError, OSError):
+        return None  # Whether that matters, the opening of the log decides.
+
+
+def _first_voters(directory: str) -> tuple[str, VoterSet] | None:
+    """The path of the segment that holds offset 0, and the first voters that it names."""
+    try:
+        size = segment_sizes(directory).get(0, 0)
+        segment = Segment(directory, 0, FilePool(1), size=size)
+        for batch in islice(iter_batches(segment.map()), _BATCHES):
+            for _, record in read_control_records(batch) if batch.is_control else ():
+                if isinstance(record, VotersRecord):
+                    return segment.path, voter_set_of(record)
+    except (StorageError, OSError, DecodeError):
+        pass
+    return None
+
+
+def _text(voters: VoterSet) -> str:
+    return ", ".join(map(str, voters.keys))

@@ -1,0 +1,296 @@
+"""Decisions that take effect as a whole and take long: what happens between their steps, and that nothing else does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.controller import decision_steps
+from barnabas.controller.apis import broker_heartbeat, create_topics, incremental_alter_configs
+from barnabas.controller.controller_result import ControllerResult
+from barnabas.controller.decision_steps import Pace, whole
+from barnabas.controller.policies import PolicyGate, PolicySession
+from barnabas.controller.quorum_controller import QuorumController
+from barnabas.coordinator.deferred import Deferred
+from barnabas.metadata.image.record_writer import ApiMessageAndVersion
+from barnabas.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
+from barnabas.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from barnabas.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from barnabas.protocol.record_serde import encode_metadata_record
+from barnabas.protocol.records.no_op_record import NoOpRecord
+from barnabas.protocol.records.partition_record import PartitionRecord
+from tests.unit.controller.controller_harness import ControllerHarness, context, topic
+
+SESSION_MS = 9_000
+MANY = 3 * decision_steps.UNITS_A_STEP
+
+
+def _with_brokers(*broker_ids: int, **settings: Any) -> ControllerHarness:
+    harness = ControllerHarness(broker_session_timeout_ms=SESSION_MS, **settings).activate()
+    for broker_id in broker_ids:
+        harness.start_broker(broker_id)
+    return harness
+
+
+def _many_topics(harness: ControllerHarness, prefix: str = "many") -> Deferred[CreateTopicsResponse]:
+    request = CreateTopicsRequest(topics=[topic(f"{prefix}-{number}") for number in range(MANY)])
+    return create_topics.handle(harness.controller, context(), request, harness.authorizer)
+
+
+def _a_topic(harness: ControllerHarness, name: str) -> Deferred[CreateTopicsResponse]:
+    request = CreateTopicsRequest(topics=[topic(name)])
+    return create_topics.handle(harness.controller, context(), request, harness.authorizer)
+
+
+def _heartbeat(harness: ControllerHarness, broker_id: int, **fields: Any) -> Deferred[Any]:
+    request = BrokerHeartbeatRequest(
+        broker_id=broker_id,
+        broker_epoch=harness.controller.state.image.cluster.brokers[broker_id].epoch,
+        current_metadata_offset=harness.controller.committed_image.offset,
+        **fields,
+    )
+    return broker_heartbeat.handle(harness.controller, context(), request, harness.authorizer)
+
+
+def _finish(harness: ControllerHarness) -> int:
+    """Ticks that it took until nothing was left to do at once."""
+    ticks = 0
+    while (due_ms := harness.controller.next_tick_ms()) is not None and due_ms <= harness.clock.ms:
+        harness.controller.tick(harness.clock.ms)
+        harness.settle()
+        ticks += 1
+        assert ticks < 1_000, "the controller never comes to rest"
+    harness.settle()
+    return ticks
+
+
+def _finish_with(harness: ControllerHarness, answer: Deferred[Any]) -> Any:
+    _finish(harness)
+    return answer.value
+
+
+def test_a_long_creation_takes_steps_and_is_written_as_one_batch() -> None:
+    harness = _with_brokers(1)
+    batches = len(harness.log)
+    answer = _many_topics(harness)
+    harness.settle()
+    assert not answer.is_complete
+    assert len(harness.log) == batches
+    assert _finish(harness) > MANY // decision_steps.UNITS_A_STEP
+    assert [result.error_code for result in answer.value.topics] == [0] * MANY
+    assert len(harness.log) == batches + 1
+    assert len(harness.log[-1].records) == 2 * MANY
+    assert len(harness.controller.committed_image.topics) == MANY
+
+
+def test_steps_decide_what_would_be_decided_at_once() -> None:
+    in_steps, at_once = _with_brokers(1, 2, 3), _with_brokers(1, 2, 3)
+    large = CreateTopicsRequest(topics=[topic("a", 1, 2), topic("large", MANY, 3), topic("a.b"), topic("a_b")])
+    answer = create_topics.handle(in_steps.controller, context(), large, in_steps.authorizer)
+    _finish(in_steps)
+    result = whole(at_once.controller.replication.create_topics(large.topics, None, validate_only=False))
+    assert in_steps.log[-1].records == [message for message, _ in result.records]
+    assert answer.value.topics == result.response
+
+
+def test_the_log_receives_the_values_that_were_encoded_in_steps() -> None:
+    harness = _with_brokers(1)
+    _many_topics(harness)
+    appends: list[Any] = []
+    while not appends:
+        harness.controller.tick(harness.clock.ms)
+        appends = harness.controller.take_appends()
+    (append,) = appends
+    assert append.values == [encode_metadata_record(*record) for record in append.records]
+
+
+def test_other_decisions_wait_in_their_order_until_the_long_one_is_made() -> None:
+    harness = _with_brokers(1)
+    long = _many_topics(harness)
+    first, second = _a_topic(harness, "later"), _a_topic(harness, "later")
+    harness.settle()
+    assert [first.is_complete, second.is_complete] == [False, False]
+    _finish(harness)
+    assert long.is_complete
+    assert first.value.topics[0].error_code == 0
+    assert second.value.topics[0].error_code == int(ErrorCode.TOPIC_ALREADY_EXISTS)
+    offsets = [harness.controller.committed_image.topics.get(name) is not None for name in ("many-0", "later")]
+    assert offsets == [True, True]
+
+
+def test_a_decision_that_comes_while_others_wait_waits_behind_them() -> None:
+    harness = _with_brokers(1)
+    _many_topics(harness, "first")
+    _many_topics(harness, "second")
+    third = _a_topic(harness, "second-0")
+    while harness.controller.state.image.topics.get("first-0") is None:
+        harness.controller.tick(harness.clock.ms)
+    fourth = _a_topic(harness, "second-1")
+    _finish(harness)
+    assert [answer.value.topics[0].error_code for answer in (third, fourth)] == [36, 36]
+
+
+def test_a_heartbeat_that_changes_nothing_is_answered_between_the_steps() -> None:
+    harness = _with_brokers(1, 2)
+    _many_topics(harness)
+    assert not _heartbeat(harness, 1).value.is_fenced
+    assert harness.controller.state.image.topics.get("many-0") is None
+
+
+def test_a_heartbeat_that_changes_the_state_waits() -> None:
+    harness = _with_brokers(1, 2)
+    long = _many_topics(harness)
+    wants_fence = _heartbeat(harness, 2, want_fence=True)
+    harness.settle()
+    assert not wants_fence.is_complete
+    _finish(harness)
+    assert long.is_complete
+    assert wants_fence.value.is_fenced
+    brokers = harness.controller.committed_image.cluster.brokers
+    assert brokers[2].fenced
+    assert 2 not in {
+        partition.leader
+        for created in harness.controller.committed_image.topics.by_id.values()
+        for partition in created.partitions.values()
+    }
+
+
+def test_a_broker_that_was_in_touch_between_the_steps_is_not_fenced_after_them() -> None:
+    harness = _with_brokers(1, 2)
+    _many_topics(harness)
+    harness.clock.ms += SESSION_MS
+    harness.controller.tick(harness.clock.ms)
+    _heartbeat(harness, 1)
+    _finish(harness)
+    brokers = harness.controller.committed_image.cluster.brokers
+    assert not brokers[1].fenced
+    assert brokers[2].fenced
+
+
+def test_a_controller_that_is_deposed_between_the_steps_writes_nothing() -> None:
+    harness = _with_brokers(1)
+    end_offset = harness.end_offset
+    long, behind = _many_topics(harness), _a_topic(harness, "later")
+    harness.controller.deactivate()
+    codes = {result.error_code for answer in (long, behind) for result in answer.value.topics}
+    assert codes == {int(ErrorCode.NOT_CONTROLLER)}
+    harness.settle()
+    assert harness.end_offset == end_offset
+    assert not harness.controller.has_steps
+
+
+def test_the_next_time_that_it_is_active_it_begins_without_old_decisions() -> None:
+    harness = _with_brokers(1)
+    _many_topics(harness)
+    harness.controller.tick(harness.clock.ms)
+    harness.controller.deactivate()
+    harness.epoch += 1
+    harness.controller.activate(harness.epoch, harness.end_offset)
+    _finish(harness)
+    assert len(harness.controller.committed_image.topics) == 0
+    assert _finish_with(harness, _a_topic(harness, "fresh")).topics[0].error_code == 0
+
+
+def test_a_numbered_call_is_marked_in_the_batch_of_its_last_step() -> None:
+    harness = _with_brokers(1)
+    call_id = bytes(range(16))
+    harness.controller.calls.begin(call_id, 7)
+    _many_topics(harness)
+    harness.controller.calls.end()
+    other = _a_topic(harness, "later")
+    _finish(harness)
+    assert other.is_complete
+    assert type(harness.log[-2].records[-1]) is NoOpRecord
+    assert not any(type(record) is NoOpRecord for record in harness.log[-1].records)
+    assert harness.controller.calls.find(call_id) is not None
+
+
+def test_later_steps_know_what_the_policy_said_to_their_caller() -> None:
+    gate = PolicyGate()
+    harness = _with_brokers(1, create_topic_policy=gate)
+    session = PolicySession()
+
+    class Everything(dict[object, None]):
+        def get(self, key: object, default: Any = None) -> Any:
+            return None
+
+    session._verdicts = Everything()
+    with gate.opened(session):
+        answer = _many_topics(harness)
+    unasked = _a_topic(harness, "unasked")
+    _finish(harness)
+    assert {result.error_code for result in answer.value.topics} == {0}
+    assert unasked.value.topics[0].error_code == int(ErrorCode.POLICY_VIOLATION)
+    assert gate.session is None
+
+
+def test_a_fault_in_a_later_step_is_its_callers_alone() -> None:
+    harness = _with_brokers(1)
+
+    def fails(controller: QuorumController) -> Any:
+        yield
+        raise ZeroDivisionError
+
+    broken = harness.controller.submit_in_steps(fails(harness.controller), lambda error: error)
+    later = _a_topic(harness, "later")
+    _finish(harness)
+    assert isinstance(broken.value, ApiException)
+    assert broken.value.code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert later.value.topics[0].error_code == 0
+    assert [type(fault) for fault in harness.faults] == [ZeroDivisionError]
+
+
+def test_a_decision_that_would_write_after_all_waits_in_its_turn() -> None:
+    harness = _with_brokers(1)
+    _many_topics(harness)
+    result = ControllerResult((ApiMessageAndVersion(NoOpRecord(), 0),), None)
+    answer = harness.controller.submit(lambda: result, lambda error: None, only_reads=lambda: True)
+    assert not answer.is_complete
+    _finish(harness)
+    assert answer.is_complete
+    assert [len(append.records) for append in harness.log[-2:]] == [2 * MANY, 1]
+    assert harness.faults == []
+
+
+def test_a_first_report_of_no_cordoned_directories_changes_something() -> None:
+    harness = _with_brokers(1)
+    image = harness.controller.state.image.cluster.brokers[1]
+    request = BrokerHeartbeatRequest(broker_id=1, broker_epoch=image.epoch, cordoned_log_dirs=[])
+    assert image.cordoned_directories is None
+    assert not harness.controller.replication.changes_nothing(request)
+
+
+def test_settings_of_many_topics_change_in_steps_and_together() -> None:
+    harness = _with_brokers(1)
+    _finish_with(harness, _many_topics(harness))
+    change = AlterableConfig(name="retention.ms", config_operation=0, value="86400000")
+    resources = [
+        AlterConfigsResource(resource_type=2, resource_name=f"many-{number}", configs=[change])
+        for number in range(MANY)
+    ]
+    request = IncrementalAlterConfigsRequest(resources=resources)
+    answer = incremental_alter_configs.handle(harness.controller, context(), request, harness.authorizer)
+    assert not answer.is_complete
+    assert harness.controller.state.image.configs.of_topic("many-0") == {}
+    _finish(harness)
+    assert len(harness.log[-1].records) == MANY
+    assert {response.error_code for response in answer.value.responses} == {0}
+
+
+def test_partitions_of_one_large_topic_are_placed_in_steps() -> None:
+    harness = _with_brokers(1, 2, 3)
+    request = CreateTopicsRequest(topics=[topic("large", MANY, 3)])
+    create_topics.handle(harness.controller, context(), request, harness.authorizer)
+    assert harness.controller.has_steps
+    _finish(harness)
+    assert sum(type(record) is PartitionRecord for record in harness.log[-1].records) == MANY
+
+
+def test_a_pace_counts_from_zero_after_each_step() -> None:
+    pace = Pace(3)
+    assert [pace.is_reached() for _ in range(7)] == [False, False, True, False, False, True, False]
+    assert pace.is_reached(5)
