@@ -11,7 +11,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, cast
 
-from barnabas.broker.internal_topics import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, internal_topics
+from barnabas.broker.internal_topics import internal_topics
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.topic_name import INTERNAL_TOPIC_NAMES
 from barnabas.protocol.api_keys import API_TABLE, ApiKey
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from barnabas.broker.broker_settings import BrokerSettings
     from barnabas.broker.ports import ControllerChannel
 
-__all__ = ["GROUP_METADATA_TOPIC", "INTERNAL_TOPICS", "TRANSACTION_STATE_TOPIC", "AutoTopicCreation"]
+__all__ = ["INTERNAL_TOPICS", "AutoTopicCreation"]
 
 log = logging.getLogger(__name__)
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from barnabas.broker.producer_ids import ProducerIdAllocator
     from barnabas.broker.replica_manager import ReplicaManager
     from barnabas.broker.replication.replica_selector import RackAwareReplicaSelector
+    from barnabas.broker.session_lease import SessionLease
     from barnabas.common.clock import Clock
     from barnabas.protocol.api_keys import ApiKey
     from barnabas.security.delegation_tokens import TokenHmacs
@@ -68,6 +69,8 @@ class Broker:
         self.clock = clock
         self.token_hmacs = token_hmacs
         """None while delegation tokens are disabled."""
+        self.lease: SessionLease | None = None
+        """None: this broker never knows whether another broker leads instead."""
         self.missing_features = MissingFeatures()
         self.other_brokers: OtherBrokers | None = None
         """None where no client may ask this broker for what others know."""

@@ -36,6 +36,8 @@ __all__ = ["ConfigChange", "alter_configs"]
 log = logging.getLogger(__name__)
 
 _FORWARDED = (ConfigResourceType.TOPIC, ConfigResourceType.GROUP, ConfigResourceType.CLIENT_METRICS)
+_WARNED_MAX = 10
+"""Unknown settings of a change that have a line of their own."""
 _DUPLICATE = ApiError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
 _UNANSWERED = ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "The controller did not answer for this resource.")
 
@@ -149,13 +151,16 @@ async def _check_broker(broker: Broker, change: ConfigChange) -> None:
 
 def _warn_about_unknown(change: ConfigChange, access: Access) -> None:
     """They are taken, as with Kafka, for a plug-in may know them; most often they are a typo."""
-    for operation in change.operations:
-        if operation.op == OpType.DELETE or broker_config_key(operation.name) is not None:
-            continue
+    unknown = [
+        operation.name
+        for operation in change.operations
+        if operation.op != OpType.DELETE and broker_config_key(operation.name) is None
+    ]
+    target = f"broker {change.resource.name}" if change.resource.name else "all brokers"
+    who = access.context.principal
+    for name in unknown[:_WARNED_MAX]:
         log.warning(
-            "%s sets %s for %s: there is no such setting of a broker%s",
-            access.context.principal,
-            operation.name,
-            f"broker {change.resource.name}" if change.resource.name else "all brokers",
-            BROKER_CONFIG_DEF.hint(operation.name),
+            "%s sets %s for %s: no such broker setting exists%s", who, name, target, BROKER_CONFIG_DEF.hint(name)
         )
+    if len(unknown) > _WARNED_MAX:
+        log.warning("%s sets %d more unknown settings for %s", who, len(unknown) - _WARNED_MAX, target)

@@ -38,7 +38,7 @@ class CoordinatorReads:
     @property
     def are_safe(self) -> bool:
         """Whether nobody can lead instead of this broker, as nearly always."""
-        return asyncio.get_running_loop().time() < self._lease.until_s
+        return self._lease.holds(asyncio.get_running_loop().time())
 
     async def confirm(self, leaders: Mapping[int, LeaderReplica]) -> set[int]:
         """The partitions whose leadership could not be confirmed; for when ``are_safe`` is not true."""

@@ -6,10 +6,10 @@ import asyncio
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Hashable, Iterable
     from typing import Protocol
 
-    class Notifier(Protocol):
+    class Notifier(Hashable, Protocol):
         """A partition, or a fetch session with many."""
 
         def add_listener(self, listener: Callable[[int], None]) -> None: ...
@@ -17,7 +17,59 @@ if TYPE_CHECKING:
         def remove_listener(self, listener: Callable[[int], None]) -> None: ...
 
 
-__all__ = ["wait_for_bytes"]
+__all__ = ["AppendedBytes", "wait_for_bytes"]
+
+
+class AppendedBytes:
+    """Counts what is appended to partitions, each from the moment that it is added: nothing in between is missed.
+
+    ``stop`` ends the listening; a wait that is over or was cancelled has done so.
+    """
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._has_changed = False
+        self._enough = 0
+        self._done: asyncio.Future[None] | None = None
+        self._listened_to: dict[Notifier, None] = {}
+
+    def listen_to(self, notifier: Notifier) -> None:
+        if notifier not in self._listened_to:
+            self._listened_to[notifier] = None
+            notifier.add_listener(self._appended)
+
+    def wait(self, missing_bytes: int, max_wait_ms: int) -> asyncio.Future[None]:
+        """Done when ``missing_bytes`` were counted in all, or ``max_wait_ms`` passed."""
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[None] = loop.create_future()
+        self._enough, self._done = missing_bytes, done
+        timer = loop.call_later(max_wait_ms / 1000, self._end)
+
+        def ended(_: asyncio.Future[None]) -> None:
+            timer.cancel()
+            self.stop()
+
+        done.add_done_callback(ended)
+        self._end_if_enough()
+        return done
+
+    def stop(self) -> None:
+        for notifier in self._listened_to:
+            notifier.remove_listener(self._appended)
+        self._listened_to.clear()
+
+    def _appended(self, count: int) -> None:
+        self._count += count
+        self._has_changed = self._has_changed or count == 0
+        self._end_if_enough()
+
+    def _end_if_enough(self) -> None:
+        if self._has_changed or self._count >= self._enough:
+            self._end()
+
+    def _end(self) -> None:
+        if self._done is not None and not self._done.done():
+            self._done.set_result(None)
 
 
 def wait_for_bytes(notifiers: Iterable[Notifier], missing_bytes: int, max_wait_ms: int) -> asyncio.Future[None]:
@@ -26,28 +78,7 @@ def wait_for_bytes(notifiers: Iterable[Notifier], missing_bytes: int, max_wait_m
     It listens from this call on: what comes before somebody awaits it counts. A partition that goes away or changes
     leader ends the wait too (it notifies with 0 bytes).
     """
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[None] = loop.create_future()
-    listened_to = tuple(notifiers)
-    left = missing_bytes
-
-    def appended(count: int) -> None:
-        nonlocal left
-        left -= count
-        if (left <= 0 or count == 0) and not done.done():
-            done.set_result(None)
-
-    def expired() -> None:
-        if not done.done():
-            done.set_result(None)
-
-    def ended(_: asyncio.Future[None]) -> None:
-        timer.cancel()
-        for notifier in listened_to:
-            notifier.remove_listener(appended)
-
-    timer = loop.call_later(max_wait_ms / 1000, expired)
-    for notifier in listened_to:
-        notifier.add_listener(appended)
-    done.add_done_callback(ended)
-    return done
+    appended = AppendedBytes()
+    for notifier in notifiers:
+        appended.listen_to(notifier)
+    return appended.wait(missing_bytes, max_wait_ms)

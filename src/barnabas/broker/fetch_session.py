@@ -56,6 +56,7 @@ class WantedPartition:
 
     __slots__ = (
         "_session",
+        "changes",
         "current_leader_epoch",
         "fetch_offset",
         "key",
@@ -73,6 +74,8 @@ class WantedPartition:
         self.key = key
         self._session: FetchSession | None = None
         self.watched: Watched | None = None
+        self.changes = 0
+        """How often the watched partition has changed."""
         self.replica: ReplicaState | None = None
         """Of a follower: what the leader knows of it."""
         self.turn = 0
@@ -108,6 +111,7 @@ class WantedPartition:
 
     def partition_changed(self, appended_bytes: int | None) -> None:
         session = self._session
+        self.changes += 1
         if session is not None:
             session.unread[self.key] = self
             if appended_bytes is not None:

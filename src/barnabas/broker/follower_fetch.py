@@ -126,8 +126,9 @@ class FollowerFetch:
                     session.watch(wanted, None if is_held_back else leader)
                 first = not reading.bytes_read and not is_held_back
                 room = 0 if is_held_back else left
-                if self._read(partition, leader, wanted, answer, room, first=first, counts=counts) and not is_held_back:
-                    reading.exhausted.append(wanted)
+                has_all = self._read(partition, leader, wanted, answer, room, first=first, counts=counts)
+                if has_all and counts and not is_held_back:
+                    reading.note_exhausted(wanted)
                 if not is_held_back:
                     leaders.append(leader)
                 size = len(answer.records or b"")

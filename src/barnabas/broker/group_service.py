@@ -15,9 +15,9 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, TypeVar
 
-from barnabas.broker.auto_topic_creation import GROUP_METADATA_TOPIC
 from barnabas.broker.coordinator_reads import CoordinatorReads
 from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.common.topic_name import GROUP_METADATA_TOPIC
 from barnabas.common.topic_partition import TopicPartition
 from barnabas.coordinator.group.group_coordinator import GroupCoordinator
 from barnabas.coordinator.loader import CoordinatorLoader

@@ -7,16 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from barnabas.common.topic_name import GROUP_METADATA_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_STATE_TOPIC
 from barnabas.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["GROUP_METADATA_TOPIC", "SHARE_STATE_TOPIC", "TRANSACTION_STATE_TOPIC", "InternalTopic", "internal_topics"]
-
-GROUP_METADATA_TOPIC = "__consumer_offsets"
-TRANSACTION_STATE_TOPIC = "__transaction_state"
-SHARE_STATE_TOPIC = "__share_group_state"
+__all__ = ["InternalTopic", "internal_topics"]
 
 
 class InternalTopic(NamedTuple):

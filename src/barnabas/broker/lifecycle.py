@@ -127,12 +127,21 @@ class BrokerLifecycle:
                 await asyncio.sleep(_RETRY_S)
         self._task = asyncio.get_running_loop().create_task(self._keep_alive())
 
+    def _why_refused(self, code: ErrorCode) -> str:
+        """What this broker can add to the controller's code."""
+        if code is not ErrorCode.INCONSISTENT_CLUSTER_ID:
+            return ""
+        return (
+            f". The cluster.id of this broker is {self._cluster_id}, as meta.properties in its log directories says. "
+            "Restore the file, or name the controllers of that cluster"
+        )
+
     async def _register(self, request: BrokerRegistrationRequest) -> None:
         now_s, limit_s = asyncio.get_running_loop().time, self._registration_timeout_s
         began_s, delay, told = now_s(), _RETRY_S, ErrorCode.NONE
         while (code := await self._try_register(request)) is not ErrorCode.NONE:
             if code in _FATAL:
-                raise ApiException(code, f"The controller refuses this broker: {code.name}")
+                raise ApiException(code, f"The controller refuses this broker: {code.name}{self._why_refused(code)}")
             if now_s() - began_s > limit_s:
                 raise ApiException(
                     code,

@@ -7,13 +7,15 @@ A topic's part of a Metadata answer is encoded once per version and kept with th
 
 from __future__ import annotations
 
+from copy import copy
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+from barnabas.common.stepped_sort import sorted_in_steps
 from barnabas.metadata.image.metadata_image import MetadataImage
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Generator, Sequence
 
     from barnabas.common.uuid import Uuid
     from barnabas.metadata.image.cluster import BrokerRegistration, Endpoint
@@ -61,6 +63,25 @@ class MetadataCache:
         if self._sorted_names is None:
             self._sorted_names = sorted(self.image.topics.by_name)
         return self._sorted_names
+
+    def sorted_names_in_steps(self) -> Generator[None, None, Sequence[str]]:
+        """``sorted_topic_names`` of this moment, for a caller that lets others be served between the steps."""
+        names = self._sorted_names
+        if names is None:
+            topics = self.image.topics
+            names = yield from sorted_in_steps(topics.by_name)
+            if self.image.topics is topics:
+                self._sorted_names = names
+        return names
+
+    def take_names(self, other: MetadataCache) -> None:
+        """Use the sorted names of a cache that has the same topics."""
+        if self.image.topics is other.image.topics:
+            self._sorted_names = other._sorted_names
+
+    def at_this_moment(self) -> MetadataCache:
+        """The same metadata, which no publication changes any more."""
+        return copy(self)
 
     @property
     def memo(self) -> dict[Any, Any]:

@@ -20,7 +20,7 @@ from barnabas.storage.future_log import FutureLogFailed, copy_to_future, is_comp
 from barnabas.storage.log_directory import NAME_LENGTH_MAX, future_directory_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from barnabas.broker.replica_manager import ReplicaManager
     from barnabas.common.clock import Clock
@@ -68,9 +68,9 @@ class ReplicaDirectories:
 
     # --- following the metadata
 
-    def follow(self, changes: LocalReplicaChanges) -> None:
-        """The controller says where replicas are, or that there are new ones."""
-        for key, directory_id in changes.directory_ids.items():
+    def follow(self, changes: LocalReplicaChanges, placed: Iterable[tuple[tuple[Uuid, int], Uuid]]) -> None:
+        """The controller says where some of the replicas are that change, or that there are new ones."""
+        for key, directory_id in placed:
             self._compare(changes.topic_partition(key), key[0], directory_id)
 
     def opened(self, opened: PartitionLog, directory_id: Uuid | None) -> None:

@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.impaired_replicas import ImpairedReplicas
 from barnabas.broker.partition import Partition
+from barnabas.broker.replica_changes import follow_configs, follow_replicas
 from barnabas.broker.replication.read_rounds import ReadRounds
+from barnabas.common.error_frames import forget_frames
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.topic_partition import TopicPartition
 from barnabas.network.fair_work import FairThreads
@@ -26,7 +28,7 @@ from barnabas.storage.errors import StorageError
 from barnabas.storage.produced_batch import AppendOrigin, ProducedBatch, read_produced_batch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
     from barnabas.broker.leader_replicas import LeaderReplicas
     from barnabas.broker.ports import ReplicaFetchers
@@ -38,7 +40,6 @@ if TYPE_CHECKING:
     from barnabas.metadata.image.cluster import ClusterImage
     from barnabas.metadata.image.metadata_image import MetadataDelta, MetadataImage
     from barnabas.metadata.image.partition_registration import PartitionRegistration
-    from barnabas.metadata.image.topics import LocalReplicaChanges
     from barnabas.metadata.publisher import LoaderManifest
     from barnabas.storage.batch_header import Buffer
     from barnabas.storage.log_manager import LogManager
@@ -114,46 +115,48 @@ class ReplicaManager:
     # --- following the metadata log
 
     def publish(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:
+        for _ in self.publish_in_steps(delta, new_image, manifest):
+            pass
+
+    def publish_in_steps(
+        self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest
+    ) -> Iterator[None]:
+        """Partition after partition: between the steps some are ahead of others, as partitions of two brokers are.
+
+        The brokers come last. They may make this process known (``LeaderReplica.check_is_known``), and no leadership
+        from before may be left then.
+        """
         self._image = new_image
-        if delta.cluster is not None and self.leader_replicas is not None:
-            self.leader_replicas.follow_cluster(new_image.cluster)
         if delta.topics is not None:
             self._removed_topics |= delta.topics.removed
-            self._follow_replicas(delta.topics.local_changes(self.broker_id))
+            yield from follow_replicas(self, delta.topics.local_changes(self.broker_id))
             if self._has_settled:
                 self._removed_topics.clear()
+        if delta.cluster is not None and self.leader_replicas is not None:
+            self.leader_replicas.follow_cluster(new_image.cluster)
         if delta.configs is not None:
-            for resource in delta.configs.changes:
-                if resource.type == 2:
-                    self._configs.pop(resource.name, None)
-                    self._update_configs(resource.name)
+            yield from follow_configs(delta.configs, self._update_configs)
 
-    def _follow_replicas(self, changes: LocalReplicaChanges) -> None:
-        fetchers = self.fetchers
-        gone = [changes.topic_partition(key) for key in changes.deletes]
-        if fetchers is not None:
-            fetchers.stop((*gone, *(changes.topic_partition(key) for key in changes.leaders)))
-        for topic_partition in gone:
-            self._remove(topic_partition)
-        for key, registration in changes.leaders.items():
-            partition = self._get_or_create(changes.topic_partition(key), key[0])
-            partition.update(registration)
-            self._lead(partition, registration)
-            if self.impaired.is_impaired(partition.topic_partition):
-                self.impaired.handle(partition.topic_partition)
-        followed = []
-        for key, registration in changes.followers.items():
-            partition = self._get_or_create(changes.topic_partition(key), key[0])
-            partition.update(registration)
-            self._end_leadership(partition)
-            if not self.is_offline(partition):
-                followed.append(partition)
-            if self.impaired.is_impaired(partition.topic_partition):
-                self.impaired.handle(partition.topic_partition)
-        if fetchers is not None and followed:
-            fetchers.follow(followed)
-        if self.directories is not None:
-            self.directories.follow(changes)
+    def become_leader(
+        self, topic_partition: TopicPartition, topic_id: Uuid, registration: PartitionRegistration
+    ) -> None:
+        partition = self._get_or_create(topic_partition, topic_id)
+        partition.update(registration)
+        self._lead(partition, registration)
+        if self.impaired.is_impaired(topic_partition):
+            self.impaired.handle(topic_partition)
+
+    def become_follower(
+        self, topic_partition: TopicPartition, topic_id: Uuid, registration: PartitionRegistration
+    ) -> Partition | None:
+        """The partition if its records can be copied; None while its directory is out of use."""
+        partition = self._get_or_create(topic_partition, topic_id)
+        partition.update(registration)
+        self._end_leadership(partition)
+        is_offline = self.is_offline(partition)
+        if self.impaired.is_impaired(topic_partition):
+            self.impaired.handle(topic_partition)
+        return None if is_offline else partition
 
     def _lead(self, partition: Partition, registration: PartitionRegistration) -> None:
         if partition.leader_replica is None and len(registration.replicas) == 1:
@@ -174,7 +177,6 @@ class ReplicaManager:
         """The broker's own settings changed: they are the defaults of every topic."""
         self._defaults = defaults
         for name in {tp.topic for tp in self.partitions}:
-            self._configs.pop(name, None)
             self._update_configs(name)
 
     def topic_config(self, name: str) -> TopicConfig:
@@ -186,12 +188,13 @@ class ReplicaManager:
         return config
 
     def _update_configs(self, name: str) -> None:
+        self._configs.pop(name, None)
         self.logs.update_config(name, self.topic_config(name))
 
     def _get_or_create(self, topic_partition: TopicPartition, topic_id: Uuid) -> Partition:
         partition = self.partitions.get(topic_partition)
         if partition is not None and partition.topic_id != topic_id:
-            self._remove(topic_partition)
+            self.remove(topic_partition)
             partition = None
         if partition is None:
             partition = self.partitions[topic_partition] = Partition(topic_partition, topic_id, self._open_log)
@@ -236,7 +239,7 @@ class ReplicaManager:
         del self.without_log[:count]
         return bool(self.without_log)
 
-    def _remove(self, topic_partition: TopicPartition) -> None:
+    def remove(self, topic_partition: TopicPartition) -> None:
         """The replica is not this broker's any more: its log is deleted if a record says so, and kept otherwise."""
         partition = self.partitions.pop(topic_partition, None)
         self._configs.pop(topic_partition.topic, None)
@@ -416,8 +419,9 @@ class ReplicaManager:
 
         def finished(task: asyncio.Task[AppendInfo]) -> None:
             partition.appends_waiting -= 1
-            if not task.cancelled():
-                task.exception()  # Nobody asks for it when the client has gone meanwhile.
+            # No caller reads the exception when the client has gone meanwhile.
+            if not task.cancelled() and isinstance(failure := task.exception(), ApiException):
+                forget_frames(failure)
 
         partition.appends_waiting += 1
         waiting = asyncio.get_running_loop().create_task(
@@ -481,6 +485,7 @@ class ReplicaManager:
         written = partition.log
         leader = partition.leader_replica
         if leader is not None:
+            leader.check_is_known()
             leader.about_to_append(written.log_end_offset)
         try:
             info = written.append_batch(batch, leader_epoch=partition.leader_epoch, now_ms=now_ms)

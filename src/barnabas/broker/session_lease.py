@@ -39,6 +39,9 @@ class SessionLease:
         self.on_held: Callable[[], None] | None = None
         """Called whenever it holds for longer."""
 
+    def holds(self, now_s: float) -> bool:
+        return now_s < self.until_s
+
     def renewed(self, *, sent_s: float, answered_s: float) -> None:
         """A heartbeat was answered: this broker is not fenced."""
         if answered_s >= self._session_end_s:

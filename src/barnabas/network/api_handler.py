@@ -138,9 +138,14 @@ class Access:
         if (resource_type, operation) not in self._rules:
             raise self._undeclared(operation)
         allowed = self.authorizer.filter_authorized(self.context, operation, resource_type, names)
-        if is_listing and allowed:
-            self._audit_of_all(resource_type, operation, allowed=True, references=len(allowed))
+        if is_listing:
+            self.listed(resource_type, operation, len(allowed))
         return allowed
+
+    def listed(self, resource_type: ResourceType, operation: AclOperation, count: int) -> None:
+        """Tell the audit of a listing that was authorized in pieces, as of one access to any of ``count`` names."""
+        if count:
+            self._audit_of_all(resource_type, operation, allowed=True, references=count)
 
     def _audit_of_all(
         self, resource_type: ResourceType, operation: AclOperation, *, allowed: bool, references: int

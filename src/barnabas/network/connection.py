@@ -35,6 +35,8 @@ log = logging.getLogger(__name__)
 
 _SIZE = Struct(">i")
 _QUEUED_FRAMES_MAX = 8
+_QUEUED_BYTES_MAX = 1024 * 1024
+"""Of frames that wait while a request is answered: no more is read behind them."""
 _WRITE_BUFFER_HIGH = 4 * 1024 * 1024
 _WRITE_BUFFER_BEFORE_LOGIN = 64 * 1024
 _GOODBYE_S = 5.0
@@ -215,7 +217,7 @@ class Connection(asyncio.BufferedProtocol):
         finally:
             self._uncork()
             account.charge(self._loop.time() - started)
-        if len(self._frames) >= _QUEUED_FRAMES_MAX and not self._reading_paused and self._transport is not None:
+        if not self._reading_paused and self._has_enough_frames() and self._transport is not None:
             self._reading_paused = True
             self._transport.pause_reading()
 
@@ -352,10 +354,14 @@ class Connection(asyncio.BufferedProtocol):
         else:
             self._maybe_resume_reading()
 
+    def _has_enough_frames(self) -> bool:
+        frames = self._frames
+        return len(frames) >= _QUEUED_FRAMES_MAX or (len(frames) > 0 and sum(map(len, frames)) >= _QUEUED_BYTES_MAX)
+
     def _maybe_resume_reading(self) -> None:
         if self._transport is None or self._busy:
             return
-        if self._reading_paused and len(self._frames) < _QUEUED_FRAMES_MAX:
+        if self._reading_paused and not self._has_enough_frames():
             self._reading_paused = False
             self._transport.resume_reading()
 

@@ -12,6 +12,10 @@ from collections import deque
 from time import perf_counter
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from barnabas.common.error_frames import forget_frames
+from barnabas.common.errors import ApiException
+from barnabas.protocol.errors import DecodeError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
     from concurrent.futures import Executor
@@ -21,6 +25,8 @@ __all__ = ["FairQueue", "FairThreads", "FairTurns", "Turn"]
 
 T = TypeVar("T")
 
+_ANSWERS = (ApiException, DecodeError)
+"""What work raises to refuse a client; everything else is a fault, and its traceback goes to the log."""
 _PAUSE_RATIO = 2.0
 """Long requests take at most a third of the loop's time."""
 _PAUSE_S_MAX = 0.5
@@ -104,6 +110,8 @@ class FairThreads:
             if done.cancelled():
                 pass
             elif failure is not None:
+                if isinstance(failure, _ANSWERS):
+                    forget_frames(failure)
                 done.set_exception(failure)
             else:
                 done.set_result(ended.result())

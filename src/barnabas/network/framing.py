@@ -47,37 +47,39 @@ class FrameLimits:
     A frame that no API may exceed is not looked at; of others the first two bytes must be there.
     """
 
-    __slots__ = ("_by_api", "_others", "checked_above", "largest")
+    __slots__ = ("_by_api", "_others", "checked_above", "largest", "smallest")
 
-    def __init__(self, by_api: Mapping[int, tuple[int, str]], *, others: tuple[int, str]) -> None:
+    def __init__(self, by_api: Mapping[int, tuple[int, str]], *, others: tuple[int, str], smallest: int = 0) -> None:
         self._by_api = by_api
         self._others = others
         sizes = [others[0], *(size for size, _ in by_api.values())]
         self.checked_above = min(sizes)
         self.largest = max(sizes)
+        self.smallest = smallest
+        """In bytes. A read of 128 KB has 32,000 empty frames: the first of them ends the connection."""
 
     def check(self, size: int, api_key: int) -> None:
         """Raises InvalidFrameSize."""
         maximum, setting = self._by_api.get(api_key, self._others)
-        if not 0 <= size <= maximum:
-            raise InvalidFrameSize(size, maximum, setting, api_key)
+        if size > maximum:
+            raise InvalidFrameSize(size, maximum, setting, api_key, minimum=self.smallest)
 
     def check_any(self, size: int) -> None:
         """For a frame of which nothing is known yet but its size. Raises InvalidFrameSize."""
-        if not 0 <= size <= self.largest:
+        if not self.smallest <= size <= self.largest:
             maximum, setting = max(self._others, *self._by_api.values()) if self._by_api else self._others
-            raise InvalidFrameSize(size, maximum, setting)
+            raise InvalidFrameSize(size, maximum, setting, minimum=self.smallest)
 
 
 class InvalidFrameSize(Exception):
-    """The length in front of a frame is negative or larger than allowed; the connection must close."""
+    """The length in front of a frame is smaller or larger than allowed; the connection must close."""
 
-    def __init__(self, size: int, maximum: int, limit: str, api_key: int | None = None) -> None:
+    def __init__(self, size: int, maximum: int, limit: str, api_key: int | None = None, *, minimum: int = 0) -> None:
         of_api = "" if api_key not in _NAMES else f" of {_NAMES[api_key]}"
         super().__init__(
             _SPEAKS_TLS
             if size >> 16 == _TLS_RECORD
-            else f"frame size {size}{of_api} is not allowed; it must be between 0 and {maximum} ({limit})"
+            else f"frame size {size}{of_api} is not allowed; it must be between {minimum} and {maximum} ({limit})"
         )
         self.size = size
 
@@ -144,7 +146,7 @@ class FrameReader:
         limits = self._limits
         while end - position >= 4:
             (size,) = _SIZE.unpack_from(data, position)
-            if not 0 <= size <= limits.checked_above:
+            if not limits.smallest <= size <= limits.checked_above:
                 try:
                     limits.check_any(size)
                     if end - position < _KEY_END:

@@ -28,6 +28,7 @@ from barnabas.network.response_errors import ResponseErrors
 from barnabas.protocol.api_keys import API_TABLE, ApiKey
 from barnabas.protocol.compiler_runtime import skip_tagged_fields
 from barnabas.protocol.errors import DecodeError, EncodeError, TooManyElements
+from barnabas.protocol.stepped_writing import takes_steps, write_in_steps
 from barnabas.security.request_context import RequestContext
 
 if TYPE_CHECKING:
@@ -203,6 +204,8 @@ class RequestDispatcher:
             )
         if self.quotas is not None:
             self._throttle(connection, context, response, len(frame), perf_counter() - started)
+        if takes_steps(response, version):
+            return self._answer_in_steps(route, context, response, started, len(frame))
         return self._answer(route, context, response, started, len(frame))
 
     async def _in_turn(
@@ -235,10 +238,10 @@ class RequestDispatcher:
                 )
                 turn.held_since(began)
                 if not isinstance(response, Awaitable):
-                    return self._answer_now(connection, route, context, response, started, len(frame), turn)
+                    return await self._answer_now(connection, route, context, response, started, len(frame), turn)
             else:
                 response = await self._in_parts(handler, context, request, parts, turn)
-                return self._answer_now(connection, route, context, response, started, len(frame), turn)
+                return await self._answer_now(connection, route, context, response, started, len(frame), turn)
         busy_s = 0.0 if self.quotas is None else turn.busy_s
         return await self._answer_later(
             route, handler, request, context, response, started, len(frame), connection, busy_s
@@ -270,7 +273,7 @@ class RequestDispatcher:
             return handler.on_error(request, self._unexpected(context))
         return whole  # type: ignore[no-any-return]
 
-    def _answer_now(
+    async def _answer_now(
         self,
         connection: Connection,
         route: _Route,
@@ -282,6 +285,8 @@ class RequestDispatcher:
     ) -> Answer:
         if self.quotas is not None:
             self._throttle(connection, context, response, request_bytes, turn.busy_s)
+        if takes_steps(response, context.api_version):
+            return await self._answer_in_steps(route, context, response, started, request_bytes)
         began = perf_counter()
         try:
             return self._answer(route, context, response, started, request_bytes)
@@ -360,7 +365,7 @@ class RequestDispatcher:
             if isinstance(response, LongAnswer):
                 busy_s += response.busy_s
             self._throttle(connection, context, response, request_bytes, busy_s)
-        return self._answer(route, context, response, started, request_bytes)
+        return await self._answer_in_steps(route, context, response, started, request_bytes)
 
     def _unexpected(self, context: RequestContext) -> ApiException:
         """The cause goes to our log; the client sees only that it was our fault."""
@@ -384,8 +389,39 @@ class RequestDispatcher:
         try:
             response.write(version, chunks)
         except EncodeError as error:
-            log.exception("%s version %d: the response cannot be written", context.api_key.name, version)
-            raise CloseConnection(f"no answer could be written to {context.api_key.name}") from error
+            raise self._unwritable(context) from error
+        return self._answered(route, context, response, chunks, started, request_bytes)
+
+    async def _answer_in_steps(
+        self, route: _Route, context: RequestContext, response: Message | None, started: float, request_bytes: int
+    ) -> Answer:
+        """The same as ``_answer``; a long answer is encoded in steps."""
+        version = context.api_version
+        if not takes_steps(response, version):
+            return self._answer(route, context, response, started, request_bytes)
+        header = _FLEXIBLE_CORRELATION if version >= route.response_flexible_since else _CORRELATION
+        chunks = [header.pack(context.correlation_id)]
+        try:
+            for _ in write_in_steps(response, version, chunks):
+                await asyncio.sleep(0)
+        except EncodeError as error:
+            raise self._unwritable(context) from error
+        return self._answered(route, context, response, chunks, started, request_bytes)
+
+    def _unwritable(self, context: RequestContext) -> CloseConnection:
+        log.exception("%s version %d: the response cannot be written", context.api_key.name, context.api_version)
+        return CloseConnection(f"no answer could be written to {context.api_key.name}")
+
+    def _answered(
+        self,
+        route: _Route,
+        context: RequestContext,
+        response: Any,
+        chunks: list[bytes],
+        started: float,
+        request_bytes: int,
+    ) -> Answer:
+        version = context.api_version
         size = sum(map(len, chunks))
         for error_code in route.errors_of(response):
             route.stats.failed(error_code)

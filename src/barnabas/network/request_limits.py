@@ -78,6 +78,8 @@ LARGE: Final = frozenset(
 )
 """APIs whose requests may need more than a megabyte."""
 
+_REQUEST_BYTES_MIN = 10
+"""API, version, correlation id, and the length of the client id."""
 _CONSUMED_PARTITIONS_MAX = 20_000
 _ALL, _USUAL, _OVERRIDES, _EARLY, _TOKEN = (
     "socket.request.max.bytes",
@@ -93,6 +95,7 @@ class RequestLimits:
 
     __slots__ = (
         "_before_login_bytes_max",
+        "_bytes_min",
         "bytes_max",
         "frames",
         "in_parts",
@@ -114,13 +117,16 @@ class RequestLimits:
         elements_of_brokers: int = 1_000_000,
         elements_inline: int = 250,
         tagged_fields: int = 64,
+        bytes_min: int = _REQUEST_BYTES_MIN,
     ) -> None:
+        """``bytes_min``: of a frame with a request."""
         self.bytes_max = bytes_max
+        self._bytes_min = bytes_min
         self._before_login_bytes_max = min(before_login_bytes_max, bytes_max)
         usual = min(usual_bytes_max, bytes_max)
         by_api = {int(key): (bytes_max, _ALL) for key in LARGE}
         by_api.update({int(key): (min(size, bytes_max), _OVERRIDES) for key, size in (overrides or {}).items()})
-        self.frames = FrameLimits(by_api, others=(usual, _USUAL if usual < bytes_max else _ALL))
+        self.frames = FrameLimits(by_api, others=(usual, _USUAL if usual < bytes_max else _ALL), smallest=bytes_min)
         self.of_clients = DecodeLimits(elements=elements, tagged_fields=tagged_fields)
         self.in_parts = DecodeLimits(elements=max(elements_in_parts, elements), tagged_fields=tagged_fields)
         """For clients, too: of APIs that are answered in parts."""
@@ -135,7 +141,8 @@ class RequestLimits:
     def before_login(self, token_bytes_max: int) -> FrameLimits:
         """While the client has not logged in: its token may be as large as SASL allows."""
         tokens = {int(ApiKey.SASL_AUTHENTICATE): (min(token_bytes_max, self.bytes_max), _TOKEN)}
-        return FrameLimits(tokens, others=(min(self._before_login_bytes_max, token_bytes_max), _EARLY))
+        others = (min(self._before_login_bytes_max, token_bytes_max), _EARLY)
+        return FrameLimits(tokens, others=others, smallest=self._bytes_min)
 
     def raw_tokens(self, token_bytes_max: int) -> FrameLimits:
         """After SaslHandshake version 0: tokens come without a header that could say so."""

@@ -6,6 +6,7 @@ answer are joined. Other clients are served between two parts. A part that fails
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from copy import copy
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,9 +17,19 @@ if TYPE_CHECKING:
 
     from barnabas.protocol.schema import Message
 
-__all__ = ["ANSWERED_IN_PARTS", "PART_SIZE", "join_parts", "parts_of"]
+__all__ = ["ANSWERED_IN_PARTS", "PART_SIZE", "PartialAnswer", "join_parts", "parts_of"]
 
 PART_SIZE = 200
+
+
+class PartialAnswer(ABC):
+    """The answer to a part, of an API that encodes the items of its answers by itself."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def join(self, part: Any) -> None:
+        """Add the items of ``part``, the answer of the same kind to a later part of the request."""
 
 
 class _Shape(NamedTuple):
@@ -82,8 +93,8 @@ def _chunks(items: list[Any], partitions: str | None) -> Iterator[list[Any]]:
 
 def join_parts(api_key: ApiKey, whole: Any, part: Any) -> None:
     """Add the answer of one more part to the answer of those before."""
-    if hasattr(whole, "join"):
-        whole.join(part)  # Its items are encoded already.
+    if isinstance(whole, PartialAnswer):
+        whole.join(part)
         return
     shape = _SHAPES[api_key]
     answers, more = getattr(whole, shape.answers), getattr(part, shape.answers)

@@ -7,10 +7,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from barnabas.broker.auto_topic_creation import GROUP_METADATA_TOPIC
 from barnabas.broker.group_service import GroupService
 from barnabas.broker.session_lease import SessionLease
 from barnabas.common.errors import ErrorCode
+from barnabas.common.topic_name import GROUP_METADATA_TOPIC
 from barnabas.common.topic_partition import TopicPartition
 from barnabas.common.uuid import Uuid
 from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig

@@ -87,6 +87,11 @@ def test_a_refusal_that_will_not_change_ends_the_start(error: ErrorCode) -> None
         register(Controller(error))
 
 
+def test_the_error_of_a_broker_of_another_cluster_names_the_file() -> None:
+    with pytest.raises(ApiException, match=r"INCONSISTENT_CLUSTER_ID\. The cluster\.id of .* meta\.properties"):
+        register(Controller(ErrorCode.INCONSISTENT_CLUSTER_ID))
+
+
 def test_a_broker_that_cannot_register_in_time_gives_up_and_says_which_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_RETRY_S", 0.0)
     monkeypatch.setattr(module, "_RETRY_S_MAX", 0.0)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.topic_config import TopicConfig
 from barnabas.common.topic_partition import TopicPartition
 from barnabas.common.uuid import Uuid
+from barnabas.protocol.compression import Compression
 from barnabas.protocol.produce_validation import WorkBudget
 from barnabas.protocol.record_batch import Record
 from barnabas.protocol.record_batch_builder import build_batch
@@ -163,6 +165,37 @@ def test_a_refused_large_batch_lets_the_next_one_go_on(replicas: ReplicaManager)
             await refused
         assert caught.value.code == ErrorCode.INVALID_TIMESTAMP
         assert (await behind).first_offset == 0
+
+    run(story)
+
+
+@pytest.mark.parametrize("budget", [WorkBudget(records=100), WorkBudget(headers=10)])
+def test_a_refused_batch_keeps_nothing_of_its_request(replicas: ReplicaManager, budget: WorkBudget) -> None:
+    """Memory of refused batches would otherwise wait for the next full garbage collection."""
+    records = [Record(i, NOW, None, b"", (("h", b""),)) for i in range(200)]
+    bad = bytearray(build_batch([*records, Record(200, NOW + 48 * 3_600_000, None, b"")], compression=Compression.ZSTD))
+
+    async def refuse() -> None:
+        waiting = replicas.append_produced(ORDERS, memoryview(bad), requires_all_in_sync=True, budget=budget)
+        assert isinstance(waiting, asyncio.Task)
+        try:
+            await waiting
+        except ApiException as refused:
+            assert refused.code is ErrorCode.INVALID_TIMESTAMP
+        else:
+            raise AssertionError("a record is of the day after tomorrow")
+        finally:
+            del waiting
+
+    async def story() -> None:
+        gc.disable()
+        try:
+            await refuse()
+            await asyncio.sleep(0)
+            replicas._threads.close()  # A thread lets go of its work when it looks for the next.
+            bad.append(0)  # Raises BufferError while anything refers to the bytes.
+        finally:
+            gc.enable()
 
     run(story)
 

@@ -48,7 +48,7 @@ class Owner:
     """Accepts the connection and answers its frames with ``respond``."""
 
     name = "PLAINTEXT"
-    request_limits = RequestLimits(bytes_max=1000)
+    request_limits = RequestLimits(bytes_max=1000, bytes_min=0)
     security = None
 
     def __init__(self, respond: Callable[[bytes], Answer | Awaitable[Answer]]) -> None:
@@ -170,6 +170,30 @@ async def test_reading_stops_while_too_many_requests_are_queued() -> None:
         await asyncio.sleep(0)
     assert not transport.is_reading_paused
     assert len(answers(transport)) == 21
+
+
+@pytest.mark.anyio
+async def test_large_requests_behind_one_that_waits_are_not_read_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("barnabas.network.connection._QUEUED_BYTES_MAX", 1000)
+    gate: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+    first = True
+
+    def respond(frame: bytes) -> Answer | Awaitable[Answer]:
+        nonlocal first
+        first, is_first = False, first
+        return gate if is_first else echo(frame)
+
+    connection, transport = connect(Owner(respond))
+    receive(connection, b"waits")
+    receive(connection, b"x" * 999)
+    assert not transport.is_reading_paused
+    receive(connection, b"y")
+    assert transport.is_reading_paused
+    gate.set_result([b"late"])
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert not transport.is_reading_paused
+    assert len(answers(transport)) == 3
 
 
 @pytest.mark.anyio

@@ -1,12 +1,16 @@
 import asyncio
+import gc
 import threading
+import weakref
 from collections.abc import Iterator
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.network.fair_work import FairQueue, FairThreads, FairTurns
+from barnabas.protocol.errors import DecodeError
 
 pytestmark = pytest.mark.anyio
 
@@ -105,3 +109,28 @@ async def test_a_turn_that_is_given_up_goes_to_the_next() -> None:
     assert not waiting[2].cancelled()
     turns.leave(0.0)
     await turns.enter("c")
+
+
+@pytest.mark.parametrize("kind", [ApiException(ErrorCode.INVALID_RECORD), DecodeError("cut short")])
+async def test_a_refusal_keeps_nothing_of_the_work_that_led_to_it(threads: FairThreads, kind: Exception) -> None:
+    class Piece:
+        pass
+
+    pieces: list[weakref.ref[Piece]] = []
+
+    def fail() -> None:
+        piece = Piece()
+        pieces.append(weakref.ref(piece))
+        try:
+            raise ValueError(f"odd {piece}")
+        except ValueError:
+            raise kind from None
+
+    gc.disable()
+    try:
+        with pytest.raises(type(kind)):
+            await threads.run("a", fail)
+        threads.close()  # A thread lets go of its work when it looks for the next.
+        assert [piece() for piece in pieces] == [None]
+    finally:
+        gc.enable()

@@ -128,6 +128,25 @@ async def test_what_is_long_is_answered_in_parts_and_the_answer_is_whole(
     assert [topic.name for topic in response.topics] == [f"t{number}" for number in range(LONG)]
 
 
+@pytest.mark.parametrize("topics", [9, LONG])
+async def test_a_long_answer_is_encoded_in_steps(topics: int, work: LongWork, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("barnabas.protocol.stepped_writing.ELEMENTS_A_STEP", 4)
+    turns = 0
+
+    async def count_turns() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    counting = asyncio.ensure_future(count_turns())
+    answer = await process(dispatcher([], work), topics)
+    counting.cancel()
+    assert turns >= topics // 4
+    response = MetadataResponse.decode(b"".join(map(bytes, answer)), 12, 5)
+    assert [topic.name for topic in response.topics] == [f"t{number}" for number in range(topics)]
+
+
 async def test_the_request_of_a_client_that_has_gone_is_dropped(work: LongWork) -> None:
     served: list[int] = []
     to = dispatcher(served, work)

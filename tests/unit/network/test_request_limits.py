@@ -92,3 +92,21 @@ def test_overrides_are_read_by_the_names_of_apis() -> None:
 def test_overrides_that_cannot_be_read_are_refused_by_name(text: str) -> None:
     with pytest.raises(ValueError, match=r"Met"):
         bytes_by_api(text)
+
+
+@pytest.mark.parametrize("size", [0, 1, 9])
+def test_a_frame_that_no_request_fits_into_is_refused_before_the_next_one_is_cut(size: int) -> None:
+    limits = RequestLimits()
+    for reader in (FrameReader(limits.frames), FrameReader(limits.before_login(512 * 1024))):
+        data = (size.to_bytes(4, "big") + bytes(size)) * 5_000
+        reader.next_buffer()[: len(data)] = data
+        received = []
+        with pytest.raises(InvalidFrameSize, match=rf"frame size {size} is not allowed; it must be between 10 and"):
+            received.extend(reader.received(len(data)))
+        assert received == []
+
+
+def test_a_raw_token_may_be_empty() -> None:
+    reader = FrameReader(RequestLimits().raw_tokens(1000))
+    reader.next_buffer()[:4] = bytes(4)
+    assert list(reader.received(4)) == [bytearray()]

@@ -51,7 +51,7 @@ class Owner:
     """Accepts, echoes, and remembers what it was told."""
 
     name = "SSL"
-    request_limits = RequestLimits(bytes_max=50_000_000, usual_bytes_max=50_000_000)
+    request_limits = RequestLimits(bytes_max=50_000_000, usual_bytes_max=50_000_000, bytes_min=0)
     security = None
     handshake_s_max = 15.0
 

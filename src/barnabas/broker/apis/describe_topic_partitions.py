@@ -6,15 +6,18 @@ encoded once and joined; the operations come behind them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from bisect import bisect_left
+from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.auto_topic_creation import INTERNAL_TOPICS
 from barnabas.broker.topic_segments import NO_OPERATIONS, metadata_partitions, topic_tail
 from barnabas.common.acl import AclOperation
 from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.common.long_answer import LongAnswer
 from barnabas.common.resource import ResourceType
 from barnabas.common.topic_name import topic_name_problem
 from barnabas.network.api_handler import Access, AclRule, handles
+from barnabas.network.turns import worked_out
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.compiler import encode_struct
 from barnabas.protocol.compiler_runtime import compact_length
@@ -27,11 +30,15 @@ from barnabas.protocol.messages.describe_topic_partitions import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Awaitable, Iterator, Sequence
 
     from barnabas.broker.broker import Broker
+    from barnabas.broker.metadata_cache import MetadataCache
     from barnabas.metadata.image.topics import TopicImage
 
+TOPICS_A_STEP: Final = 100
+"""Some 5 ms, when their entries are encoded for the first time."""
+_DONE: Final = object()
 _NEWEST_METADATA_VERSION = 13
 _TAIL_SIZE = len(topic_tail(NO_OPERATIONS, _NEWEST_METADATA_VERSION))
 
@@ -51,32 +58,76 @@ def _error_response(request: DescribeTopicPartitionsRequest, error: ApiException
 )
 def handle_describe_topic_partitions(
     broker: Broker, request: DescribeTopicPartitionsRequest, access: Access
-) -> _JoinedResponse:
+) -> _Description | Awaitable[_Description]:
     cursor = request.cursor
     if cursor is not None and cursor.partition_index < 0:
         raise ApiException(
             ErrorCode.INVALID_REQUEST, f"DescribeTopicPartitionsRequest cursor partition must be valid: {cursor}"
         )
-    wants_all = not request.topics
-    names: Sequence[str] = (
-        broker.metadata.sorted_topic_names if wants_all else sorted({topic.name for topic in request.topics})
-    )
-    if cursor is not None:
-        names = [name for name in names if name >= cursor.topic_name]
-    denied: list[str] = []
-    if wants_all:
-        allowed = access.allowed_in_order(ResourceType.TOPIC, AclOperation.DESCRIBE, names, is_listing=True)
-    else:
-        granted = access.allowed(ResourceType.TOPIC, AclOperation.DESCRIBE, names)
-        allowed = [name for name in names if name in granted]
-        denied = [name for name in names if name not in granted]
-    left = max(1, min(request.response_partition_limit, broker.settings.max_request_partition_size_limit))
-    page = _Page(broker, access.context.listener_name, left)
-    page.fill(allowed, cursor)
-    masks = access.operations_on_all(ResourceType.TOPIC, page.names)
-    entries = [part for segment, mask in zip(page.segments, masks, strict=True) for part in (segment, _tail(mask))]
-    entries += map(_denied, denied)
-    return _JoinedResponse(b"".join(entries), len(page.names) + len(denied), page.next_cursor)
+    description = _Description(broker, request, access)
+    if len(request.topics or broker.metadata.image.topics) > TOPICS_A_STEP:
+        return worked_out(description)
+    while description.advance():
+        pass
+    return description
+
+
+class _Description(LongAnswer):
+    """The answer, made in steps from the metadata of one moment."""
+
+    __slots__ = ("_access", "_broker", "_cursor", "_metadata", "_names", "_page", "_response", "_steps")
+
+    def __init__(self, broker: Broker, request: DescribeTopicPartitionsRequest, access: Access) -> None:
+        super().__init__()
+        self._broker = broker
+        self._metadata = broker.metadata.at_this_moment()
+        self._access = access
+        self._cursor = request.cursor
+        self._names = sorted({topic.name for topic in request.topics})
+        left = max(1, min(request.response_partition_limit, broker.settings.max_request_partition_size_limit))
+        self._page = _Page(self._metadata, access.context.listener_name, left)
+        self._steps = self._describe_named() if request.topics else self._describe_all()
+
+    def advance(self) -> bool:
+        return next(self._steps, _DONE) is not _DONE
+
+    def write(self, version: int, chunks: list[bytes]) -> None:
+        self._response.write(version, chunks)
+
+    def _describe_all(self) -> Iterator[None]:
+        names = yield from self._metadata.sorted_names_in_steps()
+        self._broker.metadata.take_names(self._metadata)
+        listed = 0
+        for some in self._from_cursor(names):
+            allowed = self._access.allowed_in_order(ResourceType.TOPIC, AclOperation.DESCRIBE, some)
+            listed += len(allowed)
+            self._page.fill(allowed, self._cursor)
+            if self._page.next_cursor is not None:
+                break
+            yield
+        self._access.listed(ResourceType.TOPIC, AclOperation.DESCRIBE, listed)
+        self._finish([])
+
+    def _describe_named(self) -> Iterator[None]:
+        denied: list[str] = []
+        for some in self._from_cursor(self._names):
+            granted = self._access.allowed(ResourceType.TOPIC, AclOperation.DESCRIBE, some)
+            denied += [name for name in some if name not in granted]
+            if self._page.next_cursor is None:
+                self._page.fill([name for name in some if name in granted], self._cursor)
+            yield
+        self._finish(denied)
+
+    def _from_cursor(self, names: Sequence[str]) -> Iterator[Sequence[str]]:
+        first = 0 if self._cursor is None else bisect_left(names, self._cursor.topic_name)
+        return (names[start : start + TOPICS_A_STEP] for start in range(first, len(names), TOPICS_A_STEP))
+
+    def _finish(self, denied: Sequence[str]) -> None:
+        page = self._page
+        masks = self._access.operations_on_all(ResourceType.TOPIC, page.names)
+        entries = [part for segment, mask in zip(page.segments, masks, strict=True) for part in (segment, _tail(mask))]
+        entries += map(_denied, denied)
+        self._response = _JoinedResponse(b"".join(entries), len(page.names) + len(denied), page.next_cursor)
 
 
 class _JoinedResponse:
@@ -98,17 +149,17 @@ class _JoinedResponse:
 class _Page:
     """As many partitions as the answer may have. Every entry is encoded up to the operations."""
 
-    def __init__(self, broker: Broker, listener_name: str, left: int) -> None:
+    def __init__(self, metadata: MetadataCache, listener_name: str, left: int) -> None:
         self.names: list[str] = []
         self.segments: list[bytes] = []
         self.next_cursor: Cursor | None = None
-        self._broker = broker
+        self._metadata = metadata
         self._listener_name = listener_name
         self._left = left
-        self._kept: dict[str, bytes] = broker.metadata.memo.setdefault(("described", listener_name), {})
+        self._kept: dict[str, bytes] = metadata.memo.setdefault(("described", listener_name), {})
 
     def fill(self, names: Sequence[str], cursor: Cursor | None) -> None:
-        topics = self._broker.metadata.image.topics.by_name
+        topics = self._metadata.image.topics.by_name
         for name in names:
             topic = topics.get(name)
             if topic is None:
@@ -133,11 +184,11 @@ class _Page:
         self.segments.append(segment)
 
     def _whole(self, topic: TopicImage) -> bytes:
-        segment = self._kept[topic.name] = _segment(topic, _partitions(self._broker, topic, self._listener_name))
+        segment = self._kept[topic.name] = _segment(topic, _partitions(self._metadata, topic, self._listener_name))
         return segment
 
     def _part_of(self, topic: TopicImage, start: int) -> bytes:
-        partitions = _partitions(self._broker, topic, self._listener_name)
+        partitions = _partitions(self._metadata, topic, self._listener_name)
         return _segment(topic, partitions[start : start + self._left])
 
 
@@ -178,10 +229,10 @@ def _tail(mask: int) -> bytes:
 
 
 def _partitions(
-    broker: Broker, topic: TopicImage, listener_name: str
+    metadata: MetadataCache, topic: TopicImage, listener_name: str
 ) -> list[DescribeTopicPartitionsResponsePartition]:
     described = []
-    for entry in metadata_partitions(broker.metadata, topic, listener_name, _NEWEST_METADATA_VERSION):
+    for entry in metadata_partitions(metadata, topic, listener_name, _NEWEST_METADATA_VERSION):
         registration = topic.partitions[entry.partition_index]
         described.append(
             DescribeTopicPartitionsResponsePartition(

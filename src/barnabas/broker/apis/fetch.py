@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from barnabas.broker.delayed_fetch import wait_for_bytes
+from barnabas.broker.delayed_fetch import AppendedBytes, wait_for_bytes
 from barnabas.broker.fetch_session import FetchContext, WantedPartition
 from barnabas.common.acl import AclOperation
 from barnabas.common.errors import ApiException, ErrorCode
@@ -59,15 +59,22 @@ _BEFORE_READING = frozenset(
 class Reading:
     """One pass over the wanted partitions."""
 
-    __slots__ = ("answers", "bytes_read", "exhausted", "has_error", "partitions")
+    __slots__ = ("_exhausted", "answers", "bytes_read", "has_error", "partitions")
 
     def __init__(self) -> None:
         self.answers: list[tuple[WantedPartition, PartitionData]] = []
         self.partitions: list[Partition] = []
-        self.exhausted: list[WantedPartition] = []
-        """Those of which the client has everything, once it has this answer."""
+        self._exhausted: list[tuple[WantedPartition, int]] = []
         self.bytes_read = 0
         self.has_error = False
+
+    def note_exhausted(self, wanted: WantedPartition) -> None:
+        """The client has everything of the partition once it has this answer."""
+        self._exhausted.append((wanted, wanted.changes))
+
+    def exhausted(self) -> Iterator[WantedPartition]:
+        """Those noted, without those that changed since: a pass in turns takes a while."""
+        return (wanted for wanted, changes in self._exhausted if wanted.changes == changes)
 
 
 @handles(
@@ -103,18 +110,37 @@ def handle_fetch(broker: Broker, request: FetchRequest, access: Access) -> Fetch
 
 
 async def _read_in_turns(broker: Broker, request: FetchRequest, context: FetchContext, access: Access) -> FetchResponse:
-    """Many partitions: others are served between some hundred of them."""
-    reading = Reading()
-    for _ in _reading_steps(broker, request, context, access, reading):
-        await asyncio.sleep(_PAUSE_S)
-    if reading.bytes_read >= request.min_bytes or request.max_wait_ms <= 0 or reading.has_error or context.is_empty:
-        return _answer(broker, context, reading, access)
-    notifiers = reading.partitions if context.session is None else (context.session,)
-    await wait_for_bytes(notifiers, request.min_bytes - reading.bytes_read, request.max_wait_ms)
+    """Many partitions: others are served between some hundred of them.
+
+    What is appended to a partition that was read already counts for the wait. In a session an append may count that is
+    read as well; the answer comes early then, with less than ``min_bytes``.
+    """
+    reading, appended = Reading(), AppendedBytes()
+    may_wait = request.max_wait_ms > 0
+    try:
+        if may_wait and context.session is not None:
+            appended.listen_to(context.session)
+        for _ in _reading_steps(broker, request, context, access, reading):
+            if may_wait and context.session is None:
+                _listen_to_new(appended, reading)
+            await asyncio.sleep(_PAUSE_S)
+        if reading.bytes_read >= request.min_bytes or not may_wait or reading.has_error or context.is_empty:
+            return _answer(broker, context, reading, access)
+        if context.session is None:
+            _listen_to_new(appended, reading)
+        await appended.wait(request.min_bytes - reading.bytes_read, request.max_wait_ms)
+    finally:
+        appended.stop()
     second = Reading()
     for _ in _reading_steps(broker, request, context, access, second, is_second_look=True):
         await asyncio.sleep(_PAUSE_S)
     return _answer(broker, context, second, access)
+
+
+def _listen_to_new(appended: AppendedBytes, reading: Reading) -> None:
+    """To the partitions of the last step, in the same turn of the loop in which they were read."""
+    for partition in reading.partitions[-_STEP:]:
+        appended.listen_to(partition)
 
 
 async def _wait_and_read(
@@ -192,7 +218,7 @@ def _reading_steps(
                 _tell_offsets(partition, answer)
                 reading.has_error = True
             elif _read(partition, wanted, answer, left, committed_only, first=reading.bytes_read == 0):
-                reading.exhausted.append(wanted)
+                reading.note_exhausted(wanted)
             reading.partitions.append(partition)
             size = len(answer.records or b"")
             reading.bytes_read += size
@@ -200,13 +226,31 @@ def _reading_steps(
             if answer.diverging_epoch is not None:
                 reading.has_error = True
         except ApiException as error:
-            answer = failed(key.partition, error.code)
+            answer = failed(
+                key.partition, _error_for_client(broker, TopicPartition(name or "", key.partition), wanted, error.code)
+            )
             reading.has_error = True
         except (OSError, StorageError) as error:
             code = broker.replicas.read_failed(TopicPartition(name or "", key.partition), error)
             answer = failed(key.partition, code)
             reading.has_error = True
         reading.answers.append((wanted, answer))
+
+
+def _error_for_client(broker: Broker, name: TopicPartition, wanted: WantedPartition, code: ErrorCode) -> ErrorCode:
+    """Replace OFFSET_OUT_OF_RANGE by NOT_LEADER_OR_FOLLOWER where another broker may have the offset.
+
+    A client gives its place up at OFFSET_OUT_OF_RANGE. Only a leader whose session lease holds knows that an offset
+    beyond its end does not exist; a follower may lag, and a leader that is cut off may have been replaced.
+    """
+    if code is not ErrorCode.OFFSET_OUT_OF_RANGE:
+        return code
+    partition = broker.replicas.partitions.get(name)
+    if partition is None or partition.replica_count == 1 or wanted.fetch_offset < partition.log.log_start_offset:
+        return code
+    if partition.leader_replica is None or broker.lease is None:
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+    return code if broker.lease.holds(asyncio.get_running_loop().time()) else ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 def _read(
@@ -269,7 +313,7 @@ def failed(partition: int, code: ErrorCode) -> PartitionData:
 def respond(broker: Broker, context: FetchContext, reading: Reading, access: Access) -> FetchResponse:
     selected = context.select(reading.answers)
     if context.session is not None:
-        for wanted in reading.exhausted:
+        for wanted in reading.exhausted():
             context.session.unread.pop(wanted.key, None)
     response = FetchResponse(session_id=context.session_id, responses=_by_topic(selected))
     if reading.has_error and access.context.api_version >= _LEADER_HINTS_SINCE:

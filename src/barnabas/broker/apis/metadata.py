@@ -6,16 +6,20 @@ The answer is joined from encoded pieces: see ``broker.topic_segments``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from itertools import accumulate
+from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.auto_topic_creation import INTERNAL_TOPICS
 from barnabas.broker.topic_segments import NO_OPERATIONS, topic_segment, topic_tail
 from barnabas.common.acl import AclOperation
 from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.common.long_answer import LongAnswer
 from barnabas.common.resource import CLUSTER_NAME, ResourceType
 from barnabas.common.topic_name import ACCESS_AUDIT_TOPIC, topic_name_problem
 from barnabas.common.uuid import Uuid
 from barnabas.network.api_handler import Access, AclRule, handles
+from barnabas.network.request_parts import PartialAnswer
+from barnabas.network.turns import worked_out
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.compiler import encode_struct
 from barnabas.protocol.compiler_runtime import compact_length
@@ -28,16 +32,23 @@ from barnabas.protocol.messages.metadata import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Awaitable, Iterable, Iterator, Sequence
 
     from barnabas.broker.broker import Broker
+    from barnabas.broker.metadata_cache import MetadataCache
+    from barnabas.metadata.image.topics import TopicsImage
 
+PARTITIONS_A_STEP: Final = 400
+"""Some 10 ms, when an entry is encoded for the first time."""
+_DONE: Final = object()
+_PIECES_MAX = 2_000
+"""More pieces of an answer are joined before they are sent."""
 _FLEXIBLE_SINCE = 9
 _TOPIC_IDS_USED_SINCE = 12
 _CREATION_ERRORS_SINCE = 10
 
 
-class _JoinedResponse:
+class _JoinedResponse(PartialAnswer):
     """A MetadataResponse whose topics are encoded already."""
 
     __slots__ = ("_count", "_envelope", "_topics", "error_code")
@@ -59,12 +70,21 @@ class _JoinedResponse:
             behind = 4 if version == 8 else 0
             cut = len(encoded) - behind
             chunks.append(encoded[: cut - 4] + self._count.to_bytes(4, "big"))
-        chunks.append(b"".join(self._topics))
+        chunks += self._topics if len(self._topics) <= _PIECES_MAX else [b"".join(self._topics)]
         chunks.append(encoded[cut:])
+
+    @property
+    def count(self) -> int:
+        return self._count
+
+    def add(self, topics: bytes, count: int) -> None:
+        """Add encoded topics."""
+        self._topics.append(topics)
+        self._count += count
 
     def join(self, part: _JoinedResponse) -> None:
         """Add the topics of another part of the same request."""
-        self._topics = [*self._topics, *part._topics]
+        self._topics.extend(part._topics)
         self._count += part._count
 
     def to_message(self, version: int) -> MetadataResponse:
@@ -97,15 +117,111 @@ def _error_response(request: MetadataRequest, error: ApiException) -> MetadataRe
     ),
     on_error=_error_response,
 )
-def handle_metadata(broker: Broker, request: MetadataRequest, access: Access) -> _JoinedResponse:
+def handle_metadata(
+    broker: Broker, request: MetadataRequest, access: Access
+) -> _JoinedResponse | _Listing | Awaitable[_Listing]:
     version = access.context.api_version
     wants_all = request.topics is None or (version == 0 and not request.topics)
-    answer = _Topics(broker, request, access)
     if wants_all:
-        answer.add_all()
-    else:
-        answer.add_named(request.topics or ())
+        listing = _Listing(broker, request, access)
+        if _is_long(broker.metadata.image.topics):
+            return worked_out(listing)
+        while listing.advance():
+            pass
+        return listing
+    answer = _Topics(broker, request, access)
+    answer.add_named(request.topics or ())
     return _JoinedResponse(_envelope(broker, request, access), answer.pieces, answer.count)
+
+
+def _is_long(topics: TopicsImage) -> bool:
+    """Whether there are more partitions than one step takes, without counting all of them."""
+    counts = accumulate(len(topic.partitions) for topic in topics.by_id.values())
+    return any(count > PARTITIONS_A_STEP for count in counts)
+
+
+class _Listing(LongAnswer):
+    """The answer for all topics, made in steps from the metadata of one moment."""
+
+    __slots__ = ("_access", "_answer", "_broker", "_metadata", "_request", "_steps", "error_code")
+
+    def __init__(self, broker: Broker, request: MetadataRequest, access: Access) -> None:
+        super().__init__()
+        self.error_code = 0
+        self._broker = broker
+        self._metadata = broker.metadata.at_this_moment()
+        self._request = request
+        self._access = access
+        self._answer = _JoinedResponse(_envelope(broker, request, access), [], 0)
+        self._steps = self._list()
+
+    def advance(self) -> bool:
+        return next(self._steps, _DONE) is not _DONE
+
+    def write(self, version: int, chunks: list[bytes]) -> None:
+        self._answer.write(version, chunks)
+
+    def encode(self, version: int) -> bytes:
+        return self._answer.encode(version)
+
+    def to_message(self, version: int) -> MetadataResponse:
+        return self._answer.to_message(version)
+
+    def _list(self) -> Iterator[None]:
+        names = yield from self._metadata.sorted_names_in_steps()
+        self._broker.metadata.take_names(self._metadata)
+        entries = _Entries(self._metadata, self._request, self._access)
+        for start, end in self._runs(names):
+            if start:
+                yield
+            self._answer.add(*entries.of(names[start:end]))
+        self._access.listed(ResourceType.TOPIC, AclOperation.DESCRIBE, self._answer.count)
+
+    def _runs(self, names: Sequence[str]) -> Iterator[tuple[int, int]]:
+        """Where the names of each step begin and end: of topics with so many partitions together."""
+        topics = self._metadata.image.topics.by_name
+        start = partitions = 0
+        for end, name in enumerate(names, start=1):
+            partitions += len(topics[name].partitions)
+            if partitions >= PARTITIONS_A_STEP:
+                yield start, end
+                start, partitions = end, 0
+        if start < len(names):
+            yield start, len(names)
+
+
+class _Entries:
+    """Encoded entries of topics, of those that the caller may describe."""
+
+    def __init__(self, metadata: MetadataCache, request: MetadataRequest, access: Access) -> None:
+        self._metadata = metadata
+        self._access = access
+        self._version = version = access.context.api_version
+        self._wants_operations = request.include_topic_authorized_operations and version >= 8
+        self._no_operations = topic_tail(NO_OPERATIONS, version)
+
+    def of(self, names: Sequence[str]) -> tuple[bytes, int]:
+        """Joined, and how many they are. Entries of all these topics together are kept until one of them changes."""
+        allowed = self._access.allowed_in_order(ResourceType.TOPIC, AclOperation.DESCRIBE, names)
+        if not allowed:
+            return b"", 0
+        listener, kept = self._access.context.listener_name, self._metadata.memo
+        key = ("entries", listener, self._version, names[0], len(names))
+        is_common = allowed is names and not self._wants_operations
+        if is_common and (joined := kept.get(key)) is not None:
+            return joined, len(names)
+        topics = self._metadata.image.topics.by_name
+        segments = [topic_segment(self._metadata, topics[name], listener, self._version) for name in allowed]
+        if not self._wants_operations:
+            joined = self._no_operations.join(segments) + self._no_operations
+            if is_common:
+                kept[key] = joined
+            return joined, len(segments)
+        masks = self._access.operations_on_all(ResourceType.TOPIC, allowed)
+        parts = [b""] * (2 * len(segments))
+        parts[::2] = segments
+        parts[1::2] = [topic_tail(mask, self._version) for mask in masks]
+        return b"".join(parts), len(segments)
 
 
 def _envelope(broker: Broker, request: MetadataRequest, access: Access) -> MetadataResponse:
@@ -146,37 +262,6 @@ class _Topics:
             request.allow_auto_topic_creation or self._version < 4
         )
         self._no_operations = topic_tail(NO_OPERATIONS, self._version)
-
-    def add_all(self) -> None:
-        names = self._broker.metadata.sorted_topic_names
-        allowed = self._access.allowed_in_order(ResourceType.TOPIC, AclOperation.DESCRIBE, names, is_listing=True)
-        segments = self._segments()
-        if allowed is not names:
-            by_name = dict(zip(names, segments, strict=True))
-            segments = [by_name[name] for name in allowed]
-        self.count = len(segments)
-        if not self._wants_operations:
-            self.pieces = [self._no_operations.join(segments), self._no_operations] if segments else []
-            return
-        masks = self._access.operations_on_all(ResourceType.TOPIC, allowed)
-        tails = {mask: topic_tail(mask, self._version) for mask in set(masks)}
-        self.pieces = [b""] * (2 * len(segments))
-        self.pieces[::2] = segments
-        self.pieces[1::2] = [tails[mask] for mask in masks]
-
-    def _segments(self) -> list[bytes]:
-        """Of all topics by name; kept until a topic or a broker changes."""
-        metadata = self._broker.metadata
-        key = ("segments", self._listener, self._version)
-        segments: list[bytes] | None = metadata.memo.get(key)
-        if segments is None:
-            topics = metadata.image.topics.by_name
-            segments = [
-                topic_segment(metadata, topics[name], self._listener, self._version)
-                for name in metadata.sorted_topic_names
-            ]
-            metadata.memo[key] = segments
-        return segments
 
     def add_named(self, wanted: Iterable[MetadataRequestTopic]) -> None:
         missing: list[str] = []

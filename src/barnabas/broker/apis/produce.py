@@ -7,6 +7,7 @@ connection, which is how such a producer learns of it.
 
 from __future__ import annotations
 
+from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
@@ -138,7 +139,7 @@ class _Producing:
         self.first_error = ErrorCode.NONE
         self.leaders: set[int] = set()
         self.responses: list[TopicProduceResponse] = []
-        self.waiting: list[tuple[str, PartitionProduceResponse, Task[AppendInfo]]] = []
+        self.waiting: deque[tuple[str, PartitionProduceResponse, Task[AppendInfo]]] = deque()
         self.uncommitted: list[tuple[str, PartitionProduceResponse, LeaderReplica, int]] = []
         """Of acks=all: what must be replicated, up to which offset."""
 
@@ -152,9 +153,11 @@ class _Producing:
             for data in topic.partition_data:
                 answer = PartitionProduceResponse(index=data.index)
                 answers.append(answer)
+                if error is not None or name is None:
+                    # Not raised: it would know this frame, which knows it, and keep the request in memory.
+                    self._failed(name, answer, error or ApiException(ErrorCode.UNKNOWN_TOPIC_ID))
+                    continue
                 try:
-                    if error is not None or name is None:
-                        raise error or ApiException(ErrorCode.UNKNOWN_TOPIC_ID)
                     info = broker.replicas.append_produced(
                         TopicPartition(name, data.index),
                         _checked(data.records, version),
@@ -176,14 +179,17 @@ class _Producing:
 
     async def wait_and_respond(self) -> ProduceResponse | None:
         try:
-            for name, answer, task in self.waiting:
+            while self.waiting:
+                name, answer, task = self.waiting.popleft()
                 try:
                     self._appended(name, answer, await task)
                 except ApiException as failure:
                     self._failed(name, answer, failure)
+                finally:
+                    del task  # Its failure knows this frame, and so the whole request.
         finally:
-            for _, _, task in self.waiting:
-                task.cancel()
+            for _, _, left in self.waiting:
+                left.cancel()
         if self.uncommitted:
             await self._wait_for_replicas()
         return self.respond()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from barnabas.broker.replication.commit_waits import CommitWaits, settled
 from barnabas.broker.replication.partition_leadership import PartitionLeadership, ProposalKind
-from barnabas.common.errors import ErrorCode
+from barnabas.common.errors import ApiException, ErrorCode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -174,6 +174,15 @@ class LeaderReplica:
 
     # Appends
 
+    def check_is_known(self) -> None:
+        """Raise NOT_LEADER_OR_FOLLOWER until the metadata has this process, as it registered.
+
+        Before, this is the leadership of the process before. It may have lost records with the power that followers
+        have, and another broker may lead.
+        """
+        if not self.leadership.context.is_known:
+            raise ApiException(ErrorCode.NOT_LEADER_OR_FOLLOWER, "This broker's registration is not known here yet.")
+
     def about_to_append(self, leader_end_offset: int) -> None:
         self.leadership.leader_appends(leader_end_offset)
 
@@ -257,6 +266,10 @@ class LeaderReplica:
             now_ms=now_ms,
             contact=contact,
         )
+        if contact is None:
+            # A session of the follower may have named the partition before: its next request speaks for it again.
+            for watcher in self._watchers:
+                watcher.partition_changed(None)
         if replica.broker_id not in self.leadership.isr:
             self.maybe_expand(replica)
         if moved:

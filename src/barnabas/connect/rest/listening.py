@@ -1,5 +1,9 @@
 """One listener: its socket, its TLS, and uvicorn's HTTP/1.1 on its connections.
 
+HTTP is read line by line, in Python: a body in chunks of one byte took a tenth of a millisecond for each byte, and kept
+a worker from its heartbeats until it fell out of its group. So what comes with many lines is read in turns, one
+connection at a time, with pauses between them.
+
 What TLS is made of may change while the listener runs: new connections then see the new certificate, old ones stay. A
 connection on which no request comes is closed after a while, so that nobody holds a worker's descriptors for nothing.
 """
@@ -11,6 +15,7 @@ import logging
 import socket
 import ssl
 import time
+from time import perf_counter
 from typing import Any
 
 import uvicorn
@@ -21,6 +26,7 @@ from uvicorn.server import ServerState
 from barnabas.connect.rest.listener_urls import Listener
 from barnabas.connect.rest.request_log import LineBudget
 from barnabas.connect.rest.rest_settings import UnusableRestSetting
+from barnabas.network.fair_work import FairTurns
 from barnabas.security.tls import ServerTls
 
 __all__ = ["Listening", "bind"]
@@ -33,6 +39,8 @@ _HEAD_BYTES_MAX = 64 * 1024
 _AT_ONCE_MAX = 1000
 _GRACE_S = 5.0
 _LINES_PER_WINDOW = 20
+_LINES_AT_ONCE = 100
+"""Lines that are read without a break: some milliseconds. A request of a usual client has a tenth of that."""
 
 
 class Listening:
@@ -44,6 +52,7 @@ class Listening:
         self.port: int = sock.getsockname()[1]
         self._socket = sock
         self._state = ServerState()
+        self._turns = FairTurns()
         self._config = uvicorn.Config(
             app,
             http=_Connection,
@@ -90,7 +99,9 @@ class Listening:
 
     async def _serve(self, sock: socket.socket, context: ssl.SSLContext | None) -> asyncio.Server:
         def connected() -> asyncio.Protocol:
-            return _Connection(self._config, self._state, {})
+            connection = _Connection(self._config, self._state, {})
+            connection.turns = self._turns
+            return connection
 
         loop = asyncio.get_running_loop()
         return await loop.create_server(connected, sock=sock, ssl=context, backlog=_BACKLOG)
@@ -120,7 +131,12 @@ class _Connection(H11Protocol):
     What uvicorn closes is a connection on which nothing comes; here it is also one on which a head never ends.
     """
 
+    turns: FairTurns
+    """Shared with the other connections of the listener."""
     _head_timer: asyncio.TimerHandle | None = None
+    _unread = b""
+    """What has come and waits for its turn."""
+    _reading: asyncio.Task[None] | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -131,8 +147,39 @@ class _Connection(H11Protocol):
         self._follow_head()
 
     def data_received(self, data: bytes) -> None:
+        if self._reading is not None:
+            self._unread += data
+        elif data.count(b"\n") <= _LINES_AT_ONCE:
+            self._read(data)
+        else:
+            self._unread = data
+            self.transport.pause_reading()
+            self._reading = self.loop.create_task(self._read_in_turns())
+
+    def _read(self, data: bytes) -> None:
         super().data_received(data)
         self._follow_head()
+
+    async def _read_in_turns(self) -> None:
+        owner = self.client[0] if self.client else ""
+        while self._unread and not self.transport.is_closing():
+            async with self.turns.turn(owner) as turn:
+                began = perf_counter()
+                self._read(self._next_lines())
+                turn.held_since(began)
+        self._reading = None
+        if not self.transport.is_closing() and not self.flow.read_paused:
+            self.transport.resume_reading()
+
+    def _next_lines(self) -> bytes:
+        end = 0
+        for _ in range(_LINES_AT_ONCE):
+            end = self._unread.find(b"\n", end) + 1
+            if not end:
+                end = len(self._unread)
+                break
+        lines, self._unread = self._unread[:end], self._unread[end:]
+        return lines
 
     def on_response_complete(self) -> None:
         self._stop_head_timer()
@@ -140,6 +187,9 @@ class _Connection(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_head_timer()
+        self._unread = b""
+        if self._reading is not None:
+            self._reading.cancel()
         super().connection_lost(exc)
 
     def _follow_head(self) -> None:

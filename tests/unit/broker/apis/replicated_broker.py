@@ -11,6 +11,7 @@ from barnabas.broker.fetch_session import FetchSessionCache
 from barnabas.broker.leader_replicas import LeaderReplicas
 from barnabas.broker.partition import Partition
 from barnabas.broker.replica_manager import ReplicaManager
+from barnabas.broker.session_lease import SessionLease
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.topic_config import TopicConfig
 from barnabas.common.topic_partition import TopicPartition
@@ -83,6 +84,7 @@ class ReplicatedBroker:
     def __init__(self, directory: Path, state: PartitionRegistration | None = None, **settings: object) -> None:
         self.clock = Clock()
         self.controller = Controller()
+        self.lease = SessionLease(9.0)
         self.replicas = ReplicaManager(
             broker_id=1, logs=LogManager(["unused"]), clock=self.clock, defaults=TopicConfig(settings)
         )
@@ -107,6 +109,8 @@ class ReplicatedBroker:
                 quotas=None,
                 fetch_sessions=self.sessions,
                 clock=self.clock,
+                lease=self.lease,
+                replica_selector=None,
                 settings=SimpleNamespace(fetch_max_bytes=10_000_000),
                 metadata=SimpleNamespace(
                     partition=lambda name, index: None,

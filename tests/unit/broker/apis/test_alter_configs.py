@@ -102,6 +102,7 @@ class World:
                 waiting = asyncio.ensure_future(response)
                 while not waiting.done():
                     await asyncio.sleep(0)
+                    self.harness.controller.take_step()
                     self.harness.settle()
                 response = await waiting
             return response
@@ -173,9 +174,15 @@ def test_a_likely_typo_is_in_the_log(world: World, caplog: pytest.LogCaptureFixt
     world.ask(alter((BROKER, "", ("log.cleaner.backof.ms", DELETE, None))))
     (record,) = caplog.records
     assert record.getMessage() == (
-        "User:ANONYMOUS sets log.cleaner.backof.ms for all brokers: there is no such setting of a broker"
+        "User:ANONYMOUS sets log.cleaner.backof.ms for all brokers: no such broker setting exists"
         " (did you mean log.cleaner.backoff.ms?)"
     )
+
+
+def test_thousands_of_unknown_settings_are_a_few_lines(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    world.ask(alter((BROKER, "", *((f"odd.{number}", SET, "1") for number in range(5_000)))))
+    assert len(caplog.records) == 11
+    assert caplog.records[-1].getMessage() == "User:ANONYMOUS sets 4990 more unknown settings for all brokers"
 
 
 @pytest.mark.parametrize("name", ["2", "x", "-1"])

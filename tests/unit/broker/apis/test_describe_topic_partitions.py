@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from barnabas.broker.apis import describe_topic_partitions
 from barnabas.protocol.messages.describe_topic_partitions import (
     Cursor,
     DescribeTopicPartitionsRequest,
@@ -33,6 +34,11 @@ class Topics(World):
             topics=[TopicRequest(name=name) for name in names], response_partition_limit=limit, cursor=cursor
         )
         return self.ask(request, 0)
+
+
+@pytest.fixture(autouse=True, params=[1, 2, 100])
+def topics_a_step(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(describe_topic_partitions, "TOPICS_A_STEP", request.param)
 
 
 def counted(answer: Any) -> list[tuple[str, list[int]]]:

@@ -373,3 +373,74 @@ def test_a_poll_that_nobody_awaits_leaves_nothing_behind(client: Client) -> None
         assert client.partition(2).listeners is None
 
     asyncio.run(story())
+
+
+@pytest.fixture
+def in_turns(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A turn of the loop for each partition."""
+    monkeypatch.setattr(fetch_module, "_AT_ONCE", 1)
+    monkeypatch.setattr(fetch_module, "_STEP", 1)
+    monkeypatch.setattr(fetch_module, "_PAUSE_S", 0)
+
+
+async def after_turns(task: asyncio.Future[FetchResponse], count: int) -> None:
+    for _ in range(count):
+        await asyncio.sleep(0)
+    assert not task.done()
+
+
+@pytest.mark.usefixtures("in_turns")
+@pytest.mark.parametrize("has_session", [True, False])
+def test_what_comes_to_a_partition_that_was_read_already_wakes_a_poll_in_turns(
+    client: Client, reads: list[int], has_session: bool
+) -> None:
+    async def story() -> None:
+        client.epoch = client.epoch if has_session else -1
+        waiting = client.send(dict.fromkeys(range(COUNT), 0), max_wait_ms=60_000)
+        assert not isinstance(waiting, FetchResponse)
+        task = asyncio.ensure_future(waiting)
+        await after_turns(task, 3)
+        assert 1 <= len(reads) < COUNT
+        client.produce(0)
+        async with asyncio.timeout(5):
+            answer = await task
+        records = {p.partition_index: p.records for topic in answer.responses for p in topic.partitions}
+        assert records[0]
+        await asyncio.sleep(0)
+        assert client.partition(0).listeners is None
+
+    asyncio.run(story())
+
+
+@pytest.mark.usefixtures("in_turns")
+def test_what_comes_while_others_are_read_in_turns_is_in_the_next_answer(client: Client, reads: list[int]) -> None:
+    """A partition that had nothing when it was read is read again although the answer says so."""
+
+    async def story() -> None:
+        waiting = client.send(dict.fromkeys(range(COUNT), 0))
+        assert not isinstance(waiting, FetchResponse)
+        task = asyncio.ensure_future(waiting)
+        await after_turns(task, 3)
+        assert 1 <= len(reads) < COUNT
+        client.produce(0)
+        await task
+        assert client.fetch() == {0: 0}
+
+    asyncio.run(story())
+
+
+@pytest.mark.usefixtures("in_turns")
+@pytest.mark.parametrize("has_session", [True, False])
+def test_a_poll_in_turns_that_nobody_awaits_leaves_nothing_behind(client: Client, has_session: bool) -> None:
+    async def story() -> None:
+        client.epoch = client.epoch if has_session else -1
+        waiting = client.send(dict.fromkeys(range(COUNT), 0), max_wait_ms=60_000)
+        assert not isinstance(waiting, FetchResponse)
+        task = asyncio.ensure_future(waiting)
+        await after_turns(task, 3)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        assert [client.partition(index).listeners for index in range(COUNT)] == [None] * COUNT
+        assert all(not session._listeners for session in client.sessions._sessions.values())
+
+    asyncio.run(story())

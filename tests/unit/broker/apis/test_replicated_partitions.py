@@ -67,6 +67,13 @@ class Follower:
         self.epoch = EPOCHS[broker_id] if epoch is None else epoch
         self.session_id = self.session_epoch = 0
 
+    async def fetch_without_session(self, offset: int) -> None:
+        """A request of another connection; the session goes on."""
+        session = self.session_id, self.session_epoch
+        self.session_id, self.session_epoch = 0, -1
+        await self.fetch(offset)
+        self.session_id, self.session_epoch = session
+
     async def fetch(self, offset: int | None = None, *, max_wait_ms: int = 0, **asked: int) -> PartitionData | None:
         """The answer of the partition, which is named with an offset only; None when it is not mentioned."""
         partition = FetchPartition(
@@ -98,6 +105,16 @@ async def produce(world: ReplicatedBroker, count: int = 1, *, acks: int = -1, ti
     return partition
 
 
+async def consume(world: ReplicatedBroker, offset: int) -> int:
+    """The error of a consumer's fetch."""
+    partition = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=99_999, current_leader_epoch=-1)
+    request = FetchRequest(
+        replica_id=-1, session_epoch=-1, topics=[FetchTopic(topic_id=TOPIC_ID, partitions=[partition])]
+    )
+    answer: FetchResponse = await world.ask(handle_fetch, request, 17)
+    return answer.responses[0].partitions[0].error_code
+
+
 async def turn() -> None:
     """Let everybody do what can be done now."""
     for _ in range(10):
@@ -118,6 +135,17 @@ def test_acks_all_is_answered_when_everybody_in_sync_has_the_records(tmp_path: P
         answer = await producing
         assert (answer.error_code, answer.base_offset) == (0, 0)
         assert world.partition.log.high_watermark == 5
+
+    tell(tmp_path, story)
+
+
+def test_a_leadership_from_before_the_registration_of_this_process_takes_no_records(tmp_path: Path) -> None:
+    async def story(world: ReplicatedBroker) -> None:
+        world.leader_replicas.follow_cluster(cluster(broker(1, epoch=EPOCHS[1] - 1)))
+        assert (await produce(world, acks=1)).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert world.partition.log.log_end_offset == 0
+        world.leader_replicas.follow_cluster(cluster())
+        assert (await produce(world, acks=1)).error_code == 0
 
     tell(tmp_path, story)
 
@@ -284,6 +312,27 @@ def test_a_follower_that_is_wrong_is_told_so_and_counts_for_nothing(
     tell(tmp_path, story)
 
 
+def test_only_a_leader_that_none_can_have_replaced_says_that_an_offset_does_not_exist(tmp_path: Path) -> None:
+    """A consumer gives its place up then; a replica that lags may only not have the records yet."""
+
+    async def story(world: ReplicatedBroker) -> None:
+        world.append()
+        assert await consume(world, 5) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        now_s = asyncio.get_running_loop().time()
+        world.lease.renewed(sent_s=now_s, answered_s=now_s)
+        world.lease.caught_up(world.lease.session)
+        assert await consume(world, 5) == ErrorCode.OFFSET_OUT_OF_RANGE
+        world.lease.fenced()
+        assert await consume(world, 5) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert await consume(world, -1) == ErrorCode.OFFSET_OUT_OF_RANGE
+        world.leader_replicas.end(world.partition, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        world.follow(registration(leader=2, leader_epoch=6, partition_epoch=11))
+        world.lease.renewed(sent_s=now_s, answered_s=now_s)
+        assert await consume(world, 5) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+    tell(tmp_path, story)
+
+
 def test_a_follower_whose_log_went_another_way_is_told_where(tmp_path: Path) -> None:
     async def story(world: ReplicatedBroker) -> None:
         world.append(3)
@@ -329,6 +378,28 @@ def test_a_broker_that_is_unfenced_joins_without_another_word_of_it(tmp_path: Pa
         await third.fetch(0)
         await turn()
         assert world.controller.asked == []
+        world.clock.ms += 500
+        assert await third.fetch() is None
+        world.leader_replicas.follow_cluster(cluster())
+        await turn()
+        assert world.controller.asked == [[1, 2, 3]]
+
+    tell(tmp_path, story, registration(1, 2))
+
+
+def test_a_session_speaks_for_its_partitions_after_a_fetch_without_one(tmp_path: Path) -> None:
+    """A follower's second connection may be overtaken by its session, which does not name the partition again."""
+
+    async def story(world: ReplicatedBroker) -> None:
+        world.append()
+        world.leader_replicas.follow_cluster(cluster(broker(3, fenced=True)))
+        third = Follower(world, 3)
+        await third.fetch(0)
+        await third.fetch(1)
+        waiting = asyncio.ensure_future(third.fetch(max_wait_ms=1))
+        await turn()
+        await third.fetch_without_session(0)
+        assert await waiting is None
         world.clock.ms += 500
         assert await third.fetch() is None
         world.leader_replicas.follow_cluster(cluster())

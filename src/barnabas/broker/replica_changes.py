@@ -1,0 +1,76 @@
+"""What a publication changes for the replicas of this broker, applied in steps.
+
+A publication may change ten thousand replicas. Between the steps some of them follow the new image and others the one
+before, as the replicas of two brokers do at any time. Deletions come first: a topic of the same name may be new.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from barnabas.common.config_words import ConfigResourceType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from barnabas.broker.replica_manager import ReplicaManager
+    from barnabas.metadata.image.configs import ConfigsDelta
+    from barnabas.metadata.image.topics import LocalReplicaChanges
+
+__all__ = ["follow_configs", "follow_replicas"]
+
+T = TypeVar("T")
+
+REPLICAS_A_STEP: Final = 200
+"""Some 5 ms of following what the metadata says of them."""
+DELETIONS_A_STEP: Final = 40
+"""The directory of each is renamed."""
+
+
+def follow_replicas(manager: ReplicaManager, changes: LocalReplicaChanges) -> Iterator[None]:
+    for deleted in _pieces(changes.deletes, DELETIONS_A_STEP):
+        gone = [changes.topic_partition(key) for key in deleted]
+        if manager.fetchers is not None:
+            manager.fetchers.stop(gone)
+        for topic_partition in gone:
+            manager.remove(topic_partition)
+        if len(deleted) == DELETIONS_A_STEP:
+            yield
+    for led in _pieces(changes.leaders.items(), REPLICAS_A_STEP):
+        if manager.fetchers is not None:
+            manager.fetchers.stop([changes.topic_partition(key) for key, _ in led])
+        for key, registration in led:
+            manager.become_leader(changes.topic_partition(key), key[0], registration)
+        if len(led) == REPLICAS_A_STEP:
+            yield
+    for followed in _pieces(changes.followers.items(), REPLICAS_A_STEP):
+        partitions = [
+            manager.become_follower(changes.topic_partition(key), key[0], registration)
+            for key, registration in followed
+        ]
+        to_fetch = [partition for partition in partitions if partition is not None]
+        if manager.fetchers is not None and to_fetch:
+            manager.fetchers.follow(to_fetch)
+        if len(followed) == REPLICAS_A_STEP:
+            yield
+    if manager.directories is not None:
+        for placed in _pieces(changes.directory_ids.items(), REPLICAS_A_STEP):
+            manager.directories.follow(changes, placed)
+            if len(placed) == REPLICAS_A_STEP:
+                yield
+
+
+def follow_configs(changes: ConfigsDelta, update: Callable[[str], None]) -> Iterator[None]:
+    topics = (resource.name for resource in changes.changes if resource.type == ConfigResourceType.TOPIC)
+    for names in _pieces(topics, REPLICAS_A_STEP):
+        for name in names:
+            update(name)
+        if len(names) == REPLICAS_A_STEP:
+            yield
+
+
+def _pieces(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    rest = iter(items)
+    while piece := list(islice(rest, size)):
+        yield piece
