@@ -18,15 +18,15 @@ from barnabas.broker.producer_ids import ProducerIdAllocator
 from barnabas.broker.replica_manager import ReplicaManager
 from barnabas.broker.replication.replica_fetcher import FetcherConfig
 from barnabas.clients.client_config import Address
-from barnabas.common.topic_config import TopicConfig
 from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
 from barnabas.network.api_handler import HandlerTable
 from barnabas.network.request_dispatcher import RequestDispatcher
 from barnabas.server.replica_fetchers import ReplicaFetchers
-from barnabas.storage.log_manager import LogManager
+from tests.simulation.cluster.log_directories import directory_service, maintenance, topic_defaults
 
 if TYPE_CHECKING:
     from barnabas.metadata.image.cluster import ClusterImage
+    from barnabas.storage.log_manager import LogManager
     from tests.simulation.cluster.node import SimulatedNode
 
 __all__ = ["BrokerData"]
@@ -35,23 +35,13 @@ OFFSETS_PARTITIONS = 2
 
 
 class BrokerData:
-    def __init__(self, node: SimulatedNode) -> None:
-        shape, draw = node.world.shape, node.draw
+    def __init__(self, node: SimulatedNode, logs: LogManager) -> None:
+        draw = node.draw
         assert node.lifecycle is not None
         self._node = node
         self.is_open = False
         """Whether its listener takes requests: when the broker is registered, and knows the metadata up to that."""
-        defaults = TopicConfig(
-            {"internal.segment.bytes": shape.data_segment_bytes, "min.insync.replicas": shape.min_in_sync}
-        )
-        self.logs = LogManager(
-            [node.data_disk.folder],
-            default_config=defaults,
-            new_unique_id=lambda: draw.randbytes(16).hex(),
-            directory_ids={node.data_disk.folder: node.data_directory_id},
-            boot="-",  # Unknown: what was not synced may be lost.
-        )
-        self.logs.startup(now_ms=node.clock.now_ms())
+        self.logs = logs
         self.producer_ids = ProducerIdAllocator(
             broker_id=node.id, broker_epoch=self._broker_epoch, controller=node.channel
         )
@@ -59,11 +49,13 @@ class BrokerData:
             broker_id=node.id,
             logs=self.logs,
             clock=node.clock,
-            defaults=defaults,
+            defaults=topic_defaults(node),
             new_leader_replicas=self._leader_replicas,
         )
         self.fetchers = self._fetchers()
         self.replicas.fetchers = self.fetchers
+        self.log_dirs = directory_service(node, self.replicas)
+        self.maintenance = maintenance(node, self.replicas)
         self.groups = GroupService(
             GroupCoordinatorConfig(
                 group_initial_rebalance_delay_ms=100,
@@ -139,21 +131,19 @@ class BrokerData:
     def start(self) -> None:
         """The metadata is there."""
         self.replicas.settle_strays()
+        self.log_dirs.start()
         self.groups.start()
         self.fetchers.start()
+        self.maintenance.start()
         self.is_open = True
 
     async def stop(self) -> None:
         """As after SIGTERM: no request comes any more."""
         await self.fetchers.close()
+        await self.log_dirs.close()
+        await self.maintenance.stop()
         self.replicas.close()
         self.groups.stop()
         self.logs.shutdown(
             now_ms=self._node.clock.now_ms(), broker_epoch=self._node.epochs[-1] if self._node.epochs else -1
         )
-
-    def release(self) -> None:
-        """As the death of the process would."""
-        self.logs.pool.close_all()
-        for directory in self.logs.directories.online:
-            directory.unlock()

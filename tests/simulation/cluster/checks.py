@@ -22,6 +22,7 @@ from barnabas.storage.snapshot_file import SnapshotReader
 from tests.simulation.cluster.answers import check_answer
 from tests.simulation.cluster.broker_data import OFFSETS_PARTITIONS
 from tests.simulation.cluster.data_checks import DataChecks
+from tests.simulation.cluster.data_rot import DataRot
 from tests.simulation.cluster.data_watch import DataWatch, PartitionName
 from tests.simulation.cluster.decisions import is_allowed, right_for
 from tests.simulation.cluster.group_checks import GroupChecks
@@ -73,6 +74,7 @@ class Checks:
         self.leaders: dict[int, int] = {}
         self.voters = VoterWatch(self)
         self.rot = RotWatch(self)
+        self.data_rot = DataRot(self)
         self.groups = GroupChecks(self)
         self.records = DataChecks(self)
         self.data = DataWatch(self, self.excused)
@@ -140,9 +142,18 @@ class Checks:
     def fault(self, node: SimulatedNode, fault: BaseException | None) -> None:
         if isinstance(fault, Violation):
             raise fault
-        if node.disk.is_full or node.disk.fails_to_flush:
+        if node.disk.is_full or node.disk.fails_to_flush or node.errors.explains(fault):
             return
         self.world.violated(Violation(f"{node.name} has a fault of its own: {type(fault).__name__}: {fault}"), fault)
+
+    def disk_failed(self, node: SimulatedNode, module: str, operation: str, path: str) -> None:
+        """A process may end, or give up a directory, for any error of its disk."""
+        self.counts[f"disk error: {operation} in {module}"] += 1
+        self.world.say(f"{node.name}: {operation} fails in {module}: {path}")
+        if operation in ("fsync", "fdatasync"):
+            node.disk.sync_failed(path)
+        if f"{path}/".startswith(f"{node.data_disk.folder}/"):
+            self.data.shaken(node.id)
 
     # --- raft
 
@@ -433,7 +444,7 @@ class Checks:
             self.fail(f"{node.name} answers by {committed} and its image is at {node.image_offset}")
         self.counts["answers"] += 1
         problem, is_acknowledged = check_answer(self.model, self.served, begun, self.end_offset, request, response)
-        problem = problem or self.voters.answer_problem(begun, request, response)
+        problem = problem or self.voters.answer_problem(node, begun, request, response)
         if is_acknowledged and problem is None and context.principal not in node.authorizer.super_users:
             problem = self._right_problem(begun, context, request)
         if problem is not None:

@@ -7,7 +7,6 @@ memory only, and what keeps it are the other replicas.
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,7 @@ from tests.simulation.cluster.data_watch import PartitionName
 
 if TYPE_CHECKING:
     from tests.simulation.cluster.disk import Disk
+    from tests.simulation.cluster.disk_errors import DiskErrors
 
 __all__ = ["DATA_FOLDER", "DataDisk", "install_data_disks"]
 
@@ -25,9 +25,12 @@ DATA_FOLDER = "data"
 
 
 class DataDisk:
-    def __init__(self, disk: Disk) -> None:
+    def __init__(self, disk: Disk, errors: DiskErrors) -> None:
         self.folder = f"{disk.folder}/{DATA_FOLDER}"
         self._disk = disk
+        self._errors = errors
+        self._not_trusted: set[str] = set()
+        """A sync of these failed: the system has dropped what it did not write, and a later sync reports no error."""
         self._durable: dict[str, bytes] = {}
         self.dies_at_next_append: Callable[[], None] | None = None
         self.on_commit: Callable[[PartitionLog, int], None] = lambda log, before: None
@@ -41,19 +44,37 @@ class DataDisk:
             dying()
 
     def synced(self, path: str) -> None:
+        error = self._errors.problem("segment", "fsync", path)
+        if error is not None:
+            self._not_trusted.add(path)
+            raise error
+        if path in self._not_trusted:
+            return
         with suppress(FileNotFoundError, IsADirectoryError), open(path, "rb") as file:
             self._durable[path] = file.read()
 
-    def replace(self) -> None:
-        shutil.rmtree(self.folder, ignore_errors=True)
-        self._durable.clear()
+    def forget(self, path: str) -> None:
+        """The file is lost, on the platter too."""
+        self._durable.pop(path, None)
+
+    def patch(self, path: str, position: int, data: bytes) -> None:
+        """These bytes of a file have changed on the platter, as far as they were there."""
+        durable = bytearray(self._durable.get(path, b""))
+        end = min(position + len(data), len(durable))
+        if position < end:
+            durable[position:end] = data[: end - position]
+            self._durable[path] = bytes(durable)
+
+    def begins_life(self) -> None:
+        """Another process reads what there is, and syncs it anew."""
+        self._not_trusted.clear()
 
     def lose(self, *, garbage: bool) -> set[PartitionName]:
         """The power failed; gives the partitions whose log is not what it was."""
         lost = set()
         for folder, _, names in sorted(os.walk(self.folder)):
             logs = sorted(name for name in names if name.endswith(".log"))
-            for name in logs[-1:]:  # Those before it were synced when it was begun.
+            for name in logs:
                 if self._lose_of(f"{folder}/{name}", garbage=garbage):
                     topic, _, index = os.path.basename(folder).rpartition("-")
                     if index.isdigit():

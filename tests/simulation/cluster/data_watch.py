@@ -71,7 +71,9 @@ class DataWatch:
         if known.leader_epoch >= 0:
             self._check_new_members(name, isr - known.isr, isr)
         for broker in members - known.members:
-            if self._checks.records.is_counted(nodes[broker]):
+            if self._checks.data_rot.remains(nodes[broker], name):
+                known.lossy.add(broker)  # It has copied what came later, and does not know what it has lost.
+            elif self._checks.records.is_counted(nodes[broker]):
                 known.whole.add(broker)
                 known.damaged.discard(broker)
             elif broker in known.damaged:
@@ -106,6 +108,19 @@ class DataWatch:
                 if broker in known.members:
                     known.lossy.add(broker)
             self._maybe_excuse(name, known)
+
+    def shaken(self, broker: int) -> None:
+        """A disk of this broker fails: what it has stays there, and may be out of reach."""
+        for known in self._watched.values():
+            known.whole.discard(broker)
+
+    def rotted(self, broker: int, name: PartitionName) -> None:
+        known = self._watched[name]
+        known.whole.discard(broker)
+        known.damaged.add(broker)
+        if broker in known.members:
+            known.lossy.add(broker)
+        self._maybe_excuse(name, known)
 
     def _maybe_excuse(self, name: PartitionName, known: WatchedPartition) -> None:
         if known.lossy and not known.whole:

@@ -85,6 +85,7 @@ def _load() -> None:
         "replication",
         "in_sync",
         "rot",
+        "disk_errors",
     ):
         import_module(f"tests.simulation.defects.{module}")
     import_module("tests.simulation.defects.turns")

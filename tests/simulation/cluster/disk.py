@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -62,6 +62,8 @@ class Disk:
         self.on_write: Callable[[bytes], None] = lambda data: None
         self.on_truncate: Callable[[int], None] = lambda end_offset: None
         self.on_restart: Callable[[OffsetAndEpoch], None] = lambda snapshot_id: None
+        self._not_trusted: set[str] = set()
+        """A sync of these failed: what the system has dropped then no later sync brings to the platter."""
         self._draw = draw
 
     def newest_snapshot_end(self) -> int:
@@ -104,11 +106,21 @@ class Disk:
         if self.fails_to_flush:
             raise OSError(errno.EIO, "the simulated disk fails")
         for path, data in taken.items():
-            if os.path.exists(path):
+            if os.path.exists(path) and path not in self._not_trusted:
                 self.durable[path] = data
         for entry in os.scandir(self.log_folder):
             if entry.name.endswith(INDEXES):
                 self._remember_index(entry.path)
+
+    def begins_life(self) -> None:
+        """Another process reads what there is, and syncs it anew."""
+        self._not_trusted.clear()
+
+    def sync_failed(self, path: str) -> None:
+        self._not_trusted.add(path)
+
+    def trusts(self, paths: Iterable[str]) -> bool:
+        return self._not_trusted.isdisjoint(paths)
 
     def remember_point(self, *, is_synced: bool = False) -> None:
         if is_synced:
@@ -245,7 +257,8 @@ class _Flush(PendingFlush):
         super().run()
         self._disk.make_durable(self._taken)
         self._disk.remember_point()
-        self._disk.durable_end = max(self._disk.durable_end, self.durable_end)
+        if self._disk.trusts(self._taken):
+            self._disk.durable_end = max(self._disk.durable_end, self.durable_end)
 
 
 class SimulatedLog(MetadataLog):
@@ -274,9 +287,10 @@ class SimulatedLog(MetadataLog):
             dying()
 
     def truncate_to(self, end_offset: int) -> None:
+        # An error may come when the file is cut already.
+        self.disk.durable_end = min(self.disk.durable_end, end_offset)
         super().truncate_to(end_offset)
         self.disk.remember_point(is_synced=True)
-        self.disk.durable_end = min(self.disk.durable_end, end_offset)
         self._cut_flush(end_offset)
         self.disk.on_truncate(end_offset)
 

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from barnabas.metadata.features import METADATA_VERSION
 from barnabas.server.raft_recovery import DamagedAlone
+from barnabas.storage.errors import StorageError
+from tests.simulation.cluster.data_rot import rot_data
+from tests.simulation.cluster.disk_errors import Armed
 from tests.simulation.cluster.quorum_changes import may_lose
 from tests.simulation.cluster.rot import rot
 from tests.simulation.cluster.software import SOFTWARE
@@ -47,6 +50,32 @@ def start(world: World, node: SimulatedNode) -> None:
         _later(world, 50, lambda: start(world, node))
     except Exception as error:
         world.checks.fault(node, error)
+        if node.errors.explains(error):
+            world.checks.counts["starts refused for a disk error"] += 1
+            world.say(f"{node.name}: does not start: {error}")
+            node.give_up()
+            _later(world, 300, lambda: start(world, node))
+
+
+def renew_disks(world: World, node: SimulatedNode) -> None:
+    """A broker takes a directory back into use with its next start."""
+    if node.is_up and node.misses_directories:
+        world.say(f"{node.name}: is stopped for a log directory that was out of use")
+        _kill(world, node, 50, False, False)
+
+
+def _disk_error(world: World, node_id: int, scope: str, kind: str, skips: int, count: int, for_ms: int) -> None:
+    node = world.nodes[node_id]
+    if scope == "data" and len(node.data_directory_ids) > 1:
+        scope = f"data {skips % 2}"
+    node.errors.armed = Armed(scope, kind, skips, count)
+
+    def over() -> None:
+        node.errors.heal()
+        renew_disks(world, node)
+        start(world, node)
+
+    _later(world, for_ms, over)
 
 
 def _crash(world: World, node_id: int, down_ms: int, is_power_loss: bool, garbage: bool) -> None:
@@ -55,6 +84,11 @@ def _crash(world: World, node_id: int, down_ms: int, is_power_loss: bool, garbag
 
 def _rot(world: World, node_id: int, what: str, spot: float, down_ms: int) -> None:
     if rot(world, node_id, what, spot):
+        _later(world, down_ms, lambda: start(world, world.nodes[node_id]))
+
+
+def _rot_data(world: World, node_id: int, what: str, spot: float, down_ms: int, is_running: bool) -> None:
+    if rot_data(world, node_id, what, spot, is_running):
         _later(world, down_ms, lambda: start(world, world.nodes[node_id]))
 
 
@@ -233,9 +267,18 @@ def _snapshot(world: World, node_id: int) -> None:
 
     def save() -> None:
         if not node.loader.image.is_empty and node.loader.image.features.metadata_version is not None:
-            world.loop.create_task(node.snapshots.save(node.loader.image))
+            world.loop.create_task(_save_snapshot(node))
 
     node.act(save)
+
+
+async def _save_snapshot(node: SimulatedNode) -> None:
+    """As ``SnapshotGenerator`` does it: a disk that refuses leaves the node without this snapshot."""
+    try:
+        await node.snapshots.save(node.loader.image)
+    except (OSError, StorageError) as error:
+        if not node.errors.explains(error):
+            raise
 
 
 def _clean(world: World, node_id: int) -> None:
@@ -249,6 +292,8 @@ _FAULTS: dict[str, Callable[..., None]] = {
     "crash_all": _crash_all,
     "crash_writing": _crash_writing,
     "rot": _rot,
+    "rot_data": _rot_data,
+    "disk_error": _disk_error,
     "crash_appending": _crash_appending,
     "stop": _stop,
     "replace_disk": _replace_disk,

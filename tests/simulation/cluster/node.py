@@ -52,6 +52,7 @@ from barnabas.server.raft_driver import RaftDriver
 from barnabas.server.raft_handlers import SERVED_BY_CONTROLLER, SERVED_IN_PROCESS, QuorumHandlers
 from barnabas.server.raft_recovery import MetadataLogConfig
 from barnabas.storage import metadata_log, segment
+from barnabas.storage.errors import StorageError
 from barnabas.storage.metadata_log import METADATA_LOG_DIRECTORY
 from barnabas.storage.snapshot_file import RawSnapshotWriter, SnapshotReader, SnapshotWriter
 from tests.simulation.cluster.broker_data import BrokerData
@@ -59,11 +60,14 @@ from tests.simulation.cluster.channel import SimulatedClient, deliver_raft_reque
 from tests.simulation.cluster.client_process import BrokerClient
 from tests.simulation.cluster.data_disk import DataDisk, install_data_disks
 from tests.simulation.cluster.disk import Disk, Kept, SimulatedLog
+from tests.simulation.cluster.disk_errors import DiskErrors
+from tests.simulation.cluster.log_directories import data_directories, format_directories, identity, open_logs
 from tests.simulation.cluster.software import NEWEST, SOFTWARE
 from tests.simulation.cluster.virtual_loop import Owner
 from tests.simulation.cluster.voters import VoterLog
 
 if TYPE_CHECKING:
+    from barnabas.storage.log_manager import LogManager
     from tests.simulation.cluster.world import World
 
 __all__ = ["BROKER_PRINCIPAL", "CLUSTER_ID", "LISTENER", "ClusterShape", "SimulatedNode", "voter_node"]
@@ -107,10 +111,16 @@ class ClusterShape:
     min_in_sync: int = 1
     replica_lag_ms: int = 1000
     data_segment_bytes: int = 1 << 20
+    data_directories: int = 1
+    """How many log directories each broker has."""
     changes_quorum: bool = False
     changes_software: bool = False
     rots: bool = False
     """Whether files of metadata logs rot."""
+    rots_data: bool = False
+    """Whether files of partitions rot."""
+    disk_errors: bool = False
+    """Whether calls of the system that read and write files fail."""
     software: tuple[tuple[int, str], ...] = ()
     """What nodes run at first, where that is not the newest."""
 
@@ -226,7 +236,11 @@ class _Snapshots(MetadataSnapshots):
     node: SimulatedNode
 
     async def save(self, image: Any) -> OffsetAndEpoch | None:
-        snapshot_id = await super().save(image)
+        try:
+            snapshot_id = await super().save(image)
+        except (OSError, StorageError) as error:
+            self.node.handled.append(error)
+            raise
         if snapshot_id is not None:
             self.node.world.checks.snapshot_made(self.node, snapshot_id)
         return snapshot_id
@@ -258,11 +272,18 @@ class SimulatedNode:
         self.disk.on_write = lambda data: world.checks.wrote(self, data)
         self.disk.on_truncate = lambda end_offset: self.voters.truncate(end_offset)
         self.disk.on_restart = lambda snapshot_id: world.checks.voters.restarted(self, snapshot_id)
-        self.data_disk = DataDisk(self.disk)
-        self.data_disk.on_commit = lambda log, before: world.checks.records.committed(self, log, before)
+        self.errors = DiskErrors(self.disk.folder)
+        self.errors.on_error = lambda module, operation, path: world.checks.disk_failed(self, module, operation, path)
+        self.data_disk = DataDisk(self.disk, self.errors)
+        self.data_disk.on_commit = self._committed
         self.data_disk.on_cut = lambda log: world.checks.records.cut(self, log)
-        self.data_directory_id = Uuid.from_int(5000 + node_id)
+        self.data_directory_ids: dict[str, Uuid] = {}
+        if is_broker and world.shape.groups:
+            self.data_directory_ids = data_directories(self.data_disk.folder, node_id, world.shape.data_directories)
+        self.logs: LogManager | None = None
         self.data: BrokerData | None = None
+        self.handled: list[BaseException] = []
+        """Errors that end tasks whose ends the product looks at."""
         self.owner: Owner | None = None
         self._format(knows_voters=node_id not in world.shape.spare_ids)
 
@@ -306,6 +327,8 @@ class SimulatedNode:
 
     def start(self) -> None:
         self.lives += 1
+        for disk in (self.errors, self.disk, self.data_disk):
+            disk.begins_life()
         owner = Owner(f"{self.name}.{self.lives}")
         owner.thread_s = lambda: self.draw.uniform(*self.flush_ms) / 1000
         owner.on_error = self._task_failed
@@ -318,6 +341,7 @@ class SimulatedNode:
         if self.owner is not None:
             self.owner.die()
             self.owner = None
+        self._release_logs()
 
     def crash(self, *, is_power_loss: bool, garbage: bool = False) -> list[str]:
         """The process is gone at once; what its disk has kept is decided now."""
@@ -329,9 +353,7 @@ class SimulatedNode:
         log = self.driver.log
         if isinstance(log, SimulatedLog):
             log.release()
-        if self.data is not None:
-            self.data.release()
-            self.data = None
+        self._release_logs()
         self.world.checks.died(self)
         self.disk.is_full = self.disk.fails_to_flush = False
         self.disk.dies_at_next_write = self.data_disk.dies_at_next_append = None
@@ -339,6 +361,15 @@ class SimulatedNode:
         lost = self.data_disk.lose(garbage=garbage) if is_power_loss and self.world.shape.groups else set()
         self.world.checks.data.died(self.id, lost)
         return told + [f"{topic}-{index} has lost what was not synced" for topic, index in sorted(lost)]
+
+    def _release_logs(self) -> None:
+        """As the death of the process would."""
+        self.data = None
+        logs, self.logs = self.logs, None
+        if logs is not None:
+            logs.pool.close_all()
+            for directory in logs.directories.all:
+                directory.unlock()
 
     async def stop(self) -> None:
         """As SIGTERM does: leave the cluster, then close the log."""
@@ -361,6 +392,7 @@ class SimulatedNode:
         self.lost_disks.append(self.disk.kept(self.directory))
         self.directory_ids.append(directory_of(self.id, len(self.directory_ids)))
         self.disk.replace()
+        self.errors.heal()
         self._format(knows_voters=False)
 
     def act(self, action: Callable[[], None]) -> None:
@@ -396,6 +428,7 @@ class SimulatedNode:
                 voters=shape.voters,
             )
             writer.freeze()
+        format_directories(self, CLUSTER_ID)
 
     def _start(self) -> None:
         world, shape = self.world, self.world.shape
@@ -407,6 +440,7 @@ class SimulatedNode:
         )
         self.authorizer: Any = self.authorization.authorizer
         world.checks.watch(self)
+        found = identity(self)
         self.driver = RaftDriver(
             config=self._raft_config(),
             log_config=MetadataLogConfig(
@@ -431,6 +465,8 @@ class SimulatedNode:
             self._build_controller()
         self.on_leader_change: list[Callable[[], None]] = []
         self.channel = self._channel()
+        if self.data_directory_ids:
+            open_logs(self, found)
         if self.is_broker:
             self.lifecycle = self._lifecycle()
         self._follow_metadata()
@@ -549,8 +585,8 @@ class SimulatedNode:
         self.generator = SnapshotGenerator(
             self.snapshots, self.driver, max_bytes=shape.bytes_between_snapshots, max_interval_ms=0
         )
-        if self.is_broker and shape.groups:
-            self.data = BrokerData(self)
+        if self.logs is not None:
+            self.data = BrokerData(self, self.logs)
         install_followers(
             self.loader,
             self.authorization,
@@ -565,7 +601,10 @@ class SimulatedNode:
             return ()
         if self.data is None:
             return (self.lifecycle,)
-        return broker_followers(lifecycle=self.lifecycle, replicas=self.data.replicas, groups=self.data.groups)
+        data = self.data
+        return broker_followers(
+            lifecycle=self.lifecycle, replicas=data.replicas, groups=data.groups, log_dirs=data.log_dirs
+        )
 
     def _lifecycle(self) -> BrokerLifecycle:
         shape = self.world.shape
@@ -574,15 +613,20 @@ class SimulatedNode:
             cluster_id=CLUSTER_ID,
             incarnation_id=Uuid(self.draw.randbytes(16)),
             rack=None,
-            directory_ids=[self.data_directory_id],
+            directory_ids=self._online_directories(),
             features=self.software.features,
             heartbeat_interval_ms=shape.heartbeat_ms,
             session_timeout_ms=shape.session_ms,
             registration_timeout_ms=60_000,
-            metadata_offset=lambda: self.loader.image.offset,
+            metadata_offset=lambda: self.applied.offset,
             catch_up=self._catch_up,
             controller=self.channel,
         )
+
+    def _online_directories(self) -> list[Uuid]:
+        if self.logs is None:
+            return [Uuid.from_int(5000 + self.id)]
+        return [directory.id for directory in self.logs.directories.online]
 
     async def _catch_up(self) -> bool:
         return await self.applied.reach(await self.driver.read_index() - 1, 1.0)
@@ -615,12 +659,32 @@ class SimulatedNode:
 
     def _failed(self, fault: BaseException) -> None:
         """The product stops the process."""
-        if not (self.disk.is_full or self.disk.fails_to_flush):
-            self.world.checks.fault(self, fault)
+        self.world.checks.fault(self, fault)
         self.world.say(f"{self.name}: stops: {fault}")
         self.world.loop.call_soon(lambda: self.crash(is_power_loss=False))
 
+    def _committed(self, log: Any, before: int) -> None:
+        self.errors.is_watched = True
+        try:
+            self.world.checks.records.committed(self, log, before)
+        finally:
+            self.errors.is_watched = False
+
+    def gives_up(self, fault: BaseException) -> None:
+        """The broker can't go on, and the product stops the process."""
+        self._failed(fault)
+
+    @property
+    def misses_directories(self) -> bool:
+        """Whether a log directory was taken out of use, until the next start."""
+        return self.logs is not None and any(not directory.is_online for directory in self.logs.directories.all)
+
     def _task_failed(self, error: BaseException) -> None:
+        """No code waits for the task: an error of a disk that ends one is not handled by anybody."""
+        if any(error is known for known in self.handled):
+            return
+        if self.errors.met and not isinstance(error, ApiException | NotLeaderException):
+            self.world.checks.fail(f"a task of {self.name} ends with {type(error).__name__}: {error}")
         if not isinstance(error, ApiException | NotLeaderException):
             self.world.checks.fault(self, error)
 

@@ -12,6 +12,8 @@ from typing import Any
 
 from barnabas.metadata.bootstrap import bootstrap_records
 from barnabas.metadata.metadata_version import LATEST_PRODUCTION, MetadataVersion
+from tests.simulation.cluster.data_rot import DATA_KINDS
+from tests.simulation.cluster.disk_errors import ERROR_KINDS, SCOPES
 from tests.simulation.cluster.node import ClusterShape
 from tests.simulation.cluster.rot import KINDS
 from tests.simulation.cluster.software import SOFTWARE, Software
@@ -63,6 +65,7 @@ def draw_plan(seed: int, *, steps_max: int = 70) -> Plan:
     shape = _with_operators(random.Random(f"operators' shape {seed}"), _shape(draw))
     shape = _with_groups(random.Random(f"groups {seed}"), shape)
     shape = _with_rot(random.Random(f"rot's shape {seed}"), shape)
+    shape = _with_bad_disks(random.Random(f"disks' shape {seed}"), shape)
     faults_end_ms = draw.choice((6000, 9000, 12_000))
     calls = draw.randrange(steps_max // 2, steps_max)
     steps = [_call(draw, shape, number, draw.randrange(300, faults_end_ms)) for number in range(calls)]
@@ -74,6 +77,8 @@ def draw_plan(seed: int, *, steps_max: int = 70) -> Plan:
     if seed % 8 == 7:
         steps += [_leave_behind(draw, shape, draw.randrange(1500, faults_end_ms - 3000)) for _ in range(2)]
     steps += _steps_of_rot(random.Random(f"rot {seed}"), shape, faults_end_ms)
+    steps += _steps_of_data_rot(random.Random(f"data rot {seed}"), shape, faults_end_ms)
+    steps += _steps_of_disk_errors(random.Random(f"disk errors {seed}"), shape, faults_end_ms)
     steps.sort(key=lambda step: step.at_ms)
     standstill = draw_standstill(random.Random(f"standstill {seed}"), shape)
     return Plan(seed, shape, tuple(steps), faults_end_ms, standstill)
@@ -170,6 +175,60 @@ def _steps_of_rot(draw: random.Random, shape: ClusterShape, faults_end_ms: int) 
             is_fault=True,
         )
         for _ in range(draw.randrange(3, 10) if shape.rots else 0)
+    ]
+
+
+def _with_bad_disks(draw: random.Random, shape: ClusterShape) -> ClusterShape:
+    """In half of the runs with data on several brokers partition logs rot, if the controller knows of directories.
+
+    In a quarter of all runs reads and writes fail; in half of those brokers have two log directories.
+    """
+    knows_directories = MetadataVersion(shape.metadata_version).is_directory_assignment_supported
+    rots_data = draw.random() < 0.5 and shape.replicates and knows_directories
+    fails, has_two = draw.random() < 0.25, draw.random() < 0.5
+    return replace(
+        shape,
+        rots_data=rots_data,
+        disk_errors=fails,
+        data_directories=2 if fails and has_two and knows_directories else 1,
+    )
+
+
+def _steps_of_disk_errors(draw: random.Random, shape: ClusterShape, faults_end_ms: int) -> list[Step]:
+    nodes = (*shape.controller_ids, *shape.broker_ids, *(shape.broker_ids if shape.groups else ()))
+    return [
+        Step(
+            draw.randrange(500, faults_end_ms),
+            "disk_error",
+            (
+                draw.choice(nodes),
+                draw.choice(SCOPES if shape.groups else ("metadata",)),
+                draw.choice(ERROR_KINDS),
+                int(2 ** draw.uniform(0, 7)) - 1,
+                draw.choice((1, 1, 1000)),
+                draw.choice((300, 1000, 3000)),
+            ),
+            is_fault=True,
+        )
+        for _ in range(draw.randrange(5, 13) if shape.disk_errors else 0)
+    ]
+
+
+def _steps_of_data_rot(draw: random.Random, shape: ClusterShape, faults_end_ms: int) -> list[Step]:
+    return [
+        Step(
+            draw.randrange(2500, faults_end_ms),
+            "rot_data",
+            (
+                draw.choice(shape.broker_ids),
+                draw.choices(DATA_KINDS, weights=(3, 2, 2, 2))[0],
+                draw.random(),
+                draw.choice((50, 300, 1500)),
+                draw.random() < 0.5,
+            ),
+            is_fault=True,
+        )
+        for _ in range(draw.randrange(2, 7) if shape.rots_data else 0)
     ]
 
 

@@ -17,6 +17,7 @@ from barnabas.protocol.record_batch import iter_batches
 from barnabas.protocol.record_batch_builder import RecordBatchBuilder
 from tests.simulation.cluster.client_process import ClientProcess
 from tests.simulation.cluster.data_checks import Acknowledged
+from tests.simulation.cluster.data_rot import is_sound
 from tests.simulation.cluster.data_watch import PartitionName
 
 if TYPE_CHECKING:
@@ -168,6 +169,12 @@ class Reader(_Client):
         self._losses = 0
         self._epoch = -1
         """The newest leader epoch that a broker has told of."""
+        self.is_settled = True
+        """Whether it has read all that is committed since it began anew."""
+
+    def begin_anew(self) -> None:
+        """Read all again: what has rotted below its place is found, and must be replaced."""
+        self._position, self.is_settled = 0, False
 
     async def run(self) -> None:
         while True:
@@ -192,7 +199,11 @@ class Reader(_Client):
         topic = fetch.FetchTopic(topic_id=topic_id, partitions=[part])
         request = fetch.FetchRequest(max_wait_ms=MAX_WAIT_MS, min_bytes=1, max_bytes=1 << 20, topics=[topic])
         request.session_epoch = -1
+        node, position = self.world.nodes[leader], self._position
+        life = node.lives
         response = await self._process.ask(leader, request)
+        if self._position != position:
+            return  # It has begun anew meanwhile.
         answer = response.responses[0].partitions[0]
         if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
             if losses == checks.losses(name) and self._position <= checks.committed_end(name):
@@ -200,11 +211,19 @@ class Reader(_Client):
             self._position = 0
         if answer.error_code:
             raise _NotThere
-        self._take(bytes(answer.records or b""), losses)
+        data = bytes(answer.records or b"")
+        self._take(data, losses)
+        self.is_settled = self.is_settled or self._position >= checks.committed_end(name)
+        if not all(is_sound(bytes(batch.buf[batch.position :][: batch.size])) for batch in iter_batches(data)):
+            if not self.world.checks.data_rot.may_be_served(node, self._partition, life):
+                self.world.checks.fail(f"{self.name} is given a rotten batch by {node.name}")
+            raise _NotThere
 
     def _take(self, data: bytes, losses: int) -> None:
         checks, records = self.world.checks.records, []
         for batch in iter_batches(data):
+            if not is_sound(bytes(batch.buf[batch.position :][: batch.size])):
+                break
             for record in batch.records():
                 if record.offset < self._position:
                     continue
@@ -215,17 +234,22 @@ class Reader(_Client):
         checks.read(self._partition, records, losses)
 
 
-def start_producers(world: World) -> list[Producer]:
+def start_producers(world: World) -> list[Producer | Reader]:
     """To be called in nobody's context."""
     shape = world.shape
     producers = [Producer(world, number, is_idempotent=idem) for number, idem in enumerate(shape.producers)]
-    for client in (*producers, *(Reader(world, index) for index in range(shape.data_partitions) if producers)):
+    clients: list[Producer | Reader] = [
+        *producers,
+        *(Reader(world, index) for index in range(shape.data_partitions) if producers),
+    ]
+    for client in clients:
         world.loop.create_task(client.run())
-    return producers
+    return clients
 
 
-def unsettled_producers(producers: list[Producer]) -> str | None:
-    for producer in producers:
-        if not producer.is_settled:
-            return f"{producer.name} still waits for what it has written"
+def unsettled_producers(clients: list[Producer | Reader]) -> str | None:
+    for client in clients:
+        if not client.is_settled:
+            what = "it has written" if isinstance(client, Producer) else "is committed"
+            return f"{client.name} still waits for what {what}"
     return None

@@ -96,7 +96,7 @@ async def _ask(world: World, leader: SimulatedNode, make: Callable[[SimulatedNod
     try:
         response: Any = await _answer(leader, request)
         text = f"{response.error_code} {getattr(response, 'error_message', None) or ''}"
-        problem = world.checks.voters.answer_problem(begun, request, response)
+        problem = world.checks.voters.answer_problem(leader, begun, request, response)
         if problem is not None:
             world.checks.fail(f"{leader.name} answers {name}: {problem}")
     except (ApiException, NotLeaderException) as error:
@@ -144,9 +144,6 @@ def _remove(world: World, node_id: int, is_stale: bool, is_eager: bool) -> None:
         directory_id = node.directory_ids[0] if is_stale else node.directory_id
         left = frozenset(voter for voter in leader.voters.newest if voter != (node.id, str(directory_id)))
         if not left or not _can_elect(world, left):
-            return None
-        if len(left) == 1 and node is leader:
-            # The record that only it has would keep it from voting for the other, and it may not stand itself any more.
             return None
         return RemoveRaftVoterRequest(cluster_id=CLUSTER_ID, voter_id=node.id, voter_directory_id=directory_id)
 

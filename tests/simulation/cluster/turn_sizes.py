@@ -9,10 +9,11 @@ import random
 from collections.abc import Callable, Sequence
 from types import ModuleType
 
-from barnabas.controller import partition_walk, quorum_controller
+from barnabas.broker import replica_changes
+from barnabas.controller import decision_queue, decision_steps, partition_walk, quorum_controller
 from barnabas.metadata import loader
 from barnabas.metadata.image import topics
-from barnabas.server import commit_delivery, metadata_listener
+from barnabas.server import commit_delivery
 
 __all__ = ["install_turn_sizes"]
 
@@ -21,9 +22,14 @@ _PLACES: tuple[tuple[ModuleType, str], ...] = (
     (partition_walk, "PARTITIONS_A_TURN"),
     (quorum_controller, "RECORDS_A_TICK"),
     (commit_delivery, "RECORDS_A_TURN"),
-    (metadata_listener, "RECORDS_AT_ONCE"),
+    (replica_changes, "REPLICAS_A_STEP"),
+    (replica_changes, "DELETIONS_A_STEP"),
     (loader, "RECORDS_A_STEP"),
     (topics, "CHANGES_A_STEP"),
+    (decision_steps, "UNITS_A_STEP"),
+    (decision_steps, "RESOURCES_A_STEP"),
+    (decision_steps, "VALUES_A_STEP"),
+    (decision_queue, "DECISIONS_A_TICK"),
 )
 
 

@@ -17,11 +17,12 @@ from tests.simulation.cluster.clients import carry_out_call
 from tests.simulation.cluster.consumers import Consumer, start_consumers, unsettled_consumers
 from tests.simulation.cluster.data_disk import DataDisk
 from tests.simulation.cluster.disk import Disk
-from tests.simulation.cluster.faults import carry_out_fault, start
+from tests.simulation.cluster.disk_errors import install_disk_errors
+from tests.simulation.cluster.faults import carry_out_fault, renew_disks, start
 from tests.simulation.cluster.network import Network
 from tests.simulation.cluster.node import SimulatedNode, install_simulated_world
 from tests.simulation.cluster.plan import Plan, Step
-from tests.simulation.cluster.producers import Producer, start_producers, unsettled_producers
+from tests.simulation.cluster.producers import Producer, Reader, start_producers, unsettled_producers
 from tests.simulation.cluster.quorum_changes import unsettled_quorum
 from tests.simulation.cluster.standstill import stand_still
 from tests.simulation.cluster.turn_sizes import install_turn_sizes
@@ -104,6 +105,7 @@ class World:
 
     def run(self) -> Outcome:
         undo = install_simulated_world(self._disk_of, self._data_disk_of)
+        undo_errors = self._install_disk_errors()
         restore_turn_sizes = install_turn_sizes(self.seed)
         try:
             self._run()
@@ -115,6 +117,7 @@ class World:
             for node in self.nodes.values():
                 node.crash(is_power_loss=False)
             restore_turn_sizes()
+            undo_errors()
             undo()
         return Outcome(
             self.seed,
@@ -193,7 +196,7 @@ class World:
 
     # --- the end
 
-    def _heal(self, consumers: list[Consumer], producers: list[Producer]) -> None:
+    def _heal(self, consumers: list[Consumer], producers: list[Producer | Reader]) -> None:
         """Nothing goes wrong any more: within some time all nodes must be one cluster, equal and serving."""
         self.say("-- all is healed")
         self.is_healed = True
@@ -204,9 +207,24 @@ class World:
             if node.owner is not None:
                 if node.disk.is_full or node.disk.fails_to_flush:
                     node.disk.is_full = node.disk.fails_to_flush = False
+        self.checks.data_rot.restore()
+        if self.shape.rots_data:
+            self._look_for_rot(producers)
+        for node in self.nodes.values():
+            node.errors.heal()
+            renew_disks(self, node)
         self._settle(consumers, producers)
 
-    def _settle(self, consumers: list[Consumer], producers: list[Producer]) -> None:
+    def _look_for_rot(self, clients: list[Producer | Reader]) -> None:
+        """Processes that verified a batch before it rotted start again, and then all is read."""
+        for node in self.nodes.values():
+            if self.checks.data_rot.remains_anywhere(node):
+                node.crash(is_power_loss=False)
+        for client in clients:
+            if isinstance(client, Reader):
+                client.begin_anew()
+
+    def _settle(self, consumers: list[Consumer], producers: list[Producer | Reader]) -> None:
         end_ms = int(self.loop.now_s * 1000) + HEAL_MS
         while True:
             for node in self.nodes.values():
@@ -251,6 +269,11 @@ class World:
         if self.checks.unanswered():
             return f"without an answer: {self.checks.unanswered()}"
         return None
+
+    def _install_disk_errors(self) -> Callable[[], None]:
+        if not self.shape.disk_errors:
+            return lambda: None
+        return install_disk_errors([node.errors for node in self.nodes.values()])
 
     def _disk_of(self, directory: str) -> Disk:
         return next(node.disk for node in self.nodes.values() if node.disk.folder == directory)

@@ -37,13 +37,13 @@ def _() -> None:
 @defect("decides-on-the-committed", "a decision does not see those that are under way")
 def _() -> None:
     def make(original: Any) -> Any:
-        def replay_ahead(self: Any, records: Any, last_offset: int, committed: Any) -> None:
-            original(self, records, last_offset, committed)
+        def move_ahead(self: Any, image: Any, last_offset: int, committed: Any) -> None:
+            original(self, image, last_offset, committed)
             self.image = self.committed
 
-        return replay_ahead
+        return move_ahead
 
-    replace_in("controller.controller_state", "ControllerState.replay_ahead", make)
+    replace_in("controller.controller_state", "ControllerState.move_ahead", make)
 
 
 @defect("committed-runs-ahead", "the committed image is the newest one, committed or not")
@@ -203,17 +203,18 @@ def _() -> None:
 @defect("standby-replays-twice", "a standby replays what comes in one delivery twice")
 def _() -> None:
     def make(original: Any) -> Any:
-        def handle(self: Any, batches: Any) -> None:
+        def follow(self: Any, batches: Any, image: Any) -> None:
             batches = list(batches)
-            original(self, batches)
+            original(self, batches, image)
             for batch in batches:
                 for record in batch.records:
                     if type(record).__name__ == "PartitionChangeRecord":
                         self._delta.replay(record)
+            self._apply(image.provenance)
 
-        return handle
+        return follow
 
-    replace_in("controller.controller_state", "ControllerState.handle_commit", make)
+    replace_in("controller.controller_state", "ControllerState.follow", make)
 
 
 @defect("decided-twice", "what is in an envelope is decided twice")

@@ -83,7 +83,7 @@ def _() -> None:
             before = subscription.next_offset
             original(self, subscription)
             if self._recent and before < self._recent[0].base_offset:
-                subscription.listener.handle_commit(list(self._recent))
+                list(self._handed_on(subscription.listener, list(self._recent)))
 
         return deliver
 

@@ -121,18 +121,18 @@ def _() -> None:
 @defect("image-one-batch-late", "the loader publishes without the last of several batches")
 def _() -> None:
     def make(original: Any) -> Any:
-        def handle_commit(self: Any, batches: Any) -> None:
+        def handle_commit_in_steps(self: Any, batches: Any) -> Any:
             batches = list(batches)
             if len(batches) > 1:
-                original(self, batches[:-1])
+                yield from original(self, batches[:-1])
                 self._provenance = self._provenance._replace(last_contained_offset=batches[-1].last_offset)
                 self.image = self.image.with_provenance(self._provenance)
             else:
-                original(self, batches)
+                yield from original(self, batches)
 
-        return handle_commit
+        return handle_commit_in_steps
 
-    replace_in("metadata.loader", "MetadataLoader.handle_commit", make)
+    replace_in("metadata.loader", "MetadataLoader.handle_commit_in_steps", make)
 
 
 @defect("image-shared-with-the-next", "an updated map changes the one that it was made from")

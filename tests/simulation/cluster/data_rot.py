@@ -1,0 +1,250 @@
+"""Bit rot in partition logs, below what was flushed and above it, while a broker is down and while it runs.
+
+At most one replica of a partition is rotten at a time, and only while another one that is in sync is whole. Then
+nothing that was acknowledged may be lost: the rotten replica is not elected once it is found out, gives up leading, and
+copies what it lost. What has rotted and was not read since is found by nobody; its bytes are not held against a broker.
+
+A lost or damaged index, snapshot or checkpoint loses nothing: it is made again.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from barnabas.common.crc32c import crc32c
+from barnabas.protocol.record_batch import CRC_START, LOG_OVERHEAD
+from tests.simulation.cluster.data_watch import PartitionName
+
+if TYPE_CHECKING:
+    from tests.simulation.cluster.checks import Checks
+    from tests.simulation.cluster.node import SimulatedNode
+    from tests.simulation.cluster.world import World
+
+__all__ = ["DATA_KINDS", "DataRot", "is_sound", "rot_data"]
+
+DATA_KINDS = ("bit", "sector", "segment", "small file")
+SECTOR = 512
+_HEADER = 61
+_UNCOVERED = (*range(8), *range(12, 16))
+"""The bytes of a batch that its checksum does not cover: base offset and leader epoch."""
+_SMALL = (".index", ".timeindex", ".snapshot", "leader-epoch-checkpoint", "partition.metadata", "-checkpoint")
+
+
+@dataclass(frozen=True, slots=True)
+class _Rot:
+    partition: PartitionName
+    path: str
+    position: int
+    before: bytes
+    after: bytes | None
+    """None: the whole file is lost."""
+    life: int
+    """Which life of its broker's process it happened in, or after."""
+    is_running: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A batch in a file."""
+
+    partition: PartitionName
+    path: str
+    position: int
+    size: int
+
+
+class DataRot:
+    def __init__(self, checks: Checks) -> None:
+        self._checks = checks
+        self._rots: dict[int, list[_Rot]] = {}
+
+    def add(self, node: SimulatedNode, rot: _Rot) -> None:
+        self._rots.setdefault(node.id, []).append(rot)
+
+    def has(self, node: SimulatedNode, name: PartitionName) -> bool:
+        """Whether anything of this replica has ever rotted."""
+        return any(rot.partition == name for rot in self._rots.get(node.id, ()))
+
+    def remains(self, node: SimulatedNode, name: PartitionName) -> bool:
+        """Whether the disk still holds what has rotted, or misses it."""
+        return any(rot.partition == name and _remains(rot) for rot in self._rots.get(node.id, ()))
+
+    def remains_anywhere(self, node: SimulatedNode) -> bool:
+        return any(_remains(rot) for rot in self._rots.get(node.id, ()))
+
+    def may_be_served(self, node: SimulatedNode, name: PartitionName, life: int) -> bool:
+        """A process does not verify again what it wrote or verified: only what rots meanwhile gets past it."""
+        rots = self._rots.get(node.id, ())
+        return any(rot.partition == name and rot.is_running and rot.life == life for rot in rots)
+
+    def restore(self) -> list[SimulatedNode]:
+        """An operator brings back what nobody else has: the nodes to be started again, which are down now."""
+        stopped = []
+        for node_id, rots in sorted(self._rots.items()):
+            node = self._checks.world.nodes[node_id]
+            left = [rot for rot in rots if self._checks.records.losses(rot.partition) and _remains(rot)]
+            if left:
+                node.crash(is_power_loss=False)
+                for rot in left:
+                    self._checks.world.say(f"{node.name}: {os.path.basename(rot.path)} is restored from a backup")
+                    _restore(rot)
+                stopped.append(node)
+        return stopped
+
+
+def is_sound(data: bytes) -> bool:
+    """Whether this is one whole batch with its checksum."""
+    if len(data) < _HEADER or int.from_bytes(data[8:12], "big") + LOG_OVERHEAD != len(data):
+        return False
+    return crc32c(memoryview(data)[CRC_START:]) == int.from_bytes(data[17:21], "big")
+
+
+def rot_data(world: World, node_id: int, what: str, spot: float, is_running: bool) -> bool:
+    """Let something rot in the logs of a broker; says whether its process was stopped for that."""
+    node = world.nodes[node_id]
+    if not node.is_up or node.logs is None or not world.checks.records.is_counted(node):
+        return False
+    place = _small_file(node, spot) if what == "small file" else _batch(world, node, spot)
+    if place is None:
+        return False
+    is_running = is_running and what != "small file"
+    if not is_running:
+        for line in node.crash(is_power_loss=False):
+            world.say(f"{node.name}: {line}")
+        if not os.path.exists(place.path):
+            return True
+    if what == "small file":
+        _spoil(place.path, spot)
+    else:
+        world.checks.data_rot.add(node, _spoil_batch(node, place, what, spot, is_running))
+        world.checks.data.rotted(node.id, place.partition)
+    world.checks.counts[f"rot of data: {what}{', running' if is_running else ''}"] += 1
+    world.say(f"{node.name}: {place.path} rots ({what}) at {place.position}")
+    return not is_running
+
+
+def _batch(world: World, node: SimulatedNode, spot: float) -> _Place | None:
+    places = [place for place in _batches(node) if _may_rot(world, node, place.partition)]
+    return places[int(spot * len(places))] if places else None
+
+
+def _may_rot(world: World, node: SimulatedNode, name: PartitionName) -> bool:
+    checks = world.checks
+    watched = checks.data.watched(name)
+    if watched is None or checks.records.losses(name):
+        return False
+    others = [world.nodes[broker] for broker in sorted(watched.isr - {node.id})]
+    if any(checks.data_rot.remains(world.nodes[broker], name) for broker in world.shape.broker_ids):
+        return False
+    return any(other.id in watched.whole and checks.records.is_counted(other) for other in others)
+
+
+def _batches(node: SimulatedNode) -> Iterator[_Place]:
+    for partition, folder in _partitions(node):
+        for name in sorted(os.listdir(folder)):
+            if not name.endswith(".log"):
+                continue
+            path = f"{folder}/{name}"
+            with open(path, "rb") as file:
+                data = file.read()
+            position = 0
+            while position + _HEADER <= len(data):
+                size = int.from_bytes(data[position + 8 : position + 12], "big") + LOG_OVERHEAD
+                if not is_sound(data[position : position + size]):
+                    break
+                yield _Place(partition, path, position, size)
+                position += size
+
+
+def _partitions(node: SimulatedNode) -> Iterator[tuple[PartitionName, str]]:
+    for directory in node.data_directory_ids:
+        for name in sorted(os.listdir(directory)):
+            topic, _, index = name.rpartition("-")
+            if index.isdigit():
+                yield PartitionName(topic, int(index)), f"{directory}/{name}"
+
+
+def _small_file(node: SimulatedNode, spot: float) -> _Place | None:
+    folders = [*node.data_directory_ids, *(folder for _, folder in _partitions(node))]
+    paths = [f"{folder}/{name}" for folder in folders for name in sorted(os.listdir(folder)) if name.endswith(_SMALL)]
+    if not paths:
+        return None
+    return _Place(PartitionName("", -1), paths[int(spot * len(paths))], 0, 0)
+
+
+def _spoil(path: str, spot: float) -> None:
+    """Which way depends on digits of the spot that did not choose the file."""
+    with open(path, "rb") as file:
+        data = bytearray(file.read())
+    kind = int(spot * 10_000) % 4
+    if kind == 0 or not data:
+        os.unlink(path)
+        return
+    at = int(spot * 1_000_000) % len(data)
+    if kind == 1:
+        data[at] ^= 1 << (at % 8)
+    elif kind == 2:
+        data = bytearray(len(data))
+    else:
+        del data[at:]
+    with open(path, "wb") as file:
+        file.write(data)
+
+
+def _spoil_batch(node: SimulatedNode, place: _Place, what: str, spot: float, is_running: bool) -> _Rot:
+    with open(place.path, "rb") as file:
+        data = file.read()
+    if what == "segment":
+        os.unlink(place.path)
+        node.data_disk.forget(place.path)
+        return _Rot(place.partition, place.path, 0, data, None, node.lives, is_running)
+    if what == "bit":
+        covered = [at for at in range(place.size) if at not in _UNCOVERED]
+        at, size = place.position + covered[int(spot * 1_000_000) % len(covered)], 1
+        after = bytes([data[at] ^ 1 << int(spot * 1000) % 8])
+    else:
+        at, size = place.position, min(SECTOR, len(data) - place.position)
+        after = bytes(size)
+    _patch(place.path, at, after)
+    node.data_disk.patch(place.path, at, after)
+    return _Rot(place.partition, place.path, at, data[at : at + size], after, node.lives, is_running)
+
+
+def _patch(path: str, position: int, data: bytes) -> None:
+    with open(path, "r+b") as file:
+        file.seek(position)
+        file.write(data)
+
+
+def _remains(rot: _Rot) -> bool:
+    try:
+        with open(rot.path, "rb") as file:
+            found = file.read()
+    except FileNotFoundError:
+        return rot.after is None
+    if rot.after is None:
+        return not found
+    return found[rot.position : rot.position + len(rot.after)] == rot.after
+
+
+def _restore(rot: _Rot) -> None:
+    if rot.after is not None:
+        _patch(rot.path, rot.position, rot.before)
+        return
+    base = int(os.path.basename(rot.path)[:20])
+    names = [name for name in os.listdir(os.path.dirname(rot.path)) if name.endswith(".log") and name[:-4].isdigit()]
+    following = min((int(name[:-4]) for name in names if int(name[:-4]) > base), default=1 << 62)
+    data, position = rot.before, 0
+    while position + _HEADER <= len(data):
+        last = int.from_bytes(data[position : position + 8], "big") + int.from_bytes(
+            data[position + 23 : position + 27], "big"
+        )
+        if last >= following:
+            break
+        position += int.from_bytes(data[position + 8 : position + 12], "big") + LOG_OVERHEAD
+    with suppress(FileNotFoundError), open(rot.path, "wb") as file:
+        file.write(data[:position])
