@@ -27,6 +27,7 @@ __all__ = [
     "KafkaNode",
     "free_ports",
     "kafka_command",
+    "lacking",
     "metadata_shell",
     "peer_lib",
     "require_java",
@@ -69,7 +70,8 @@ CLASSES: Mapping[str, str] = {
 """The names under which its own scripts (``kafka-topics.sh`` ...) are known, without prefix and suffix."""
 
 
-def _lacking(what: str) -> NoReturn:
+def lacking(what: str) -> NoReturn:
+    """Skip the test, or fail it in CI."""
     if os.environ.get("CI"):
         pytest.fail(f"{what}; in CI this is an error", pytrace=False)
     pytest.skip(what)
@@ -90,15 +92,15 @@ def require_java() -> None:
     """Go on only where Java 17 or later is installed."""
     version = _java_version()
     if version is None:
-        _lacking("needs Java, and there is no `java` on the PATH")
+        lacking("needs Java, and there is no `java` on the PATH")
     if version < OLDEST_JAVA:
-        _lacking(f"needs Java {OLDEST_JAVA} or later, and `java` is {version}")
+        lacking(f"needs Java {OLDEST_JAVA} or later, and `java` is {version}")
 
 
 def require_maven() -> None:
     """Go on only where Maven is installed."""
     if shutil.which("mvn") is None:
-        _lacking("needs Maven, and there is no `mvn` on the PATH")
+        lacking("needs Maven, and there is no `mvn` on the PATH")
 
 
 def require_peer(version: str = KAFKA_VERSION) -> Path:

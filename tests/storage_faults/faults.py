@@ -1,14 +1,20 @@
-"""What happens to a file."""
+"""Faults: what changes in a file, and what changes in the surroundings of a node that needs the file."""
 
 from __future__ import annotations
 
+import os
 import random
-from collections.abc import Callable, Mapping
+import shutil
+import stat
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["FAULTS", "damage"]
+from tests.storage_faults.no_space import NoSpace
 
-Fault = Callable[[bytes, bytes], bytes]
+__all__ = ["ALL_FAULTS", "FAULTS", "SURROUNDINGS", "damage", "surroundings"]
+
+Change = Callable[[bytes, bytes], bytes]
 
 
 def _flip(content: bytes, at: int) -> bytes:
@@ -19,7 +25,7 @@ def _garbage(content: bytes, other: bytes) -> bytes:
     return random.Random(len(content)).randbytes(max(len(content), 16))
 
 
-FAULTS: Mapping[str, Fault | None] = {
+FAULTS: Mapping[str, Change | None] = {
     "missing": None,
     "empty": lambda content, other: b"",
     "zeros": lambda content, other: bytes(len(content)),
@@ -30,15 +36,64 @@ FAULTS: Mapping[str, Fault | None] = {
     "garbage": _garbage,
     "other node's": lambda content, other: other,
 }
+"""Changes of the content. They are made while the node is stopped, and stay."""
+
+NO_PERMISSION, READ_ONLY, NO_SPACE = "wrong permissions", "read-only directory", "no space"
+SURROUNDINGS = (NO_PERMISSION, READ_ONLY, NO_SPACE)
+"""Faults that end: after them everything that was acknowledged, before or meanwhile, has to be found again."""
+
+ALL_FAULTS = (*FAULTS, *SURROUNDINGS)
 
 
 def damage(path: Path, fault: str, other: Path | None) -> bool:
-    """Do it; False where the fault changes nothing, as a flipped bit in an empty file."""
+    """Change the content; False where the fault changes nothing, as a flipped bit in an empty file."""
     change = FAULTS[fault]
     if change is None:
         path.unlink()
         return True
+    if fault == "other node's" and (other is None or not other.exists()):
+        return False
     before = path.read_bytes()
-    after = change(before, other.read_bytes() if other is not None and other.exists() else b"of nobody\n")
+    after = change(before, other.read_bytes() if other is not None and other.exists() else b"")
     path.write_bytes(after)
     return after != before
+
+
+@contextmanager
+def surroundings(path: Path, fault: str, no_space: NoSpace | None) -> Iterator[bool]:
+    """The fault, for the length of a ``with`` block. False where this machine can't cause it."""
+    if fault == NO_SPACE:
+        if no_space is None:
+            yield False
+            return
+        no_space.refuse(f"{path.parent}/", path.suffix if path.name[0].isdigit() else path.name)
+        try:
+            yield True
+        finally:
+            no_space.refuse_nothing()
+        return
+    modes = {path: 0} if fault == NO_PERMISSION else {path: 0o444, path.parent: 0o555}
+    before = {changed: stat.S_IMODE(changed.stat().st_mode) for changed in modes}
+    for changed, mode in modes.items():
+        changed.chmod(mode)
+    try:
+        yield True
+    finally:
+        for changed, mode in before.items():
+            if changed.exists():
+                changed.chmod(mode)
+        if not path.parent.exists():  # The node renamed the directory; its files shall be removable, at least.
+            for renamed in path.parent.parent.glob(f"{path.parent.name}*"):
+                renamed.chmod(0o750)
+
+
+def can_refuse() -> bool:
+    """Whether permissions can be refused to a node that this process starts."""
+    return os.geteuid() != 0 or shutil.which("setpriv") is not None
+
+
+def without_override() -> list[str]:
+    """The prefix of a command by which root, too, is refused what permissions refuse."""
+    if os.geteuid() != 0 or shutil.which("setpriv") is None:
+        return []
+    return ["setpriv", "--bounding-set", "-dac_override,-dac_read_search", "--"]

@@ -2,47 +2,43 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from tests.storage_faults.__main__ import RECORDED
-from tests.storage_faults.faults import FAULTS
-from tests.storage_faults.matrix import NODE_FILES, PARTITION_FILES
+from tests.storage_faults.__main__ import ENDS, recorded
+from tests.storage_faults.content import NODE_FILES, PARTITION_FILES
+from tests.storage_faults.faults import ALL_FAULTS
 
 __all__ = ["write_table"]
 
 PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "storage-faults.md"
 BEGIN, END = "<!-- matrix -->\n", "<!-- end of matrix -->"
-
-
-def _cells(kind: str) -> Mapping[str, Mapping[str, str]]:
-    path = RECORDED / f"{kind}.json"
-    recorded = json.loads(path.read_text()) if path.exists() else {}
-    return {
-        ended: {name: cell[0] for cells in parts.values() for name, cell in cells.items()}
-        for ended, parts in recorded.items()
-    }
+TITLES = {"alone": "A node alone", "three": "One of three nodes"}
 
 
 def _lines() -> Iterator[str]:
-    ours, kafkas = _cells("barnabas"), _cells("kafka")
-    for ended in ("cleanly", "by a kill"):
-        if ended not in ours:
-            continue
-        yield f"A node that had ended {ended}; ours / Kafka's where it was recorded.\n"
-        yield f"| file | {' | '.join(FAULTS)} |"
-        yield "|---" * (len(FAULTS) + 1) + "|"
-        for file in (*PARTITION_FILES, *NODE_FILES):
-            names = [f"{file} / {fault}" for fault in FAULTS]
-            if any(ours[ended].get(name, "-") != "-" for name in names):
-                both = [_cell(ours[ended].get(name, ""), kafkas.get(ended, {}).get(name)) for name in names]
-                yield f"| {file} | {' | '.join(both)} |"
-        yield ""
+    ours, kafkas = recorded("barnabas"), recorded("kafka")
+    for nodes, title in TITLES.items():
+        for ended in ENDS:
+            cells = ours.get(nodes, {}).get(ended, {})
+            if cells:
+                yield f"{title}, which had ended {ended}; ours / Kafka's where it was recorded.\n"
+                yield from _table(cells, kafkas.get(nodes, {}).get(ended, {}))
+                yield ""
 
 
-def _cell(ours: str, kafkas: str | None) -> str:
-    return ours if kafkas is None else f"{ours} / {kafkas}"
+def _table(ours: Mapping[str, list[str]], kafkas: Mapping[str, list[str]]) -> Iterator[str]:
+    yield f"| file | {' | '.join(ALL_FAULTS)} |"
+    yield "|---" * (len(ALL_FAULTS) + 1) + "|"
+    for file in (*PARTITION_FILES, *NODE_FILES):
+        names = [f"{file} / {fault}" for fault in ALL_FAULTS]
+        if any(ours.get(name, ["-"])[0] != "-" for name in names):
+            both = [_cell(ours.get(name), kafkas.get(name)) for name in names]
+            yield f"| {file} | {' | '.join(both)} |"
+
+
+def _cell(ours: list[str] | None, kafkas: list[str] | None) -> str:
+    return " / ".join(cell[0] for cell in (ours, kafkas) if cell is not None)
 
 
 def write_table() -> None:
