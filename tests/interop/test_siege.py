@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
 from random import Random
+from urllib.request import urlopen
 
 import pytest
 
@@ -17,7 +20,8 @@ from tests.siege.entry import Entry
 from tests.siege.frames import MIB, framed, sized, tags
 from tests.siege.genome import BatchGenome, RequestGenome, random_genome
 from tests.siege.measure import memory_bytes
-from tests.siege.stage import BOB, CONTROLLER, Scene, logged_in, running_stage
+from tests.siege.run import members_of_worker
+from tests.siege.stage import BOB, CONTROLLER, REST, Scene, logged_in, running_stage, running_worker
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(180)]
 
@@ -42,6 +46,14 @@ def send_until_closed(connection: socket.socket, data: bytes) -> None:
     except OSError:
         return
     wait_until(lambda: is_closed(connection))
+
+
+def send_and_wait_a_little(connection: socket.socket, data: bytes) -> None:
+    """For what is read slowly, and longer than a test can wait."""
+    connection.settimeout(2)
+    with suppress(OSError):
+        connection.sendall(data)
+        connection.recv(1)
 
 
 REFUSED = {
@@ -99,13 +111,42 @@ def test_others_are_served_between_the_parts_of_a_long_answer(stage: tuple[Secur
     short.close()
 
 
+OF_A_WORKER = (
+    "tasks of 16 MB without a signature",
+    "tasks of 16 MB with a wrong signature",
+    "connector with 40,000 settings",
+    "JSON of 900 KB that is nested",
+    "body in chunks of one byte",
+    "head of 10 MB",
+)
+
+
+def test_a_worker_answers_and_stays_in_its_group_whatever_strangers_send(
+    stage: tuple[SecureNode, Scene], tmp_path: Path
+) -> None:
+    _, scene = stage
+    with running_worker(tmp_path, "ours", scene) as worker:
+        before, memory_before = members_of_worker(scene), memory_bytes(worker.pid)
+        for name in OF_A_WORKER:
+            (payload,) = named(name).payloads(scene, Random(1))
+            for _ in range(ROUNDS):
+                with socket.create_connection(("127.0.0.1", worker.port), 10) as connection:
+                    send_and_wait_a_little(connection, payload)
+                with urlopen(f"http://127.0.0.1:{worker.port}/connectors", timeout=20) as answer:
+                    assert answer.read() == b"[]"
+        assert members_of_worker(scene) == before
+        assert memory_bytes(worker.pid) - memory_before < 3 * 16 * MIB + 32 * MIB
+        assert worker.log.stat().st_size < 50_000
+        assert "Traceback" not in worker.printed()
+
+
 def test_the_catalogue_covers_each_kind_of_listener_before_and_after_a_login() -> None:
     names = [entry.name for entry in ENTRIES]
     assert len(names) == len(set(names)) >= 60
     covered = {(entry.listener, entry.user is not None) for entry in ENTRIES}
     assert covered >= {
         ("PLAINTEXT", False), ("SSL", False), ("SASL_PLAINTEXT", False), ("SASL_PLAINTEXT", True),
-        ("SASL_SSL", False), ("SASL_SSL", True), (CONTROLLER, False), (CONTROLLER, True),
+        ("SASL_SSL", False), ("SASL_SSL", True), (CONTROLLER, False), (CONTROLLER, True), (REST, False),
     }  # fmt: skip
 
 

@@ -17,8 +17,8 @@ from pathlib import Path
 from tests.siege.catalogue import ENTRIES
 from tests.siege.entry import Entry
 from tests.siege.report import line_of, write_report
-from tests.siege.run import Outcome, besiege
-from tests.siege.stage import running_stage
+from tests.siege.run import Besieged, Outcome, besiege, besieged_node, besieged_worker
+from tests.siege.stage import REST, running_stage, running_worker
 
 __all__: list[str] = []
 
@@ -51,10 +51,22 @@ def main() -> int:
 
 
 def _run(kind: str, folder: Path, entries: list[Entry], seconds: float, seed: int) -> list[Outcome]:
-    with running_stage(folder, kind) as (node, scene):
-        outcomes = besiege(
-            node, scene, entries, seconds=seconds, seed=seed, tell=lambda it: print(line_of(kind, it), flush=True)
+    def carry_out(target: Besieged, some: list[Entry]) -> list[Outcome]:
+        return besiege(
+            target, scene, some, seconds=seconds, seed=seed, tell=lambda it: print(line_of(kind, it), flush=True)
         )
+
+    has_one_loop = kind == "ours"
+    of_worker = [entry for entry in entries if entry.listener == REST]
+    of_node = [entry for entry in entries if entry.listener != REST]
+    outcomes: list[Outcome] = []
+    with running_stage(folder, kind) as (node, scene):
+        if of_node:
+            outcomes += carry_out(besieged_node(node, scene, has_one_loop=has_one_loop), of_node)
+        if of_worker:
+            with running_worker(folder / "worker", kind, scene) as worker:
+                scene.ports[REST] = worker.port
+                outcomes += carry_out(besieged_worker(worker, scene, has_one_loop=has_one_loop), of_worker)
     broken = sum(bool(outcome.failures()) for outcome in outcomes)
     print(f"{kind}: {len(outcomes)} entries, {broken} break a bar", flush=True)
     return outcomes

@@ -8,7 +8,8 @@ from tests.siege.connections import CONNECTIONS
 from tests.siege.found import FOUND
 from tests.siege.quorum import QUORUM
 from tests.siege.requests import REQUESTS
+from tests.siege.rest import REST_ENTRIES
 
 __all__ = ["ENTRIES"]
 
-ENTRIES = (*BEFORE_LOGIN, *CONNECTIONS, *REQUESTS, *BATCHES, *QUORUM, *FOUND)
+ENTRIES = (*BEFORE_LOGIN, *CONNECTIONS, *REQUESTS, *BATCHES, *QUORUM, *FOUND, *REST_ENTRIES)

@@ -18,7 +18,7 @@ from barnabas.protocol.headers import RequestHeader, request_header_version
 from barnabas.protocol.schema import Message, Struct
 from tests.siege.frames import batch_of, record, zigzag
 
-__all__ = ["BatchGenome", "Genome", "RequestGenome", "random_genome"]
+__all__ = ["TARGETS", "BatchGenome", "Genome", "RequestGenome", "Target", "random_genome"]
 
 _APIS = sorted(key for key in SERVED_BY_BROKER if key is not ApiKey.PRODUCE)
 
@@ -39,7 +39,8 @@ class RequestGenome:
         module = import_module(f"barnabas.protocol.messages.{key.name.lower()}")
         message = _filled(getattr(module, f"{API_TABLE[key].name}Request"), self, 0)
         header = RequestHeader(request_api_key=key, request_api_version=self.version, correlation_id=7, client_id="s")
-        return header.encode(request_header_version(key, self.version)) + message.encode(self.version)
+        encoded: bytes = header.encode(request_header_version(key, self.version)) + message.encode(self.version)
+        return encoded
 
     def size(self) -> int:
         """About so many bytes."""
@@ -77,9 +78,7 @@ class BatchGenome:
         return self.records * (8 + self.value + self.headers * (2 + self.header_size))
 
     def mutated(self, rng: Random) -> BatchGenome:
-        name = rng.choice(("codec", "records", "headers", "header_size", "value", "shift"))
-        if name == "codec":
-            return replace(self, codec=rng.randrange(5))
+        name = rng.choice(("records", "headers", "header_size", "value", "shift"))
         most = {"records": 200_000, "shift": 2}.get(name, 50_000)
         return replace(self, **{name: _changed(getattr(self, name), rng, most)})
 
@@ -87,11 +86,26 @@ class BatchGenome:
 Genome = RequestGenome | BatchGenome
 
 
-def random_genome(rng: Random) -> Genome:
-    if rng.random() < 0.4:
-        return BatchGenome(codec=rng.randrange(5), records=rng.choice((1, 10, 1000)), headers=rng.choice((0, 1, 100)))
-    key = rng.choice(_APIS)
-    return RequestGenome(int(key), rng.randint(API_TABLE[key].lowest, API_TABLE[key].highest))
+Target = tuple[type[RequestGenome], int] | tuple[type[BatchGenome], int]
+TARGETS: tuple[Target, ...] = (
+    *((BatchGenome, codec) for codec in range(5)),
+    *((RequestGenome, int(key)) for key in _APIS),
+)
+"""What a genome may attack: batches by their compression, requests by their API."""
+
+
+def random_genome(rng: Random, target: Target | None = None) -> Genome:
+    """``target`` None: any of them, batches more often than a single API."""
+    if target is None:
+        target = rng.choice(TARGETS[:5]) if rng.random() < 0.4 else rng.choice(TARGETS[5:])
+    kind, number = target
+    if kind is BatchGenome:
+        return BatchGenome(codec=number, records=rng.choice((1, 10, 1000)), headers=rng.choice((0, 1, 100)))
+    info = API_TABLE[ApiKey(number)]
+    counts = (1, 1, 10, 200)
+    return RequestGenome(
+        number, rng.randint(info.lowest, info.highest), outer=rng.choice(counts), inner=rng.choice(counts)
+    )
 
 
 def _changed(value: int, rng: Random, most: int) -> int:

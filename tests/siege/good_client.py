@@ -1,11 +1,18 @@
-"""A well-behaved client: it produces, fetches and asks for metadata at a steady rate, and notes how long each took."""
+"""A well-behaved client: it produces, fetches and asks for metadata at a steady rate, and notes how long each took.
+
+On a machine with other work a request is also late because the client or the node's loop waited for a processor. Linux
+counts these waits for each thread, so that every request is noted twice: as the clock says, and without them.
+"""
 
 from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from http.client import HTTPConnection
 from statistics import median
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from barnabas.common.uuid import Uuid
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -13,26 +20,49 @@ from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequest
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from barnabas.protocol.record_batch import Record
 from barnabas.protocol.record_batch_builder import build_batch
-from tests.siege.stage import ALICE, TOPIC, Scene, logged_in
+from tests.siege.measure import CoreWaits
+from tests.siege.stage import ALICE, REST, TOPIC, Scene, logged_in
 
-__all__ = ["GoodClient", "Latencies"]
+__all__ = ["GoodClient", "GoodRequests", "KafkaRequests", "Latencies", "RestRequests"]
 
 _INTERVAL_S = 0.01
 
 
 class Latencies(NamedTuple):
+    """Of some requests. ``own``: without the time in which the client or the node's loop waited for a processor."""
+
     median_s: float
     worst_s: float
+    own_median_s: float
+    own_worst_s: float
     requests: int
+
+    @classmethod
+    def of(cls, times: list[tuple[float, float]]) -> Latencies:
+        """Of how long each took, and how much of it was a wait for a processor."""
+        taken = [took for took, _ in times]
+        own = [max(took - waited, 0.0) for took, waited in times]
+        return cls(median(taken), max(taken), median(own), max(own), len(times))
+
+
+class GoodRequests(Protocol):
+    """What a well-behaved client asks for, in turn."""
+
+    def turns(self) -> Sequence[Callable[[int], None]]:
+        """Each takes a number that counts up, and raises when the answer is not right."""
+        ...
+
+    def close(self) -> None: ...
 
 
 class GoodClient:
-    """Works on a thread of its own. A failed request ends it, and is raised by ``since``."""
+    """Works on a thread of its own. A failed request ends it, and is raised by ``between``."""
 
-    def __init__(self, scene: Scene) -> None:
-        self._client = logged_in(scene.ports["SASL_PLAINTEXT"], ALICE)
-        self._topic_id = Uuid(scene.topic_id)
-        self._times: list[tuple[float, float]] = []
+    def __init__(self, requests: GoodRequests, loop_pid: int | None) -> None:
+        """``loop_pid``: a process whose first thread answers all requests."""
+        self._requests = requests
+        self._loop_pid = loop_pid
+        self._times: list[tuple[float, float, float]] = []
         self._failure: BaseException | None = None
         self._began: float | None = None
         self._is_stopping = False
@@ -42,19 +72,22 @@ class GoodClient:
     def stop(self) -> None:
         self._is_stopping = True
         self._thread.join(60)
-        self._client.close()
+        self._requests.close()
 
-    def between(self, start: float, end: float) -> Latencies:
-        """Of the requests that began in this span (``time.perf_counter``). One that is still waiting counts so far."""
+    def between(self, *spans: tuple[float, float]) -> Latencies:
+        """Of the requests that began in these spans (``perf_counter``). One that is still waiting counts so far."""
         if self._failure is not None:
             raise RuntimeError("the well-behaved client failed") from self._failure
-        times = [taken for began, taken in list(self._times) if start <= began < end]
         waiting_since = self._began
-        if waiting_since is not None and waiting_since < end:
-            times.append(time.perf_counter() - waiting_since)
-        if not times:
-            return Latencies(end - start, end - start, 0)
-        return Latencies(median(times), max(times), len(times))
+        times = [
+            (taken, waited)
+            for start, end in spans
+            for began, taken, waited in list(self._times)
+            if start <= began < end
+        ]
+        if waiting_since is not None and any(start <= waiting_since < end for start, end in spans):
+            times.append((time.perf_counter() - waiting_since, 0.0))
+        return Latencies.of(times or [(sum(end - start for start, end in spans), 0.0)])
 
     def is_idle(self) -> bool:
         """Whether the last request has been answered."""
@@ -62,19 +95,36 @@ class GoodClient:
         return began is None or time.perf_counter() - began < 0.05
 
     def _run(self) -> None:
-        turns = (self._produce, self._fetch, self._metadata)
+        turns = self._requests.turns()
         number = 0
+        waits = CoreWaits(self._loop_pid)
         try:
             while not self._is_stopping:
+                waited_before = waits.total_s()
                 began = self._began = time.perf_counter()
                 turns[number % len(turns)](number)
-                self._began = None
                 taken = time.perf_counter() - began
-                self._times.append((began, taken))
+                self._began = None
+                self._times.append((began, taken, waits.total_s() - waited_before))
                 number += 1
                 time.sleep(max(_INTERVAL_S - taken, 0))
         except BaseException as failure:
             self._failure = failure
+
+
+class KafkaRequests:
+    """Produce, fetch what was produced, and metadata, of ``alice``."""
+
+    def __init__(self, scene: Scene) -> None:
+        self._client = logged_in(scene.ports["SASL_PLAINTEXT"], ALICE)
+        self._topic_id = Uuid(scene.topic_id)
+        self._offset = 0
+
+    def turns(self) -> Sequence[Callable[[int], None]]:
+        return self._produce, self._fetch, self._metadata
+
+    def close(self) -> None:
+        self._client.close()
 
     def _produce(self, number: int) -> None:
         batch = build_batch([Record(0, int(time.time() * 1000), None, b"value %d" % number, ())])
@@ -95,3 +145,22 @@ class GoodClient:
     def _metadata(self, number: int) -> None:
         answer = self._client.call(MetadataRequest(topics=[MetadataRequestTopic(name=TOPIC)]), 12)
         assert answer.topics[0].error_code == 0, answer
+
+
+class RestRequests:
+    """What a tool asks a Connect worker for."""
+
+    def __init__(self, scene: Scene) -> None:
+        self._connection = HTTPConnection("127.0.0.1", scene.ports[REST], timeout=60)
+
+    def turns(self) -> Sequence[Callable[[int], None]]:
+        return tuple(partial(self._get, path) for path in ("/connectors", "/", "/connectors?expand=status"))
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _get(self, path: str, number: int) -> None:
+        self._connection.request("GET", path)
+        answer = self._connection.getresponse()
+        body = answer.read()
+        assert answer.status == 200, (path, answer.status, body[:300])

@@ -7,7 +7,7 @@ import threading
 import time
 from pathlib import Path
 
-__all__ = ["Watch", "cpu_s", "memory_bytes"]
+__all__ = ["CoreWaits", "Watch", "cpu_s", "memory_bytes", "settle"]
 
 _TICK = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -22,6 +22,21 @@ def cpu_s(pid: int) -> float:
     """Processor time that a process has used, in user and in kernel mode."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / _TICK
+
+
+class CoreWaits:
+    """How long the calling thread, and the first thread of a process, were ready to run and had no processor.
+
+    Linux counts it: the second number of ``schedstat``. Zero where it does not.
+    """
+
+    def __init__(self, pid: int | None) -> None:
+        threads = [(os.getpid(), threading.get_native_id())] + ([] if pid is None else [(pid, pid)])
+        paths = [Path(f"/proc/{process}/task/{thread}/schedstat") for process, thread in threads]
+        self._files = [os.open(path, os.O_RDONLY) for path in paths if path.exists()]
+
+    def total_s(self) -> float:
+        return sum(int(os.pread(file, 100, 0).split()[1]) for file in self._files) / 1e9
 
 
 class Watch:

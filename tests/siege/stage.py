@@ -22,6 +22,9 @@ from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequ
 from barnabas.protocol.record_batch import Record
 from barnabas.protocol.record_batch_builder import build_batch
 from tests.interop.raw_client import RawClient
+from tests.peers.barnabas_worker import BarnabasWorker
+from tests.peers.connect_worker import ConnectWorker, worker_settings
+from tests.peers.node_process import NodeProcess
 from tests.peers.secure import SecureNode, running_secure_barnabas, running_secure_kafka
 
 __all__ = [
@@ -32,13 +35,19 @@ __all__ = [
     "GROUP",
     "MALLORY",
     "OWN_TOPIC",
+    "REST",
     "TOPIC",
+    "WORKER_GROUP",
     "Scene",
     "logged_in",
     "running_stage",
+    "running_worker",
 ]
 
 CONTROLLER = "CONTROLLER"
+REST = "REST"
+"""The REST API of a Connect worker, which is started for the entries that need it."""
+WORKER_GROUP = "siege-connect"
 ALICE, BOB, MALLORY, ADMIN = "alice", "bob", "mallory", "admin"
 TOPIC, OWN_TOPIC, GROUP = "orders", "mallorys", "mallorys-group"
 _PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
@@ -71,6 +80,23 @@ def running_stage(folder: Path, kind: str) -> Iterator[tuple[SecureNode, Scene]]
         ports = {**node.ports, CONTROLLER: node.process.controller_port}
         with_rights = _prepare(ports["SASL_PLAINTEXT"])
         yield node, Scene(ports, *with_rights)
+
+
+@contextmanager
+def running_worker(folder: Path, kind: str, scene: Scene) -> Iterator[NodeProcess]:
+    """A Connect worker, ours or Kafka's, beside a running node of the same kind."""
+    login = {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "PLAIN",
+        "sasl.jaas.config": f'{_PLAIN} required username="{ADMIN}" password="{password(ADMIN)}";',
+    }
+    settings = {**worker_settings(f"127.0.0.1:{scene.ports['SASL_PLAINTEXT']}", WORKER_GROUP), **login}
+    worker = BarnabasWorker(folder, settings) if kind == "ours" else ConnectWorker(folder, settings)
+    worker.start(timeout_s=180)
+    try:
+        yield worker
+    finally:
+        worker.stop()
 
 
 def _settings(kind: str) -> dict[str, str]:
