@@ -218,7 +218,8 @@ class HistoryReader(Client):
         if error is not None:
             self.counts[f"error: {error.name()}"] += 1
             if error.code() in _LOST_PLACE:
-                self._check.refused_offset(self.name, message.partition(), str(error))
+                where = f"{error} at offset {message.offset()}, {time.monotonic():.1f} s of the clock"
+                self._check.refused_offset(self.name, message.partition(), where)
             return
         self.counts["read"] += 1
         partition, offset = message.partition(), message.offset()

@@ -38,10 +38,13 @@ class FaultInjector:
         """How long after its time a fault began, at most: those before it took longer than planned."""
         self.crash: BaseException | None = None
 
-    def run(self, tracks: list[list[Fault]]) -> None:
-        """Until all faults have ended. Raises what stopped a track, such as a node that does not start any more."""
+    def run(self, tracks: list[list[Fault]], lasts_s: float) -> None:
+        """Until all faults have ended, or those left would begin after ``lasts_s``.
+
+        Raises what stopped a track, such as a node that does not start any more.
+        """
         self._began_s = time.monotonic()
-        threads = [threading.Thread(target=self._run_track, args=(track,), daemon=True) for track in tracks]
+        threads = [threading.Thread(target=self._run_track, args=(track, lasts_s), daemon=True) for track in tracks]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -49,20 +52,27 @@ class FaultInjector:
         if self.crash is not None:
             raise self.crash
 
-    def _run_track(self, track: list[Fault]) -> None:
+    def _run_track(self, track: list[Fault], lasts_s: float) -> None:
+        """A fault that takes longer than planned moves those after it, so that the cluster has the planned rest."""
+        late_s = 0.0
         try:
-            for fault in track:
-                self._wait_until(fault.begins_s)
+            for number, fault in enumerate(track):
+                begins_s = fault.begins_s + late_s
+                if begins_s > lasts_s:
+                    self.counts["left out for want of time"] += len(track) - number
+                    return
+                time.sleep(max(0.0, begins_s - self._elapsed_s()))
                 if self.crash is not None:
                     return
                 self._do(fault)
+                late_s = max(0.0, self._elapsed_s() - fault.begins_s - fault.lasts_s)
         except BaseException as error:
             self.crash = error
+        finally:
+            self.latest_s = max(self.latest_s, late_s)
 
-    def _wait_until(self, moment_s: float) -> None:
-        left_s = self._began_s + moment_s - time.monotonic()
-        self.latest_s = max(self.latest_s, -left_s)
-        time.sleep(max(0.0, left_s))
+    def _elapsed_s(self) -> float:
+        return time.monotonic() - self._began_s
 
     def _do(self, fault: Fault) -> None:
         """To the nodes that it names, or to the one that has the role it names at this moment."""

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from barnabas.protocol.errors import CorruptRecordError
 from barnabas.protocol.record_batch import BATCH_HEADER, LOG_OVERHEAD, BatchView
 from barnabas.protocol.record_serde import decode_metadata_record
 from barnabas.protocol.records.broker_registration_change_record import BrokerRegistrationChangeRecord
@@ -59,7 +60,11 @@ class _Log:
             size = LOG_OVERHEAD + int.from_bytes(data[at + 8 : at + 12], "big")
             if size <= LOG_OVERHEAD or at + size > len(data):
                 break
-            batches.append(BatchView(data, at))
+            try:
+                batches.append(BatchView(data, at))
+            except CorruptRecordError:  # The log was cut, and has grown beyond this place again.
+                self._position = 0
+                return batches
             at += size
         self._position += at
         return batches

@@ -125,7 +125,7 @@ class _Run:
         try:
             with self._watch, self._cpu:
                 time.sleep(1)
-                injector.run(tracks)
+                injector.run(tracks, self._options.seconds)
         finally:
             self.report.told = injector.told
             self.report.counts.update({f"fault {name}": count for name, count in injector.counts.items()})

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
-from tests.history.faults import Abilities, FaultKind, plan
+from tests.history.fault_injector import FaultInjector
+from tests.history.faults import Abilities, Fault, FaultKind, plan
 from tests.history.log_files import batch_at, compare_replicas, compare_topics
 
 BROKERS = ("broker-1", "broker-2", "broker-3")
@@ -34,6 +37,29 @@ def test_every_fault_comes_to_pass_and_only_what_the_machine_can() -> None:
 
     assert kinds(Abilities(disks=True, clocks=True)) == set(FaultKind)
     assert kinds(Abilities()) == set(FaultKind) - {FaultKind.FULL_DISK, FaultKind.CLOCK}
+
+
+def test_faults_after_one_that_takes_longer_come_later_or_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s, begun_s = [0.0], []
+
+    class Clock:
+        def monotonic(self) -> float:
+            return now_s[0]
+
+        def sleep(self, seconds: float) -> None:
+            now_s[0] += seconds
+
+    class Slow(FaultInjector):
+        def _do(self, fault: Fault) -> None:
+            begun_s.append(now_s[0])
+            now_s[0] += 5 * fault.lasts_s
+
+    monkeypatch.setattr("tests.history.fault_injector.time", Clock())
+    injector = Slow(cast("Any", SimpleNamespace(nodes=[])), "history", 4, seed=1)
+    track = [Fault(begins_s, 1.0, FaultKind.FREEZE) for begins_s in (2.0, 5.0, 8.0, 11.0)]
+    injector.run([track], 15.0)
+    assert begun_s == [2.0, 9.0]
+    assert (injector.latest_s, injector.counts["left out for want of time"]) == (8.0, 2)
 
 
 def test_nobody_is_cut_off_from_itself() -> None:
