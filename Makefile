@@ -20,6 +20,8 @@ export UV_NO_PROGRESS := true
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # An activated environment of somebody else must not be the one that is filled.
 unexport VIRTUAL_ENV
+# Tests start hundreds of processes, and each would compile all sources again.
+unexport PYTHONDONTWRITEBYTECODE
 # Without a home to write to, downloads are kept here.
 ifeq ($(shell test -n "$$HOME" -a -w "$$HOME" && echo yes),)
 export UV_CACHE_DIR := $(CURDIR)/.cache/uv

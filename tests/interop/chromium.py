@@ -12,15 +12,21 @@ import time
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Chromium", "find_chromium"]
+from tests.peers import lacking
+
+__all__ = ["Chromium", "require_chromium"]
 
 _WAIT_S = 30.0
 
 
-def find_chromium() -> str | None:
-    return next(
-        (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None
-    )
+def require_chromium() -> str:
+    """Go on only where Chromium is installed; returns its path."""
+    for name in ("chromium", "chromium-browser", "google-chrome"):
+        path = shutil.which(name)
+        if path is not None:
+            return path
+    lacking("needs Chromium (the package `chromium`), and there is none on the PATH")
+    return None
 
 
 class Chromium:

@@ -16,7 +16,7 @@ from barnabas.connect.plugins.discovery import discover
 from barnabas.connect.rest.application import Mount
 from barnabas.connect.rest.rest_server import RestServer
 from barnabas.connect.rest.rest_settings import RestSettings
-from tests.interop.chromium import Chromium, find_chromium
+from tests.interop.chromium import Chromium, require_chromium
 from tests.peers.console_scene import EVIL, PREFIX, SceneHerder, console_of
 from tests.peers.scripted_herder import ScriptedCluster
 
@@ -44,10 +44,7 @@ class _Clock:
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
-    path = find_chromium()
-    if path is None:
-        pytest.skip("there is no Chromium; install the package chromium to see the console in a browser")
-    browser = Chromium(path, tmp_path_factory.mktemp("chromium"))
+    browser = Chromium(require_chromium(), tmp_path_factory.mktemp("chromium"))
     yield browser
     browser.close()
 
