@@ -138,6 +138,7 @@ class Files:
 
     def __init__(self, node: NodeProcess, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         self.at = ["--bootstrap-server", node.bootstrap]
+        self.capsys = capsys
         self.old, self.new = str(folder / "old.yaml"), str(folder / "new.yaml")
         before = with_passwords(exported(node, capsys))
         self.document = changed(before)
@@ -149,15 +150,15 @@ class Files:
 
     def apply(self, file: str) -> None:
         assert apply.main([file, "--allow-delete", *self.at]) == 0
-        wait_until(lambda: self.is_as(file))
+        self.wait_until_as(file)
 
-
-def wait_until(condition: Any) -> None:
-    """A broker shows a change a moment after the controller made it."""
-    deadline = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < deadline, "the cluster did not become what was applied"
-        time.sleep(0.2)
+    def wait_until_as(self, file: str) -> None:
+        """A broker shows a change a moment after the controller made it."""
+        deadline = time.monotonic() + 20
+        while not self.is_as(file):
+            left = self.capsys.readouterr().out
+            assert time.monotonic() < deadline, f"the cluster did not become what was applied: {left}"
+            time.sleep(0.2)
 
 
 @pytest.fixture
@@ -218,7 +219,7 @@ def test_an_interruption_at_every_step_is_taken_up(files: Files, monkeypatch: py
                 break
             time.sleep(0.5)  # Or a broker that is behind makes the next run repeat the step, which is allowed.
     assert len({step.kind for step in made}) >= 8
-    wait_until(lambda: files.is_as(files.new))
+    files.wait_until_as(files.new)
 
 
 @pytest.mark.parametrize("after_s", [0.3, 0.6, 0.9, 1.2])
