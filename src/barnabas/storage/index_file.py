@@ -56,14 +56,14 @@ class IndexFile:
         if not self._is_dirty:
             return
         written = self._written
-        tail = memoryview(entries)[written:]
+        # A copy: an error keeps what its frames work on, and a bytearray that somebody views can't grow.
+        tail = bytes(memoryview(entries)[written:])
         fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
         try:
             with naming(self.path):
                 pwrite_all(fd, tail, written)
                 os.ftruncate(fd, len(entries))
         finally:
-            tail.release()
             os.close(fd)
         self._written = len(entries)
         self._is_dirty = False

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.common.errors import ApiException
+from barnabas.protocol.errors import CorruptRecordError
 from barnabas.protocol.record_batch import iter_batches
 from tests.simulation.cluster.data_rot import is_sound
 from tests.simulation.cluster.data_watch import PartitionName
@@ -233,10 +234,15 @@ def _batches(log: PartitionLog, start: int, end: int, *, stops_at_damage: bool =
                 raise
             return
         found = start
-        for batch in iter_batches(records):
-            if batch.next_offset > found:
-                yield batch
-                found = batch.next_offset
+        try:
+            for batch in iter_batches(records):
+                if batch.next_offset > found:
+                    yield batch
+                    found = batch.next_offset
+        except CorruptRecordError:
+            if not stops_at_damage:
+                raise
+            return
         if found == start:
             return
         start = found

@@ -15,7 +15,8 @@ import errno
 import mmap
 import os
 import pkgutil
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from types import ModuleType
@@ -67,8 +68,7 @@ class DiskErrors:
     def __init__(self, folder: str) -> None:
         self.folder = folder
         self.armed: Armed | None = None
-        self.is_watched = False
-        """Whether a check reads, which no error may meet."""
+        self._is_watched = False
         self.met: list[str] = []
         """What has failed in this life of the process."""
         self.on_error: Callable[[str, str, str], None] = lambda module, operation, path: None
@@ -85,10 +85,19 @@ class DiskErrors:
     def heal(self) -> None:
         self.armed = None
 
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """While a check reads no call fails."""
+        self._is_watched = True
+        try:
+            yield
+        finally:
+            self._is_watched = False
+
     def problem(self, module: str, operation: str, path: str) -> OSError | None:
         """The error that this call ends with, if any."""
         armed = self.armed
-        if self.is_watched or armed is None or not armed.left or not armed.fits(operation, path, self.folder):
+        if self._is_watched or armed is None or not armed.left or not armed.fits(operation, path, self.folder):
             return None
         if armed.skips:
             armed.skips -= 1

@@ -208,7 +208,10 @@ def _start_after_snapshot(node: SimulatedNode) -> None:
     """What retention would let go if it were as small as it can be."""
     latest = node.driver.log.latest_snapshot_id
     if latest is not None and latest.offset > node.driver.log.start_offset:
-        node.snapshots._delete_before(latest)
+        try:
+            node.snapshots._delete_before(latest)
+        except (OSError, StorageError) as error:  # As ``MetadataSnapshots.clean`` does it.
+            node.driver.fail(error)
 
 
 def _set(name: str, normal: Any) -> Callable[[World, Any, int], None]:

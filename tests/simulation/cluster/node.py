@@ -242,7 +242,8 @@ class _Snapshots(MetadataSnapshots):
             self.node.handled.append(error)
             raise
         if snapshot_id is not None:
-            self.node.world.checks.snapshot_made(self.node, snapshot_id)
+            with self.node.errors.watched():
+                self.node.world.checks.snapshot_made(self.node, snapshot_id)
         return snapshot_id
 
 
@@ -664,11 +665,8 @@ class SimulatedNode:
         self.world.loop.call_soon(lambda: self.crash(is_power_loss=False))
 
     def _committed(self, log: Any, before: int) -> None:
-        self.errors.is_watched = True
-        try:
+        with self.errors.watched():
             self.world.checks.records.committed(self, log, before)
-        finally:
-            self.errors.is_watched = False
 
     def gives_up(self, fault: BaseException) -> None:
         """The broker can't go on, and the product stops the process."""

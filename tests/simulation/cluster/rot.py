@@ -180,7 +180,7 @@ def _flushed_batches(disk: Disk) -> list[tuple[str, int, int]]:
             last = int.from_bytes(data[position : position + 8], "big") + int.from_bytes(
                 data[position + 23 : position + 27], "big"
             )
-            if last >= end or size < 61:
+            if last >= end or size < 61 or position + size > len(data):
                 break
             found.append((path, position, size))
             position += size

@@ -160,3 +160,21 @@ def test_a_transaction_index_of_another_shape_is_refused(path: str, content: byt
     Path(path).write_bytes(content)
     with pytest.raises(CorruptIndexError):
         _ = TransactionIndex(path).transactions
+
+
+def test_an_index_that_the_disk_refused_goes_on_growing(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error is kept, as a task keeps one that nobody has asked for, and with it what its frames work on."""
+    index = OffsetIndex(path, BASE)
+    index.append(BASE, 0)
+
+    def refused(*_: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pwrite", refused)
+        with pytest.raises(OSError, match="No space left") as kept:
+            index.write()
+    index.append(BASE + 10, 500)
+    index.write()
+    assert OffsetIndex(path, BASE).lookup(BASE + 10) == index.lookup(BASE + 10)
+    assert kept.value.errno == 28
