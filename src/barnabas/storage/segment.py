@@ -294,18 +294,24 @@ class Segment:
         """The first batch that ends at or after ``offset``: (position, size, base offset, last offset).
 
         None when every batch ends before it. In a compacted segment the batch may also start after it. Raises
-        DamagedRangeError for an offset in a damaged range. An index that leads astray is dropped.
+        DamagedRangeError for an offset in a damaged range. An index that leads astray is dropped; one that leads past
+        damage stays.
         """
         for damage in self.damaged:
             if damage.first_offset <= offset < damage.next_offset:
                 raise DamagedRangeError(self.path, damage)
-        if self.size > _WALK_CHUNK:
+        if self.size <= _WALK_CHUNK:
             try:
+                return self._find_from(-1, 0, offset)
+            except CorruptSegmentError:
                 return self._find_from(*self._entry_before(offset), offset)
-            except (CorruptIndexError, CorruptSegmentError) as error:
-                _log.warning("searching %s without its index: %s", self.path, error)
-                self.offset_index.clear()
-        return self._find_from(-1, 0, offset)
+        try:
+            return self._find_from(*self._entry_before(offset), offset)
+        except (CorruptIndexError, CorruptSegmentError) as error:
+            found = self._find_from(-1, 0, offset)
+            _log.warning("%s is searched without its index, which leads astray: %s", self.path, error)
+            self.offset_index.clear()
+            return found
 
     def _find_from(self, indexed: int, start: int, offset: int) -> tuple[int, int, int, int] | None:
         """As ``find``, from an entry of the index: the last offset of the batch at ``start``."""

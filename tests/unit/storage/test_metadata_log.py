@@ -11,6 +11,8 @@ from barnabas.raft.control_records import build_control_batch, leader_change
 from barnabas.raft.ready import AppendedBatch
 from barnabas.raft.replica_key import OffsetAndEpoch, ReplicaKey
 from barnabas.server.metadata_record_serde import MetadataRecordSerde
+from barnabas.storage import segment as segment_module
+from barnabas.storage.damaged_files import DamagedLogError
 from barnabas.storage.metadata_log import METADATA_LOG_DIRECTORY, MetadataLog
 from barnabas.storage.snapshot_file import RawSnapshotWriter, SnapshotWriter, list_snapshots
 
@@ -295,6 +297,27 @@ def test_an_index_of_a_log_that_was_cut_since_loses_nothing(tmp_path: Path) -> N
     index.write_bytes(before)
     again = MetadataLog(str(tmp_path))
     assert (again.end_offset, again.recovered_from) == (600, None)
+
+
+@pytest.mark.parametrize("chunk", [100, 1 << 20])
+def test_what_lies_behind_damage_that_a_snapshot_covers_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk: int
+) -> None:
+    """Also after a follower asked for what cannot be read any more."""
+    monkeypatch.setattr(segment_module, "_WALK_CHUNK", chunk)
+    log = filled(tmp_path, 300)
+    snapshot(log, 600)
+    log.close()
+    path = tmp_path / METADATA_LOG_DIRECTORY / "00000000000000000000.log"
+    content = bytearray(path.read_bytes())
+    content[1000:1512] = bytes(512)
+    path.write_bytes(content)
+    again = MetadataLog(str(tmp_path))
+    assert (again.end_offset, again.recovered_from) == (600, None)
+    again.append(batch(600, 3))
+    with pytest.raises(DamagedLogError, match="no batch"):
+        again.read(30, 1 << 20)
+    assert [view.base_offset for view in again.batches(600)] == [600]
 
 
 def test_a_damaged_index_of_an_old_segment_is_made_again_too(tmp_path: Path) -> None:
