@@ -87,6 +87,11 @@ class NodeProcess(ABC):
         assert self._process is not None, "the node is not running"
         return self._process.pid
 
+    @property
+    def is_running(self) -> bool:
+        """Whether it was started, and has not ended since, by itself or otherwise."""
+        return self._process is not None and self._process.poll() is None
+
     def printed(self, since: int = 0) -> str:
         return self.log.read_bytes()[since:].decode(errors="replace") if self.log.exists() else ""
 

@@ -12,6 +12,7 @@ import signal
 import sys
 import tempfile
 import time
+from itertools import count
 from pathlib import Path
 
 from tests.siege.catalogue import ENTRIES
@@ -60,13 +61,24 @@ def _run(kind: str, folder: Path, entries: list[Entry], seconds: float, seed: in
     of_worker = [entry for entry in entries if entry.listener == REST]
     of_node = [entry for entry in entries if entry.listener != REST]
     outcomes: list[Outcome] = []
-    with running_stage(folder, kind) as (node, scene):
-        if of_node:
-            outcomes += carry_out(besieged_node(node, scene, has_one_loop=has_one_loop), of_node)
-        if of_worker:
-            with running_worker(folder / "worker", kind, scene) as worker:
-                scene.ports[REST] = worker.port
-                outcomes += carry_out(besieged_worker(worker, scene, has_one_loop=has_one_loop), of_worker)
+    stages = count(1)
+    while of_node or of_worker:  # A stage that an entry has ended is followed by another one.
+        with running_stage(folder / str(next(stages)), kind) as (node, scene):
+            if of_node:
+                done = carry_out(besieged_node(node, scene, has_one_loop=has_one_loop), of_node)
+                outcomes += done
+                of_node = of_node[len(done) :]
+                if done[-1].why_over:
+                    node.process.kill()
+                    continue
+            while of_worker:
+                with running_worker(folder / f"worker-{len(of_worker)}", kind, scene) as worker:
+                    scene.ports[REST] = worker.port
+                    done = carry_out(besieged_worker(worker, scene, has_one_loop=has_one_loop), of_worker)
+                    outcomes += done
+                    of_worker = of_worker[len(done) :]
+                    if done[-1].why_over:
+                        worker.kill()
     broken = sum(bool(outcome.failures()) for outcome in outcomes)
     print(f"{kind}: {len(outcomes)} entries, {broken} break a bar", flush=True)
     return outcomes

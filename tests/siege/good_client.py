@@ -63,7 +63,7 @@ class GoodClient:
         self._requests = requests
         self._loop_pid = loop_pid
         self._times: list[tuple[float, float, float]] = []
-        self._failure: BaseException | None = None
+        self.failure: BaseException | None = None
         self._began: float | None = None
         self._is_stopping = False
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -76,8 +76,8 @@ class GoodClient:
 
     def between(self, *spans: tuple[float, float]) -> Latencies:
         """Of the requests that began in these spans (``perf_counter``). One that is still waiting counts so far."""
-        if self._failure is not None:
-            raise RuntimeError("the well-behaved client failed") from self._failure
+        if self.failure is not None:
+            raise RuntimeError("the well-behaved client failed") from self.failure
         waiting_since = self._began
         times = [
             (taken, waited)
@@ -90,9 +90,9 @@ class GoodClient:
         return Latencies.of(times or [(sum(end - start for start, end in spans), 0.0)])
 
     def is_idle(self) -> bool:
-        """Whether the last request has been answered."""
+        """Whether the last request has been answered, or has failed."""
         began = self._began
-        return began is None or time.perf_counter() - began < 0.05
+        return self.failure is not None or began is None or time.perf_counter() - began < 0.05
 
     def _run(self) -> None:
         turns = self._requests.turns()
@@ -109,7 +109,7 @@ class GoodClient:
                 number += 1
                 time.sleep(max(_INTERVAL_S - taken, 0))
         except BaseException as failure:
-            self._failure = failure
+            self.failure = failure
 
 
 class KafkaRequests:

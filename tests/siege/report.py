@@ -29,6 +29,7 @@ def line_of(kind: str, outcome: Outcome) -> str:
         f"memory {outcome.memory / MIB:6.1f} of {outcome.in_flight / MIB:6.2f} MB  "
         f"log {outcome.log_per_minute / MIB:5.2f} MB/min  cpu {outcome.cpu_s:5.2f} s "
         f"({outcome.cpu_ns_per_byte:8.1f} ns/B)  {outcome.opened:5} conn {outcome.answers:6} answers  {outcome.name}"
+        f"{f': over, {outcome.why_over}' if outcome.why_over else ''}"
     )
 
 
@@ -63,6 +64,7 @@ def _figures(outcome: Outcome) -> dict[str, object]:
         "attempts": outcome.attempts,
         "breaks": outcome.failures(),
         "own_breaks": outcome.own_failures(),
+        "why_over": outcome.why_over,
     }
 
 
@@ -76,6 +78,8 @@ _NOTES = (
     "- **memory**: what the process grew by. Bar: 3 times the bytes in flight, or 16 MB.",
     "- **CPU**: processor time of the node for each byte that the attacker sent.",
     "- The log may grow by 1 MB a minute, and no leader may change; a Connect worker may not leave its group.",
+    "- Under **breaks**, **answers** says that the process no longer answered a well-behaved client within 60 s, or "
+    "ended. It was started again for the next entry.",
     "- **tries**: an entry that broke a bar was repeated at most twice; the best attempt is in the table.",
 )
 

@@ -1,7 +1,8 @@
 """Carries out the catalogue against a running node and judges what the well-behaved client felt.
 
 Latencies in peace are measured before and after each attack. An entry that breaks a bar is repeated, for the machine
-may have been busy with something else; the best attempt counts, and the number of attempts is reported.
+may have been busy with something else; the best attempt counts, and the number of attempts is reported. One that the
+node does not live through breaks the bar ``answers``, and the stage has to be built anew for the entries behind it.
 """
 
 from __future__ import annotations
@@ -58,10 +59,12 @@ class Outcome(NamedTuple):
     answers: int
     leader_changes: int
     attempts: int = 1
+    why_over: str = ""
+    """What the well-behaved client, or the process, failed with; the figures end there."""
 
     @property
     def median_ratio(self) -> float:
-        return self.besieged.median_s / self.calm.median_s
+        return self.besieged.median_s / max(self.calm.median_s, 1e-6)
 
     @property
     def own_median_ratio(self) -> float:
@@ -89,6 +92,7 @@ BARS: dict[str, Callable[[Outcome], bool]] = {
     "memory": lambda it: it.memory <= max(3 * it.in_flight, _MEMORY_FREE),
     "log": lambda it: it.log_per_minute <= MIB,
     "leaders": lambda it: it.leader_changes == 0,
+    "answers": lambda it: not it.why_over,
 }
 
 
@@ -121,29 +125,50 @@ def besiege(
     seed: int,
     tell: Callable[[Outcome], None],
 ) -> list[Outcome]:
+    """Carry out entries until one of them ends the stage, whose outcome is the last then."""
     good = GoodClient(target.requests, target.process.pid if target.has_one_loop else None)
-    outcomes = []
+    outcomes: list[Outcome] = []
     try:
         time.sleep(1.0)
         for entry in entries:
             outcome = _best_of(lambda: _carry_out(target, scene, good, entry, seconds, seed))  # noqa: B023
             tell(outcome)
             outcomes.append(outcome)
+            if outcome.why_over:
+                break
     finally:
         good.stop()
     return outcomes
 
 
 def _best_of(attempt: Callable[[], Outcome]) -> Outcome:
-    """The first that holds all bars, or the one that breaks the fewest."""
+    """The first that holds all bars, or the one that breaks the fewest. After one that ends the stage there is none."""
     made: list[Outcome] = []
     while not made or (made[-1].failures() and len(made) < _ATTEMPTS):
         made.append(attempt())
+        if made[-1].why_over:
+            return made[-1]._replace(attempts=len(made))
     best = min(made, key=lambda outcome: (len(outcome.failures()), outcome.besieged.worst_s))
     return best._replace(attempts=len(made))
 
 
 def _carry_out(target: Besieged, scene: Scene, good: GoodClient, entry: Entry, seconds: float, seed: int) -> Outcome:
+    began = time.perf_counter()
+    try:
+        return _attack(target, scene, good, entry, seconds, seed)
+    except (AssertionError, ConnectionError, RuntimeError, TimeoutError, FileNotFoundError) as error:
+        # ``FileNotFoundError``: of a process that has ended there is nothing to read.
+        why = error if good.failure is None else good.failure
+        if good.failure is None and target.process.is_running:
+            raise
+        over = Latencies.of([(time.perf_counter() - began, 0.0)])
+        return Outcome(
+            name=entry.name, calm=Latencies.of([(0.0, 0.0)]), besieged=over, memory=0, in_flight=0, log_per_minute=0,
+            cpu_s=0, sent=0, opened=0, answers=0, leader_changes=0, why_over=f"{type(why).__name__}: {why}",
+        )  # fmt: skip
+
+
+def _attack(target: Besieged, scene: Scene, good: GoodClient, entry: Entry, seconds: float, seed: int) -> Outcome:
     pid = target.process.pid
     attacker = _attacker(entry, scene, seconds, seed)
     try:
