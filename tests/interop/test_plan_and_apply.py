@@ -156,8 +156,8 @@ class Files:
         """A broker shows a change a moment after the controller made it."""
         deadline = time.monotonic() + 20
         while not self.is_as(file):
-            left = self.capsys.readouterr().out
-            assert time.monotonic() < deadline, f"the cluster did not become what was applied: {left}"
+            printed = "".join(self.capsys.readouterr())
+            assert time.monotonic() < deadline, f"the cluster did not become what was applied: {printed}"
             time.sleep(0.2)
 
 
