@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.spark.shared_classes import shared_classes
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -42,6 +44,23 @@ def py4j_sockets_collected() -> Iterator[None]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ResourceWarning)
             gc.collect()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _quick_start() -> Iterator[None]:
+    """Every JVM that a test starts with Spark's scripts, in whichever process, takes its classes from an archive."""
+    from barnabas.spark.connector_jars import cache_directory
+    from barnabas.spark.errors import SparkUnavailable
+    from barnabas.spark.java_runtime import find_java
+
+    with pytest.MonkeyPatch.context() as patch:
+        try:
+            options = shared_classes(find_java(os.environ).home, cache_directory(os.environ))
+        except SparkUnavailable:  # A test that needs Java says so itself.
+            options = None
+        if options is not None:
+            patch.setenv("SPARK_SUBMIT_OPTS", options)
+        yield
 
 
 @pytest.fixture(scope="session")
