@@ -175,7 +175,7 @@ class HangStory:
     def _hang(self, hang: Hang, watch: MetadataWatch) -> Outcome:
         self._settle()
         node = self._node(hang.target)
-        began_s, stall_count, fencing_count = time.monotonic(), len(self._probe.stalls), len(watch.fencings())
+        began_s, stall_count = time.monotonic(), len(self._probe.stalls)
         with hung(self._cluster, node, hang.way):
             time.sleep(hang.lasts_s)
         ended_s = time.monotonic()
@@ -188,7 +188,7 @@ class HangStory:
         return Outcome(
             hang,
             node.name,
-            watch.fencings()[fencing_count:],
+            [fencing for fencing in watch.fencings() if fencing.seen_s >= began_s],
             [stall for stall in self._probe.stalls[stall_count:] if stall.to_s > began_s],
             healthy_after_s,
         )

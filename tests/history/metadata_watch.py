@@ -1,7 +1,8 @@
 """Follows the metadata logs of running controllers: which brokers the cluster fenced and unfenced, and when.
 
 A record counts from the moment at which the first controller has it on disk, by the clock of this process: the clocks
-of the nodes may jump. Records that were cut off again are forgotten.
+of the nodes may jump. What a leader wrote that nobody followed any more was never committed: records at or behind the
+place where a later epoch begins are forgotten.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from barnabas.protocol.errors import CorruptRecordError
 from barnabas.protocol.record_batch import BATCH_HEADER, LOG_OVERHEAD, BatchView
@@ -43,31 +44,44 @@ class _Log:
         self._folder = folder
         self._path: Path | None = None
         self._position = 0
+        self._last = b""
+        """The last batch before ``_position``."""
 
     def new_batches(self) -> list[BatchView]:
-        """Whole batches that were appended since the last call; all of them again after the log was cut."""
-        segments = sorted(self._folder.glob("*.log"))
-        if not segments:
-            return []
-        path = segments[-1]
-        if path != self._path or path.stat().st_size < self._position:
-            self._path, self._position = path, 0
+        """Whole batches that were appended since the last call; those of a segment again after it was cut."""
+        batches: list[BatchView] = []
+        for path in sorted(self._folder.glob("*.log")):
+            if self._path is not None and path < self._path:
+                continue
+            if path != self._path:
+                self._path, self._position, self._last = path, 0, b""
+            batches += self._new_batches_of(path)
+        return batches
+
+    def _new_batches_of(self, path: Path) -> list[BatchView]:
         with path.open("rb") as file:
+            if self._was_cut(file):
+                self._position, self._last = 0, b""
             file.seek(self._position)
             data = file.read()
-        batches, at = [], 0
+        batches, at, last = [], 0, self._last
         while at + BATCH_HEADER.size <= len(data):
             size = LOG_OVERHEAD + int.from_bytes(data[at + 8 : at + 12], "big")
-            if size <= LOG_OVERHEAD or at + size > len(data):
+            if size < BATCH_HEADER.size or at + size > len(data):
                 break
             try:
                 batches.append(BatchView(data, at))
-            except CorruptRecordError:  # The log was cut, and has grown beyond this place again.
-                self._position = 0
-                return batches
+            except CorruptRecordError:  # It is being written.
+                break
+            last = data[at : at + size]
             at += size
-        self._position += at
+        self._position, self._last = self._position + at, last
         return batches
+
+    def _was_cut(self, file: BinaryIO) -> bool:
+        """Whether the batch that was read last is not there any more. The log may have grown beyond its place again."""
+        file.seek(self._position - len(self._last))
+        return file.read(len(self._last)) != self._last
 
 
 class MetadataWatch:
@@ -77,6 +91,7 @@ class MetadataWatch:
         self._logs = [_Log(directory / "__cluster_metadata-0") for directory in log_directories]
         self._seen_s: dict[tuple[int, int], float] = {}
         self._fencings: dict[tuple[int, int], list[Fencing]] = {}
+        self._epoch_starts: dict[int, int] = {}
         self.starved_s: list[tuple[float, float]] = []
         """When this thread did not run for a second: the machine had too much to do, for the nodes as well."""
         self._ends = threading.Event()
@@ -91,11 +106,14 @@ class MetadataWatch:
         self._thread.join()
 
     def fencings(self) -> list[Fencing]:
-        """In order of the log. A record of an epoch that lost its place to a later epoch is left out."""
-        newest: dict[int, list[Fencing]] = {}
-        for (offset, _), found in sorted(self._fencings.items()):
-            newest[offset] = found
-        return [fencing for found in newest.values() for fencing in found]
+        """In order of the log, without those that lost their place to a later epoch."""
+        starts = sorted(self._epoch_starts.items())
+        return [
+            fencing
+            for _, found in sorted(self._fencings.items())
+            for fencing in found
+            if all(start > fencing.offset for epoch, start in starts if epoch > fencing.epoch)
+        ]
 
     def _run(self) -> None:
         last_s = time.monotonic()
@@ -117,6 +135,8 @@ class MetadataWatch:
         if key in self._seen_s:
             return
         self._seen_s[key] = time.monotonic()
+        start = self._epoch_starts.setdefault(batch.leader_epoch, batch.base_offset)
+        self._epoch_starts[batch.leader_epoch] = min(start, batch.base_offset)
         if batch.is_control:
             return
         found = []
