@@ -54,8 +54,12 @@ class History(Generic[T]):
             self._values.pop()
 
     def truncate_old_entries(self, start_offset: int) -> None:
-        """Forget what no reader at or after ``start_offset`` can ask for."""
-        keep = bisect_right(self._offsets, start_offset) - 1
+        """Forget what was replaced before ``start_offset``.
+
+        What was set there or later may be truncated: the value that the records before it end with stays, as in the
+        snapshot that holds them.
+        """
+        keep = bisect_right(self._offsets, start_offset - 1) - 1
         if keep > 0:
             del self._offsets[:keep]
             del self._values[:keep]

@@ -73,6 +73,8 @@ class DataWatch:
         for broker in members - known.members:
             if self._checks.data_rot.remains(nodes[broker], name):
                 known.lossy.add(broker)  # It has copied what came later, and does not know what it has lost.
+            elif broker in known.damaged and not known.members:
+                known.lossy.add(broker)  # It led last, and leads again: there was nobody to copy from.
             elif self._checks.records.is_counted(nodes[broker]):
                 known.whole.add(broker)
                 known.damaged.discard(broker)
@@ -82,8 +84,8 @@ class DataWatch:
             known.whole.add(leader)
             known.whole -= known.lossy  # It leads with what it has left.
         known.isr, known.members, known.leader, known.leader_epoch = isr, members, leader, leader_epoch
-        self._checks.records.in_sync(name)
         self._maybe_excuse(name, known)
+        self._checks.records.in_sync(name)
 
     def _check_new_members(self, name: PartitionName, new: frozenset[int], isr: frozenset[int]) -> None:
         brokers = self._checks.model.now["brokers"]
