@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from barnabas.storage.metadata_log import METADATA_LOG_DIRECTORY
 from barnabas.storage.quorum_state_file import QUORUM_STATE
 from barnabas.storage.recovery_point import RecoveryPoint
+from barnabas.storage.snapshot_file import SnapshotReader
 from tests.simulation.cluster.quorum_changes import may_lose
 
 if TYPE_CHECKING:
@@ -136,8 +137,17 @@ def _may_rot(world: World, node: SimulatedNode, what: str) -> bool:
     if not node.is_controller:
         return what != QUORUM_STATE
     if node.driver.node.is_only_voter:
-        return what not in (QUORUM_STATE, "snapshot")
+        return what not in (QUORUM_STATE, "snapshot") and _knows_that_it_is_alone(node)
     return may_lose(world, node)
+
+
+def _knows_that_it_is_alone(node: SimulatedNode) -> bool:
+    """Whether it would know without its log. Else it waits for voters that have been removed."""
+    latest = node.driver.log.latest_snapshot_id
+    if latest is None:
+        return True
+    voters = SnapshotReader(node.driver.log.directory, latest).voters
+    return voters is None or len(voters) == 1
 
 
 def rot_disk(disk: Disk, what: str, spot: float) -> dict[str, bytes]:
