@@ -37,8 +37,10 @@ ADD_TIMEOUT_MS = 2000
 
 
 def _is_whole(world: World, voter: tuple[int, str]) -> bool:
-    """Whether others find this voter where the quorum thinks that it is, with the disk that it voted with."""
+    """Whether others find this voter where the quorum thinks that it is, with the disk that it voted with, to vote."""
     node = world.nodes[voter[0]]
+    if world.checks.rot.may_recover(node):
+        return False
     return voter[1] in ("", node.directory) and world.checks.voters.ports.get(node.id) == node.port
 
 

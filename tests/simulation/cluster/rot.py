@@ -53,6 +53,12 @@ class RotWatch:
     def has_forgotten(self, node: SimulatedNode) -> bool:
         return node.directory in self._forgot
 
+    def may_recover(self, node: SimulatedNode) -> bool:
+        """Whether this voter waits, or will wait when it starts, for a leader that gives it what it has lost."""
+        if node.is_up:
+            return node.driver.node.is_recovering
+        return node.directory in self._forgot or node.directory in self._owed
+
     def rotted(self, node: SimulatedNode, what: str, held: Kept, backup: dict[str, bytes]) -> None:
         self._checks.counts[f"rot: {what}"] += 1
         self._backups[node.directory] = backup
