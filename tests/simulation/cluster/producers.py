@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import random
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from barnabas.clients.errors import ClientError
 from barnabas.common.errors import ErrorCode
+from barnabas.protocol.errors import CorruptRecordError
 from barnabas.protocol.messages import fetch, init_producer_id, produce
 from barnabas.protocol.record_batch import iter_batches
 from barnabas.protocol.record_batch_builder import RecordBatchBuilder
@@ -21,6 +23,7 @@ from tests.simulation.cluster.data_rot import is_sound
 from tests.simulation.cluster.data_watch import PartitionName
 
 if TYPE_CHECKING:
+    from barnabas.protocol.record_batch import BatchView
     from tests.simulation.cluster.node import SimulatedNode
     from tests.simulation.cluster.world import World
 
@@ -211,19 +214,18 @@ class Reader(_Client):
             self._position = 0
         if answer.error_code:
             raise _NotThere
-        data = bytes(answer.records or b"")
-        self._take(data, losses)
+        has_rotted = not self._take(bytes(answer.records or b""), losses)
         self.is_settled = self.is_settled or self._position >= checks.committed_end(name)
-        if not all(is_sound(bytes(batch.buf[batch.position :][: batch.size])) for batch in iter_batches(data)):
+        if has_rotted:
             if not self.world.checks.data_rot.may_be_served(node, self._partition, life):
                 self.world.checks.fail(f"{self.name} is given a rotten batch by {node.name}")
             raise _NotThere
 
-    def _take(self, data: bytes, losses: int) -> None:
+    def _take(self, data: bytes, losses: int) -> bool:
+        """Take the records before the first batch that has rotted; False if there is one."""
         checks, records = self.world.checks.records, []
-        for batch in iter_batches(data):
-            if not is_sound(bytes(batch.buf[batch.position :][: batch.size])):
-                break
+        batches, is_sound_to_the_end = _sound_batches(data)
+        for batch in batches:
             for record in batch.records():
                 if record.offset < self._position:
                     continue
@@ -232,6 +234,20 @@ class Reader(_Client):
                 self._position = record.offset + 1
                 records.append(Acknowledged(record.offset, bytes(record.value or b"")))
         checks.read(self._partition, records, losses)
+        return is_sound_to_the_end
+
+
+def _sound_batches(data: bytes) -> tuple[list[BatchView], bool]:
+    """Those before the first that has rotted, and whether these are all."""
+    sound: list[BatchView] = []
+    try:
+        for batch in iter_batches(data):
+            if not is_sound(bytes(batch.buf[batch.position :][: batch.size])):
+                return sound, False
+            sound.append(batch)
+    except CorruptRecordError:
+        return sound, False
+    return sound, True
 
 
 def start_producers(world: World) -> list[Producer | Reader]:
@@ -243,8 +259,16 @@ def start_producers(world: World) -> list[Producer | Reader]:
         *(Reader(world, index) for index in range(shape.data_partitions) if producers),
     ]
     for client in clients:
-        world.loop.create_task(client.run())
+        task = world.loop.create_task(client.run())
+        task.add_done_callback(partial(_ended, world, client))
     return clients
+
+
+def _ended(world: World, client: _Client, task: asyncio.Task[None]) -> None:
+    """Clients go on to the end of the run: one that has an error of its own would be taken for one that waits."""
+    error = None if task.cancelled() else task.exception()
+    if error is not None and world.violation is None:
+        world.checks.fail(f"{client.name} ends with {type(error).__name__}: {error}")
 
 
 def unsettled_producers(clients: list[Producer | Reader]) -> str | None:
