@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from threading import Lock
 
 from barnabas.storage.file_pool import FilePool
@@ -78,19 +78,21 @@ class LogSegments:
         return True
 
     def truncate_to(self, offset: int, *, due_ms: int) -> int:
-        """Remove the batches that end at or after ``offset``; return the offset after the last one that is left."""
+        """Remove the batches that end at or after ``offset``; return the offset after the last one that is left.
+
+        The last segment goes first: whatever step a crash comes after, what is left has no gap.
+        """
         index = segment_index(self.all, offset)
         with self._lock:
             gone, self.all = self.all[index + 1 :], self.all[: index + 1]
+            self._retire(reversed(gone), due_ms)
             self.active.truncate_to(offset)
-            self._retire(gone, due_ms)
         return self.active.read_next_offset()
 
     def start_anew(self, base_offset: int, *, now_ms: int, due_ms: int) -> None:
-        """Remove all segments and begin with an empty one."""
+        """Remove all segments, the last one first, and begin with an empty one."""
         with self._lock:
-            gone = self.all
-            self._retire(gone, due_ms)
+            self._retire(reversed(self.all), due_ms)
             segment = Segment(self.directory, base_offset, self._pool, created_ms=now_ms)
             segment.create_file()
             self.all = (segment,)
@@ -131,7 +133,7 @@ class LogSegments:
         for _, segment in self._retired:
             segment.move_to(directory)
 
-    def _retire(self, segments: Sequence[Segment], due_ms: int) -> None:
+    def _retire(self, segments: Iterable[Segment], due_ms: int) -> None:
         for segment in segments:
             if segment.size == 0:
                 segment.delete()

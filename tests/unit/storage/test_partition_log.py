@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -21,6 +23,7 @@ from tests.unit.storage.log_driver import (
     config,
     new_log,
     offsets_and_values,
+    reload,
 )
 
 
@@ -303,6 +306,36 @@ def test_truncation_removes_whole_batches_and_what_was_known_of_them(tmp_path: P
     append(log, sent, epoch=9)
     assert log.log_end_offset == 6
     assert len(all_records(log)) == 6
+
+
+@pytest.mark.parametrize("calls", range(12))
+@pytest.mark.parametrize("offset", [0, 1, 2, 5])
+def test_a_truncation_that_a_crash_interrupts_leaves_no_gap(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, offset: int, calls: int
+) -> None:
+    """Records behind a gap are some that were to go."""
+    sent = batch(b"x" * 50, b"y" * 50)
+    log = new_log(tmp_path, config(segment_bytes=len(sent), index_interval_bytes=1))
+    for _ in range(4):
+        append(log, sent)
+    left = iter(range(calls))
+
+    def counted(call: Callable[..., None]) -> Callable[..., None]:
+        def made(*arguments: object) -> None:
+            if next(left, None) is None:
+                raise OSError(5, "the process ends here")
+            call(*arguments)
+
+        return made
+
+    with monkeypatch.context() as patch, suppress(OSError):
+        for name in ("rename", "unlink", "ftruncate", "truncate"):
+            patch.setattr(os, name, counted(getattr(os, name)))
+        log.truncate_to(offset, now_ms=NOW_MS)
+    opened, _ = reload(log.directory, is_same_boot=True)
+    offsets = [record.offset for record in all_records(opened)]
+    assert offsets == list(range(len(offsets)))
+    assert opened.damaged == []
 
 
 def test_an_epoch_that_was_begun_and_not_written_in_is_forgotten_where_the_log_ends(tmp_path: Path) -> None:
