@@ -144,6 +144,8 @@ class Checks:
             raise fault
         if node.disk.is_full or node.disk.fails_to_flush or node.errors.explains(fault):
             return
+        if self.data_rot.explains(node, fault):
+            return
         self.world.violated(Violation(f"{node.name} has a fault of its own: {type(fault).__name__}: {fault}"), fault)
 
     def disk_failed(self, node: SimulatedNode, module: str, operation: str, path: str) -> None:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.common.crc32c import crc32c
 from barnabas.protocol.record_batch import CRC_START, LOG_OVERHEAD
+from barnabas.server.node_storage import LogDirectoriesLost
 from tests.simulation.cluster.data_watch import PartitionName
 
 if TYPE_CHECKING:
@@ -80,6 +81,11 @@ class DataRot:
         """A process does not verify again what it wrote or verified: only what rots meanwhile gets past it."""
         rots = self._rots.get(node.id, ())
         return any(rot.partition == name and rot.is_running and rot.life == life for rot in rots)
+
+    def explains(self, node: SimulatedNode, fault: BaseException | None) -> bool:
+        """Whether the process stops, by name, because a file went while it ran: its directory counts as failed."""
+        gone = [rot.path for rot in self._rots.get(node.id, ()) if rot.after is None and rot.is_running]
+        return isinstance(fault, LogDirectoriesLost) and any(path in str(fault) for path in gone)
 
     def restore(self) -> list[SimulatedNode]:
         """An operator brings back what nobody else has: the nodes to be started again, which are down now."""

@@ -93,9 +93,9 @@ class RotWatch:
         self._owed.pop(node.directory, None)
 
     def acknowledges(self, node: SimulatedNode, epoch: int) -> None:
-        """A Fetch with the id of its sender is one."""
+        """A Fetch with the id of its sender is one. Epoch 0 has no leader: there it only asks who leads."""
         claimed = self._checks.claimed.get(node.directory, 0)
-        if self.has_forgotten(node) and epoch < claimed:
+        if self.has_forgotten(node) and 0 < epoch < claimed:
             self._checks.fail(f"{node.name} acknowledges in epoch {epoch}, and voted in epoch {claimed}")
 
     def recovered(self, node: SimulatedNode) -> None:
