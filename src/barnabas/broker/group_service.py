@@ -142,7 +142,7 @@ class GroupService:
         if replica is None or replica.log_or_none is None:
             runtime.finish_loading(partition, shard, 0, self.now_ms())
             return
-        loader = CoordinatorLoader(runtime, partition, shard, _Reader(replica))
+        loader = CoordinatorLoader(runtime, partition, shard, _Reader(replica, self._replicas))
         self._continue_loading(loader)
 
     def _continue_loading(self, loader: CoordinatorLoader[GroupCoordinatorShard]) -> None:
@@ -239,10 +239,11 @@ class GroupService:
 class _Reader:
     """A partition's log as the loader reads it."""
 
-    __slots__ = ("_log",)
+    __slots__ = ("_log", "_replicas")
 
-    def __init__(self, partition: Partition) -> None:
+    def __init__(self, partition: Partition, replicas: ReplicaManager) -> None:
         self._log = partition.log
+        self._replicas = replicas
 
     @property
     def log_start_offset(self) -> int:
@@ -257,4 +258,6 @@ class _Reader:
         return self._log.high_watermark
 
     def read_batches(self, offset: int, max_bytes: int) -> bytes | memoryview:
-        return self._log.read(offset, max_bytes, min_one_message=True).records
+        """Raises ApiException, also when the disk refuses: then the log's directory has failed."""
+        with self._replicas.answered_disk_errors(self._log.topic_partition):
+            return self._log.read(offset, max_bytes, min_one_message=True).records

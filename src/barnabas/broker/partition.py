@@ -41,6 +41,7 @@ class Partition:
         "leader_id",
         "leader_replica",
         "listeners",
+        "log_failure",
         "log_or_none",
         "replica_count",
         "topic_id",
@@ -59,6 +60,8 @@ class Partition:
         self.replica_count = 0
         self.leader_replica: LeaderReplica | None = None
         self.log_or_none: PartitionLog | None = None
+        self.log_failure = ""
+        """Why the log could not be opened when that was last told."""
         self.listeners: dict[Callable[[int], None], None] | None = None
         self.watchers: dict[PartitionWatcher, None] | None = None
         """Who must learn of all that a reader could see; unlike listeners they stay."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from barnabas.broker.impaired_replicas import ImpairedReplicas
@@ -222,8 +222,12 @@ class ReplicaManager:
                 is_followed=partition.leader_id not in (-1, self.broker_id),
             )
         except StorageError as error:
-            log.warning("%s", error)
+            # Each request for the partition comes here again.
+            if partition.log_failure != str(error):
+                partition.log_failure = str(error)
+                log.warning("%s", error)
             raise ApiException(ErrorCode.KAFKA_STORAGE_ERROR, _DISK_ERROR) from error
+        partition.log_failure = ""
         if self.directories is not None:
             self.directories.opened(opened, directory_id)
         if partition.leader_id == self.broker_id and partition.replica_count == 1:
@@ -267,6 +271,14 @@ class ReplicaManager:
         if read is not None:
             self.logs.report_failure(read, error)
         return ErrorCode.KAFKA_STORAGE_ERROR
+
+    @contextmanager
+    def answered_disk_errors(self, topic_partition: TopicPartition) -> Iterator[None]:
+        """What the disk refuses is an answer to the caller here, and a failure of its directory."""
+        try:
+            yield
+        except (OSError, StorageError) as error:
+            raise ApiException(self.read_failed(topic_partition, error), _DISK_ERROR) from error
 
     def lose_logs(self, topic_partitions: Iterable[TopicPartition]) -> None:
         """Their directory is out of use: nobody can read or write them any more, here."""

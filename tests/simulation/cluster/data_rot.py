@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from barnabas.common.crc32c import crc32c
 from barnabas.protocol.record_batch import CRC_START, LOG_OVERHEAD
 from barnabas.server.node_storage import LogDirectoriesLost
+from barnabas.storage.partition_metadata import PARTITION_METADATA
 from tests.simulation.cluster.data_watch import PartitionName
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ def rot_data(world: World, node_id: int, what: str, spot: float, is_running: boo
     node = world.nodes[node_id]
     if not node.is_up or node.logs is None or not world.checks.records.is_counted(node):
         return False
-    place = _small_file(node, spot) if what == "small file" else _batch(world, node, spot)
+    place = _small_file(world, node, spot) if what == "small file" else _batch(world, node, spot)
     if place is None:
         return False
     is_running = is_running and what != "small file"
@@ -143,10 +144,16 @@ def _may_rot(world: World, node: SimulatedNode, name: PartitionName) -> bool:
     watched = checks.data.watched(name)
     if watched is None or checks.records.losses(name):
         return False
-    others = [world.nodes[broker] for broker in sorted(watched.isr - {node.id})]
     if any(checks.data_rot.remains(world.nodes[broker], name) for broker in world.shape.broker_ids):
         return False
-    return any(other.id in watched.whole and checks.records.is_counted(other) for other in others)
+    return any(other.id in watched.whole for other in _others(world, node, name))
+
+
+def _others(world: World, node: SimulatedNode, name: PartitionName) -> list[SimulatedNode]:
+    """The other brokers that are in sync, as the controller knows them."""
+    watched = world.checks.data.watched(name)
+    others = () if watched is None else (world.nodes[broker] for broker in sorted(watched.isr - {node.id}))
+    return [other for other in others if world.checks.records.is_counted(other)]
 
 
 def _batches(node: SimulatedNode) -> Iterator[_Place]:
@@ -174,9 +181,12 @@ def _partitions(node: SimulatedNode) -> Iterator[tuple[PartitionName, str]]:
                 yield PartitionName(topic, int(index)), f"{directory}/{name}"
 
 
-def _small_file(node: SimulatedNode, spot: float) -> _Place | None:
+def _small_file(world: World, node: SimulatedNode, spot: float) -> _Place | None:
+    """Without its topic's id a replica waits for an operator: another one has to be in sync."""
+    alone = [f"{folder}/{PARTITION_METADATA}" for name, folder in _partitions(node) if not _others(world, node, name)]
     folders = [*node.data_directory_ids, *(folder for _, folder in _partitions(node))]
     paths = [f"{folder}/{name}" for folder in folders for name in sorted(os.listdir(folder)) if name.endswith(_SMALL)]
+    paths = [path for path in paths if path not in alone]
     if not paths:
         return None
     return _Place(PartitionName("", -1), paths[int(spot * len(paths))], 0, 0)

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 from barnabas.storage.metadata_log import METADATA_LOG_DIRECTORY
 from barnabas.storage.quorum_state_file import QUORUM_STATE
 from barnabas.storage.recovery_point import RecoveryPoint
-from barnabas.storage.snapshot_file import SnapshotReader
 from tests.simulation.cluster.quorum_changes import may_lose
 
 if TYPE_CHECKING:
@@ -150,10 +149,7 @@ def _may_rot(world: World, node: SimulatedNode, what: str) -> bool:
 def _knows_that_it_is_alone(node: SimulatedNode) -> bool:
     """Whether it would know without its log. Else it waits for voters that have been removed."""
     latest = node.driver.log.latest_snapshot_id
-    if latest is None:
-        return True
-    voters = SnapshotReader(node.driver.log.directory, latest).voters
-    return voters is None or len(voters) == 1
+    return len(node.voters.at(-1 if latest is None else latest.offset - 1)) == 1
 
 
 def rot_disk(disk: Disk, what: str, spot: float) -> dict[str, bytes]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
 from barnabas.broker.group_service import GroupService
 from barnabas.broker.session_lease import SessionLease
-from barnabas.common.errors import ErrorCode
+from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.topic_name import GROUP_METADATA_TOPIC
 from barnabas.common.topic_partition import TopicPartition
 from barnabas.common.uuid import Uuid
@@ -38,8 +39,30 @@ class Replicas:
         }
         self.offline: set[Any] = set()
 
+        self.failed: list[tuple[TopicPartition, str]] = []
+
     def is_offline(self, partition: Any) -> bool:
         return id(partition) in self.offline
+
+    @contextmanager
+    def answered_disk_errors(self, topic_partition: TopicPartition) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            self.failed.append((topic_partition, str(error)))
+            raise ApiException(ErrorCode.KAFKA_STORAGE_ERROR) from error
+
+
+class RefusedLog:
+    """A log on a disk that cannot be read any more."""
+
+    log_start_offset, log_end_offset, high_watermark = 0, 5, 5
+
+    def __init__(self, topic_partition: TopicPartition) -> None:
+        self.topic_partition = topic_partition
+
+    def read(self, *_: object, **__: object) -> None:
+        raise OSError(5, "Input/output error")
 
 
 class World:
@@ -104,5 +127,20 @@ def test_a_partition_in_a_directory_that_has_failed_is_not_taken_for_an_empty_on
         world.replicas.offline.add(id(partition))
         world.publish()
         assert world.answers() == [ErrorCode.NONE, ErrorCode.NOT_COORDINATOR]
+
+    tell(story)
+
+
+def test_a_disk_that_refuses_while_the_partition_is_loaded_ends_the_loading() -> None:
+    """The error ended a callback of the loop, and the coordinator said for ever that it is loading."""
+
+    async def story(world: World) -> None:
+        place = TopicPartition(GROUP_METADATA_TOPIC, 1)
+        refused: Any = RefusedLog(place)
+        world.replicas.partitions[place].log_or_none = world.replicas.partitions[place].log = refused
+        world.publish()
+        await asyncio.sleep(0)
+        assert world.answers() == [ErrorCode.NONE, ErrorCode.NOT_COORDINATOR]
+        assert world.replicas.failed == [(place, "[Errno 5] Input/output error")]
 
     tell(story)

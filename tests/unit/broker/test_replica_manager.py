@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from barnabas.protocol.produce_validation import WorkBudget
 from barnabas.protocol.record_batch import Record
 from barnabas.protocol.record_batch_builder import build_batch
 from barnabas.storage.file_pool import FilePool
+from barnabas.storage.log_directories import LogDirectoryOffline
 from barnabas.storage.log_manager import LogManager
 from barnabas.storage.partition_log import AppendInfo, PartitionLog
 
@@ -251,3 +253,23 @@ def test_a_full_disk_is_a_storage_error_that_clients_retry(
         produce(replicas, ORDERS, 1)
     assert caught.value.code is ErrorCode.KAFKA_STORAGE_ERROR
     assert caught.value.retriable
+
+
+def test_a_log_that_cannot_be_opened_is_told_once_and_not_with_each_request(
+    replicas: ReplicaManager, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    reasons = ["the directory is offline", "the directory is offline", "the records are in a stray directory"]
+
+    partition = Partition(TopicPartition("offline", 0), Uuid.from_int(7), replicas._open_log)
+    told = []
+    for reason in reasons:
+        monkeypatch.setattr(replicas.logs, "get_or_create", partial(_refuse, reason))
+        with pytest.raises(ApiException) as caught:
+            _ = partition.log
+        assert caught.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+        told.append([record.getMessage() for record in caplog.records])
+    assert told == [reasons[:1], reasons[:1], [reasons[0], reasons[2]]]
+
+
+def _refuse(reason: str, *_: object, **__: object) -> PartitionLog:
+    raise LogDirectoryOffline(reason)

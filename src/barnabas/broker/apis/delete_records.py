@@ -107,7 +107,8 @@ def _delete(broker: Broker, topic_partition: TopicPartition, offset: int) -> tup
             f"Cannot increment the log start offset to {offset} of partition {topic_partition} "
             f"since it is larger than the high watermark {log.high_watermark}",
         )
-    log.delete_records_before(offset, now_ms=broker.clock.now_ms())
+    with broker.replicas.answered_disk_errors(topic_partition):
+        log.delete_records_before(offset, now_ms=broker.clock.now_ms())
     return partition, offset if partition.leader_replica is not None else log.log_start_offset
 
 

@@ -97,7 +97,8 @@ def _find(
         visible = log.last_stable_offset if request.isolation_level == _READ_COMMITTED else log.high_watermark
     answer = ListOffsetsPartitionResponse(partition_index=wanted.partition_index)
     leader = partition.leader_replica
-    found = fetch_offset_for_timestamp(log, wanted.timestamp, last_fetchable_offset=visible)
+    with broker.replicas.answered_disk_errors(partition.topic_partition):
+        found = fetch_offset_for_timestamp(log, wanted.timestamp, last_fetchable_offset=visible)
     if leader is not None and request.replica_id < 0 and leader.is_catching_up:
         _check_is_known(wanted.timestamp, found is not None, version)
     if found is not None:

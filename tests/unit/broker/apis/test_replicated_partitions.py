@@ -41,6 +41,8 @@ from barnabas.protocol.messages.produce import (
     ProduceRequest,
     TopicProduceData,
 )
+from barnabas.storage.partition_log import PartitionLog
+from barnabas.storage.segment import Segment
 from tests.unit.broker.apis.replicated_broker import LAG_MS, TOPIC, TOPIC_ID, ReplicatedBroker, batch
 from tests.unit.broker.replication.leader import EPOCHS, broker, cluster, registration
 
@@ -511,5 +513,23 @@ def test_a_new_leader_tells_no_end_before_it_knows_what_was_committed(tmp_path: 
         for each in (2, 3):
             await Follower(world, each).fetch(4, current_leader_epoch=6)
         assert (await list_offset(world, -1)).offset == 4
+
+    tell(tmp_path, story)
+
+
+def test_what_the_disk_refuses_is_an_error_of_the_storage_and_not_an_unknown_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise OSError(5, "Input/output error")
+
+    async def story(world: ReplicatedBroker) -> None:
+        world.append(4)
+        for each in (2, 3):
+            await Follower(world, each).fetch(4)
+        monkeypatch.setattr(Segment, "find", refused)
+        monkeypatch.setattr(PartitionLog, "delete_records_before", refused)
+        assert (await list_offset(world, 0)).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        assert (await delete_before(world, 3, 1)).error_code == ErrorCode.KAFKA_STORAGE_ERROR
 
     tell(tmp_path, story)
