@@ -9,9 +9,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.common.acl import AclBinding
 from barnabas.common.errors import ErrorCode
-from barnabas.protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest
 from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
@@ -22,7 +20,7 @@ from tests.interop.raw_client import RawClient
 from tests.peers import KafkaNode
 from tests.peers.acl_matrix import ADMIN, parse_rights
 from tests.peers.acl_rows_data import BATCH
-from tests.peers.acl_stage import Stage, create_acls, log_in, secure_settings
+from tests.peers.acl_stage import Stage, create_acls, delete_acls, log_in, secure_settings
 from tests.peers.barnabas_node import BarnabasNode
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(180)]
@@ -41,24 +39,10 @@ class Rights:
         create_acls(self._admin, parse_rights(text, USER, None))
 
     def revoke(self, text: str) -> None:
-        bindings = list(parse_rights(text, USER, None))
-        response = self._admin.call(DeleteAclsRequest(filters=[_exactly(binding) for binding in bindings]))
-        assert [len(result.matching_acls) for result in response.filter_results] == [1] * len(bindings)
+        delete_acls(self._admin, parse_rights(text, USER, None))
 
     def close(self) -> None:
         self._admin.close()
-
-
-def _exactly(binding: AclBinding) -> DeleteAclsFilter:
-    return DeleteAclsFilter(
-        resource_type_filter=binding.resource_type,
-        resource_name_filter=binding.name,
-        pattern_type_filter=binding.pattern_type,
-        principal_filter=binding.principal,
-        host_filter=binding.host,
-        operation=binding.operation,
-        permission_type=binding.permission,
-    )
 
 
 def told(node: KafkaNode | BarnabasNode) -> Story:

@@ -10,6 +10,8 @@ import time
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from barnabas.common.acl import AclBinding, AclOperation, AclPermissionType
+from barnabas.common.resource import PatternType, ResourceType
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
@@ -19,6 +21,7 @@ from barnabas.protocol.messages.api_versions import ApiVersionsRequest
 from barnabas.protocol.messages.create_acls import AclCreation, CreateAclsRequest
 from barnabas.protocol.messages.create_delegation_token import CreatableRenewers, CreateDelegationTokenRequest
 from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from barnabas.protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
 from barnabas.protocol.messages.describe_acls import DescribeAclsRequest
 from barnabas.protocol.messages.describe_cluster import DescribeClusterRequest
 from barnabas.protocol.messages.describe_delegation_token import DescribeDelegationTokenRequest
@@ -41,16 +44,16 @@ from tests.peers.acl_rows_data import BATCH
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from barnabas.common.acl import AclBinding
     from tests.peers.node_process import NodeProcess
 
 __all__ = [
     "CLOSED",
     "SILENT",
     "Stage",
-    "acl_count",
     "all_rows",
     "create_acls",
+    "delete_acls",
+    "described_acls",
     "log_in",
     "secure_settings",
     "served_apis",
@@ -220,16 +223,25 @@ class Stage:
 def create_acls(client: RawClient, bindings: Iterable[AclBinding], *, timeout_s: float = 60) -> None:
     """Returns when the broker decides by them."""
     wanted = set(bindings)
-    count = acl_count(client) + len(wanted)
     remaining = iter(wanted)
     while batch := list(islice(remaining, 500)):
         response = client.call(CreateAclsRequest(creations=[_creation(binding) for binding in batch]))
         bad = [(b, r) for b, r in zip(batch, response.results, strict=True) if r.error_code]
         assert not bad, bad[:3]
-    _until(lambda: acl_count(client) == count, f"{count} ACLs", timeout_s=timeout_s)
+    _until(lambda: wanted <= described_acls(client), f"{len(wanted)} ACLs", timeout_s=timeout_s)
 
 
-def acl_count(client: RawClient) -> int:
+def delete_acls(client: RawClient, bindings: Iterable[AclBinding], *, timeout_s: float = 60) -> None:
+    """Returns when the broker no longer decides by them; each has to be there."""
+    unwanted = set(bindings)
+    filters = [_exactly(binding) for binding in unwanted]
+    response = client.call(DeleteAclsRequest(filters=filters))
+    assert [len(result.matching_acls) for result in response.filter_results] == [1] * len(filters), response
+    _until(lambda: not unwanted & described_acls(client), f"{len(unwanted)} ACLs less", timeout_s=timeout_s)
+
+
+def described_acls(client: RawClient) -> set[AclBinding]:
+    """All that the broker decides by. Kafka's learns of changes later than its controller."""
     any_code = 1
     request = DescribeAclsRequest(
         resource_type_filter=any_code,
@@ -240,7 +252,31 @@ def acl_count(client: RawClient) -> int:
         operation=any_code,
         permission_type=any_code,
     )
-    return sum(len(resource.acls) for resource in client.call(request).resources)
+    return {
+        AclBinding(
+            ResourceType(resource.resource_type),
+            resource.resource_name,
+            PatternType(resource.pattern_type),
+            acl.principal,
+            acl.host,
+            AclOperation(acl.operation),
+            AclPermissionType(acl.permission_type),
+        )
+        for resource in client.call(request).resources
+        for acl in resource.acls
+    }
+
+
+def _exactly(binding: AclBinding) -> DeleteAclsFilter:
+    return DeleteAclsFilter(
+        resource_type_filter=binding.resource_type,
+        resource_name_filter=binding.name,
+        pattern_type_filter=binding.pattern_type,
+        principal_filter=binding.principal,
+        host_filter=binding.host,
+        operation=binding.operation,
+        permission_type=binding.permission,
+    )
 
 
 def _creation(binding: AclBinding) -> AclCreation:
