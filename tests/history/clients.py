@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+import re
 import sys
 import threading
 import time
@@ -38,6 +39,13 @@ _DELIVERY_TIMEOUT_MS = 300_000
 _FLUSH_TIMEOUT_S = 60.0
 _RECORDS_BACK = 3000
 _LOST_PLACE = {KafkaError._AUTO_OFFSET_RESET, KafkaError._LOG_TRUNCATION, KafkaError.OFFSET_OUT_OF_RANGE}
+_OUT_OF_RANGE = re.compile(r"Offset out of range \(broker (\d+)\)")
+
+
+def broker_whose_log_ends_before(error: KafkaError) -> int | None:
+    """Who answered OFFSET_OUT_OF_RANGE; None if the error is another one. The library says it in its text alone."""
+    found = _OUT_OF_RANGE.search(error.str())
+    return int(found[1]) if found else None
 
 
 class Client(ABC):
@@ -218,8 +226,9 @@ class HistoryReader(Client):
         if error is not None:
             self.counts[f"error: {error.name()}"] += 1
             if error.code() in _LOST_PLACE:
-                where = f"{error} at offset {message.offset()}, {time.monotonic():.1f} s of the clock"
-                self._check.refused_offset(self.name, message.partition(), where)
+                told = f"{error}, {time.monotonic():.1f} s of the clock"
+                broker = broker_whose_log_ends_before(error)
+                self._check.refused_offset(self.name, message.partition(), message.offset(), told, broker=broker)
             return
         self.counts["read"] += 1
         partition, offset = message.partition(), message.offset()

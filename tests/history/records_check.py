@@ -9,11 +9,15 @@ the start when all faults are over, and then every claim must be there.
   is not promised of a producer that gave a record up: its client begins a new epoch then, and sends the others again.
 * Offsets have no holes: topics are neither compacted nor written in transactions.
 * A reader gets offset after offset. Where it begins it says itself.
+* Nobody is told that a place is not there which is there. Kafka's brokers promise less: one that was frozen or cut off
+  and does not know yet that others lead answers from its own, shorter log (ours: NOT_LEADER_OR_FOLLOWER). So what
+  they say of a place that is there in the end is counted, and is no broken promise.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from tests.history.payload import RecordId
@@ -35,10 +39,27 @@ class _Partition:
     log_end: int | None = None
 
 
-class RecordsCheck:
-    """Told what happened, in the words of the clients; ``violations`` judges when the final read is over."""
+@dataclass(frozen=True, slots=True)
+class _Refusal:
+    reader: str
+    partition: int
+    offset: int
+    broker: int | None
+    error: str
 
-    def __init__(self) -> None:
+    def __str__(self) -> str:
+        return f"{self.reader} at {_place(self.partition, self.offset)}: {self.error}"
+
+
+class RecordsCheck:
+    """Told what happened, in the words of the clients; ``violations`` judges when the final read is over.
+
+    ``kafka_brokers`` are the ids of those that are Kafka's own.
+    """
+
+    def __init__(self, kafka_brokers: Collection[int] = ()) -> None:
+        self._kafka_brokers = frozenset(kafka_brokers)
+        self._refusals: list[_Refusal] = []
         self._partitions: dict[int, _Partition] = defaultdict(_Partition)
         self._next: dict[tuple[str, int], int] = {}
         self._found: list[Violation] = []
@@ -87,8 +108,21 @@ class RecordsCheck:
     def seen_spoilt(self, reader: str, partition: int, offset: int, value: str) -> None:
         self._violated(Broken.SPOILT, f"{reader} got {value} at {_place(partition, offset)}")
 
-    def refused_offset(self, reader: str, partition: int, error: str) -> None:
-        self._violated(Broken.NO_SUCH_OFFSET, f"{reader} in partition {partition}: {error}")
+    def refused_offset(
+        self, reader: str, partition: int, offset: int, error: str, *, broker: int | None = None
+    ) -> None:
+        """``broker`` is who said that the offset is beyond its log; None: something else was said, or nobody knows."""
+        self._refusals.append(_Refusal(reader, partition, offset, broker, error))
+
+    def refused_by_stale_leaders(self) -> list[str]:
+        """What brokers of Kafka said of places that are there in the end."""
+        return [str(each) for each in self._refusals if self._is_of_a_stale_leader(each)]
+
+    def _is_of_a_stale_leader(self, refusal: _Refusal) -> bool:
+        if refusal.broker not in self._kafka_brokers:
+            return False
+        partition = self._partitions[refusal.partition]
+        return partition.log_end is not None and partition.log_start <= refusal.offset <= partition.log_end
 
     def final_range(self, partition: int, log_start: int, log_end: int) -> None:
         """What is there when all faults are over: from ``log_start`` up to, without, ``log_end``."""
@@ -104,6 +138,8 @@ class RecordsCheck:
 
     def violations(self) -> list[Violation]:
         found = list(self._found)
+        stands = [each for each in self._refusals if not self._is_of_a_stale_leader(each)]
+        found += [Violation(Broken.NO_SUCH_OFFSET, str(each)) for each in stands]
         for number, partition in sorted(self._partitions.items()):
             found += _holes(number, partition)
             found += _broken_claims(number, partition)

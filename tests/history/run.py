@@ -78,7 +78,7 @@ class Report:
 class _Run:
     def __init__(self, cluster: Cluster, options: Options, say: Callable[[str], None]) -> None:
         self._cluster, self._options, self._say = cluster, options, say
-        self._records, self._groups = RecordsCheck(), GroupsCheck()
+        self._records, self._groups = RecordsCheck(_ids_of_kafka(cluster)), GroupsCheck()
         self._watch = MetadataWatch([controller.data for controller in cluster.controllers])
         self._cpu = CpuWatch(cluster.nodes)
         self._probe = StallProbe(cluster.bootstrap, TOPIC, PARTITIONS, self._records, name="probe")
@@ -238,6 +238,9 @@ class _Run:
         servers, partitions = self._cluster.bootstrap, range(PARTITIONS)
         counts["records in the end"] = final_read(servers, TOPIC, partitions, self._records, timeout_s=30)
         found += self._records.violations()
+        stale = self._records.refused_by_stale_leaders()
+        counts["readers: told by a stale leader of Kafka that a place is not there"] = len(stale)
+        self.report.told += stale
         for group in GROUPS:
             began = time.monotonic()
             for partition, offset in committed_offsets(servers, group, TOPIC, PARTITIONS).items():
@@ -269,6 +272,10 @@ class _Run:
         for number, batches in logs.items():
             stands += check_sequences(f"{TOPIC}-{number}", batches)
         return stands
+
+
+def _ids_of_kafka(cluster: Cluster) -> list[int]:
+    return [broker.node_id for broker in cluster.brokers if broker.kind == "kafka"]
 
 
 def run_history(folder: Path, options: Options, say: Callable[[str], None] = lambda text: None) -> Report:

@@ -7,7 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import pytest
+from confluent_kafka import KafkaError
 
+from tests.history.clients import broker_whose_log_ends_before
 from tests.history.payload import RecordId, Spoilt, decode, encode
 from tests.history.records_check import RecordsCheck
 from tests.history.violations import Broken
@@ -191,9 +193,39 @@ def test_a_partition_that_can_not_be_read_in_the_end_is_lost() -> None:
 
 def test_a_reader_that_is_refused_its_place_or_given_other_bytes_is_told_of() -> None:
     check = RecordsCheck()
-    check.refused_offset("r", 3, "OFFSET_OUT_OF_RANGE")
+    check.refused_offset("r", 3, 7, "OFFSET_OUT_OF_RANGE", broker=1)
     check.seen_spoilt("r", 3, 7, "b'x'")
-    assert [each.broken for each in check.violations()] == [Broken.NO_SUCH_OFFSET, Broken.SPOILT]
+    assert {each.broken for each in check.violations()} == {Broken.NO_SUCH_OFFSET, Broken.SPOILT}
+
+
+@pytest.mark.parametrize(
+    ("offset", "broker", "is_excused"),
+    [
+        pytest.param(1, 2, True, id="a place that is there, said by a Kafka"),
+        pytest.param(2, 2, True, id="the end, said by a Kafka"),
+        pytest.param(3, 2, False, id="a place that is lost, said by a Kafka"),
+        pytest.param(1, 1, False, id="a place that is there, said by ours"),
+        pytest.param(1, None, False, id="nobody knows who said it"),
+    ],
+)
+def test_only_a_kafka_may_say_that_a_place_is_beyond_its_end_that_is_there(
+    offset: int, broker: int | None, is_excused: bool
+) -> None:
+    check = RecordsCheck(kafka_brokers=[2])
+    for number in range(2):
+        check.sent(RecordId("p", number), 0)
+        check.acknowledged(RecordId("p", number), 0, number)
+        check.final(0, number, RecordId("p", number))
+    check.final_range(0, 0, 2)
+    check.refused_offset("r", 0, offset, "OFFSET_OUT_OF_RANGE", broker=broker)
+    assert len(check.refused_by_stale_leaders()) == is_excused
+    assert [each.broken for each in check.violations()] == [Broken.NO_SUCH_OFFSET] * (not is_excused)
+
+
+def test_who_said_that_an_offset_is_out_of_range_is_read_from_the_text_of_the_library() -> None:
+    text = "fetch failed due to requested offset not available on the broker: Broker: Offset out of range (broker 2)"
+    assert broker_whose_log_ends_before(KafkaError(KafkaError._AUTO_OFFSET_RESET, text)) == 2
+    assert broker_whose_log_ends_before(KafkaError(KafkaError._LOG_TRUNCATION, "truncated (broker 2)")) is None
 
 
 def test_a_reader_that_begins_again_where_it_wants_is_not_blamed() -> None:
