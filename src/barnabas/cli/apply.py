@@ -18,6 +18,7 @@ from barnabas.cli.cluster_options import ChangeOptions, Flag
 from barnabas.cli.exit_status import DENIED, DONE
 from barnabas.cli.plan import InvalidState, plan_answer, read_file
 from barnabas.cli.plan_sources import AccessOptions, Known
+from barnabas.common.errors import ErrorCode
 
 if TYPE_CHECKING:
     from barnabas.access.cluster_state import Credential
@@ -27,8 +28,17 @@ if TYPE_CHECKING:
 
 __all__ = ["app", "main"]
 
-_BEHIND_S = 0.5
-"""How long a broker may take to show what the controller made."""
+_BEHIND_S = (0.5, 1.0, 2.0, 4.0)
+"""How long a broker may take to show what the controller made: it is asked again after each of these."""
+_MADE_BEFORE = frozenset(
+    {
+        ErrorCode.TOPIC_ALREADY_EXISTS,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.INVALID_PARTITIONS,
+        ErrorCode.RESOURCE_NOT_FOUND,
+    }
+)
+"""What a cluster answers to a step that is made already, which a broker that is behind does not show yet."""
 
 app = cluster_app(
     "apply",
@@ -139,9 +149,12 @@ async def _do(
             answer.document["done"] = total
             answer.notes = [*answer.notes, "1 change is made" if total == 1 else f"{total} changes are made"]
             return
-        await asyncio.sleep(_BEHIND_S)
-        made, _ = await plan_again()
-        if made.change_count >= left:
+        for wait_s in _BEHIND_S if {error.code for error in errors.values()} <= _MADE_BEFORE else _BEHIND_S[:1]:
+            await asyncio.sleep(wait_s)
+            made, _ = await plan_again()
+            if made.change_count < left:
+                break
+        else:
             break
         left = made.change_count
         passwords |= resolve_passwords(made.steps)[0]
