@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import IntEnum
-from typing import NamedTuple
 
 from barnabas.common.errors import ApiError, ApiException, ErrorCode
 from barnabas.controller import partition_walk
@@ -18,8 +17,9 @@ from barnabas.controller.partition_walk import LOOKS_A_TURN
 from barnabas.metadata.image.partition_registration import NO_LEADER, PartitionRegistration
 from barnabas.metadata.image.record_writer import ApiMessageAndVersion
 from barnabas.metadata.persistent_map import in_order
+from barnabas.protocol.messages.elect_leaders import PartitionResult, ReplicaElectionResult
 
-__all__ = ["ElectionOutcome", "ElectionType", "LeaderElection"]
+__all__ = ["ElectionType", "LeaderElection", "partition_result"]
 
 _NOT_NEEDED = ApiError(ErrorCode.ELECTION_NOT_NEEDED, "Leader election not needed for topic partition.")
 _NO_PREFERRED = ApiError(ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, "The preferred leader was not available.")
@@ -38,11 +38,6 @@ class ElectionType(IntEnum):
         return cls(code)
 
 
-class ElectionOutcome(NamedTuple):
-    topic: str
-    partitions: list[tuple[int, ApiError]]
-
-
 class LeaderElection:
     def __init__(self, state: ControllerState, cluster: ClusterControlManager, election: PartitionElection) -> None:
         self._state = state
@@ -51,18 +46,21 @@ class LeaderElection:
 
     def elect_leaders(
         self, kind: ElectionType, wanted: Iterable[tuple[str, Iterable[int]]] | None
-    ) -> Turns[list[ElectionOutcome]]:
-        """Each partition on its own. Of all partitions (None) only those are named that an election was needed for."""
+    ) -> Turns[list[ReplicaElectionResult]]:
+        """Each partition on its own. Of all partitions (None) only those are named that an election was needed for.
+
+        The results are made in the turns, as they are many.
+        """
         topics = self._state.image.topics
         is_all = wanted is None
         if wanted is None:
             wanted = ((name, sorted(topics.by_name[name].partitions)) for name in in_order(topics.by_name))
         records: list[ApiMessageAndVersion] = []
-        outcomes: list[ElectionOutcome] = []
+        outcomes: list[ReplicaElectionResult] = []
         elected: set[tuple[str, int]] = set()
         looks = tries = 0
         for name, indexes in wanted:
-            results: list[tuple[int, ApiError]] = []
+            results: list[PartitionResult] = []
             for index in indexes:
                 if tries >= partition_walk.PARTITIONS_A_TURN or looks >= LOOKS_A_TURN:
                     yield ControllerResult(records, None, is_atomic=False)
@@ -73,8 +71,8 @@ class LeaderElection:
                 if error == ApiError.NONE and not is_all:
                     elected.add((name, index))
                 if not is_all or error != _NOT_NEEDED:
-                    results.append((index, error))
-            outcomes.append(ElectionOutcome(name, results))
+                    results.append(partition_result(index, error))
+            outcomes.append(ReplicaElectionResult(topic=name, partition_result=results))
         return ControllerResult(records, outcomes, is_atomic=False)
 
     def _elect(self, name: str, index: int, kind: ElectionType, records: list[ApiMessageAndVersion]) -> ApiError:
@@ -93,6 +91,10 @@ class LeaderElection:
             return _NOBODY if kind is ElectionType.UNCLEAN else _NO_PREFERRED
         records.append(record)
         return ApiError.NONE
+
+
+def partition_result(index: int, error: ApiError) -> PartitionResult:
+    return PartitionResult(partition_id=index, error_code=int(error.code), error_message=error.message)
 
 
 def _is_well_led(partition: PartitionRegistration, kind: ElectionType) -> bool:

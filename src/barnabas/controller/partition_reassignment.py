@@ -21,6 +21,7 @@ from barnabas.controller.controller_state import ControllerState
 from barnabas.controller.decision_turns import Turns
 from barnabas.controller.partition_assignment import validate_can_replicate, validate_manual_assignment
 from barnabas.controller.partition_election import PartitionElection
+from barnabas.controller.reassignment_listing import LOOKS_A_STEP, ReassignmentListing, is_being_reassigned
 from barnabas.metadata.image.partition_registration import PartitionRegistration
 from barnabas.metadata.image.record_writer import ApiMessageAndVersion
 from barnabas.metadata.image.topics import TopicImage
@@ -71,29 +72,18 @@ class PartitionReassignment:
             outcomes.append((name, results))
         return ControllerResult(records, outcomes, is_atomic=False)
 
-    def ongoing(
-        self, wanted: Sequence[tuple[str, Sequence[int]]] | None
-    ) -> list[tuple[str, list[tuple[int, PartitionRegistration]]]]:
-        """The partitions that are being reassigned, of those that are asked for; None asks for all."""
+    def listed(self, wanted: Sequence[tuple[str, Sequence[int]]] | None) -> ReassignmentListing:
+        """What is being reassigned of that; None asks for all."""
+        listing = ReassignmentListing(self._state.committed.topics, wanted)
+        while listing.advance():
+            pass
+        return listing
+
+    def long_listing(self, wanted: Sequence[tuple[str, Sequence[int]]] | None) -> ReassignmentListing | None:
+        """The same, not begun; None if it is short."""
         topics = self._state.committed.topics
-        if wanted is None:
-            reassigned: dict[str, list[int]] = {}
-            for topic_id, index in topics.index.reassigning:
-                reassigned.setdefault(topics.by_id[topic_id].name, []).append(index)
-            wanted = [(name, sorted(reassigned[name])) for name in sorted(reassigned)]
-        result = []
-        for name, indexes in wanted:
-            topic = topics.get(name)
-            if topic is None:
-                continue
-            found = [
-                (index, topic.partitions[index])
-                for index in indexes
-                if index in topic.partitions and _is_ongoing(topic.partitions[index])
-            ]
-            if found:
-                result.append((name, found))
-        return result
+        count = len(topics.index.reassigning) if wanted is None else sum(len(indexes) for _, indexes in wanted)
+        return ReassignmentListing(topics, wanted) if count > LOOKS_A_STEP else None
 
     def _alter(
         self, name: str, index: int, replicas: Sequence[int] | None, *, may_change_factor: bool
@@ -126,7 +116,7 @@ class PartitionReassignment:
         return builder.build()
 
     def _cancel(self, topic: TopicImage, index: int, partition: PartitionRegistration) -> ApiMessageAndVersion | None:
-        if not _is_ongoing(partition):
+        if not is_being_reassigned(partition):
             raise ApiException(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
         replicas = [replica for replica in partition.replicas if replica not in partition.adding_replicas]
         isr = [replica for replica in partition.isr if replica in replicas]
@@ -154,7 +144,3 @@ class PartitionReassignment:
             else self._cluster.directory_for_new_replica(replica)
             for replica in replicas
         ]
-
-
-def _is_ongoing(partition: PartitionRegistration) -> bool:
-    return bool(partition.adding_replicas or partition.removing_replicas)

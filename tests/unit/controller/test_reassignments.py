@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from barnabas.common.errors import ErrorCode
+from barnabas.controller import partition_reassignment, reassignment_listing
 from barnabas.controller.apis import (
     alter_partition_reassignments,
     elect_leaders,
@@ -12,6 +15,8 @@ from barnabas.controller.apis import (
     list_partition_reassignments,
     unregister_broker,
 )
+from barnabas.metadata.image.partition_registration import PartitionRegistration
+from barnabas.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 from barnabas.protocol.messages.unregister_broker import UnregisterBrokerRequest
 from tests.peers.admin_requests import SET, TOPIC
 from tests.peers.admin_requests import alter as alter_configs
@@ -178,3 +183,43 @@ def test_of_all_partitions_those_are_named_that_an_election_was_for(harness: Con
     response = harness.call(elect_leaders.handle, request, 2)
     found = [(each.partition_id, each.error_code) for each in response.replica_election_results[0].partition_result]
     assert found == [(0, OK)]
+
+
+def everything_under_way(harness: ControllerHarness) -> dict[str, list[int]]:
+    request = ListPartitionReassignmentsRequest(topics=None, timeout_ms=10_000)
+    response = harness.call(list_partition_reassignments.handle, request, 0)
+    return {topic.name: [each.partition_index for each in topic.partitions] for topic in response.topics}
+
+
+def test_many_are_listed_in_steps_as_few_are_at_once(
+    harness: ControllerHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"many-{number}" for number in range(6)]
+    harness.create(*(topic(name, 5, 2) for name in names))
+    for name in names[1:]:
+        targets = [[6 - sum(each.replicas), each.replicas[0]] for each in parts(harness, name)]
+        moves = [(index, target) for index, target in enumerate(targets) if index != 3]
+        harness.call(alter_partition_reassignments.handle, reassign((name, moves)), 1)
+    expected = {name: [0, 1, 2, 4] for name in names[1:]}
+    assert everything_under_way(harness) == expected
+    for module in (reassignment_listing, partition_reassignment):
+        monkeypatch.setattr(module, "LOOKS_A_STEP", 3)
+    listing = harness.controller.replication.reassignment.long_listing(None)
+    assert listing is not None
+    steps = 1
+    while listing.advance():
+        steps += 1
+    assert steps > 20 / 3
+    assert everything_under_way(harness) == expected
+    assert len(under_way_of(harness, names[1], [0, 1, 2, 3, 4, 5])) == 4
+
+
+def parts(harness: ControllerHarness, name: str) -> list[PartitionRegistration]:
+    found = harness.controller.committed_image.topics.get(name)
+    assert found is not None
+    return [found.partitions[index] for index in sorted(found.partitions)]
+
+
+def under_way_of(harness: ControllerHarness, name: str, indexes: list[int]) -> list[int]:
+    response = harness.call(list_partition_reassignments.handle, ongoing((name, indexes)), 0)
+    return [each.partition_index for found in response.topics for each in found.partitions]

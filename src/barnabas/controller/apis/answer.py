@@ -22,6 +22,7 @@ __all__ = [
     "DUPLICATE_TOPIC_NAME",
     "allowed_on_cluster",
     "allowed_topics",
+    "may_be_allowed_on_cluster",
     "require_cluster_action",
     "require_on_cluster",
     "split_duplicates",
@@ -34,6 +35,13 @@ def allowed_on_cluster(
     authorizer: Authorizer, context: RequestContext, operation: AclOperation, *, log_if_denied: bool = True
 ) -> bool:
     return authorizer.authorize(context, operation, ResourceType.CLUSTER, CLUSTER_NAME, log_if_denied=log_if_denied)
+
+
+def may_be_allowed_on_cluster(authorizer: Authorizer, context: RequestContext, operation: AclOperation) -> bool:
+    """Whether a long preparation is worth its while; what it prepares asks again, and then the audit is told."""
+    return authorizer.authorize(
+        context, operation, ResourceType.CLUSTER, CLUSTER_NAME, log_if_allowed=False, log_if_denied=False
+    )
 
 
 def allowed_topics(

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from barnabas.common.acl import AclOperation
 from barnabas.common.errors import ApiException
-from barnabas.common.resource import CLUSTER_NAME, ResourceType
-from barnabas.controller.apis.answer import require_on_cluster
+from barnabas.common.resource import ResourceType
+from barnabas.controller.apis.answer import may_be_allowed_on_cluster, require_on_cluster
 from barnabas.controller.controller_result import ControllerResult
 from barnabas.controller.prepared_decision import PreparedDecision
 from barnabas.network.api_handler import AclRule
@@ -50,17 +50,11 @@ def handle(
     def submit(search: AclSearch | None) -> Deferred[DeleteAclsResponse]:
         return controller.submit_in_steps(decide(search), lambda error: error_response(request, error))
 
-    search = controller.acls.long_search(filters) if controller.is_active and _may(authorizer, context) else None
+    search = None
+    if controller.is_active and authorizer.acl_authorizer is not None:
+        if may_be_allowed_on_cluster(authorizer, context, AclOperation.ALTER):
+            search = controller.acls.long_search(filters)
     return submit(None) if search is None else PreparedDecision(search, partial(submit, search))
-
-
-def _may(authorizer: Authorizer, context: RequestContext) -> bool:
-    """Whether it is worth to search; it is asked again, and told to the audit, when it is decided."""
-    if authorizer.acl_authorizer is None:
-        return False
-    return authorizer.authorize(
-        context, AclOperation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME, log_if_allowed=False, log_if_denied=False
-    )
 
 
 def error_response(request: DeleteAclsRequest, error: ApiException) -> DeleteAclsResponse:

@@ -9,12 +9,11 @@ from barnabas.common.errors import ApiError, ApiException
 from barnabas.common.resource import ResourceType
 from barnabas.controller.apis.answer import require_on_cluster
 from barnabas.controller.decision_turns import Turns
-from barnabas.controller.leader_election import ElectionType
+from barnabas.controller.leader_election import ElectionType, partition_result
 from barnabas.network.api_handler import AclRule
 from barnabas.protocol.messages.elect_leaders import (
     ElectLeadersRequest,
     ElectLeadersResponse,
-    PartitionResult,
     ReplicaElectionResult,
 )
 
@@ -38,13 +37,7 @@ def handle(
         pairs = None if wanted is None else [(each.topic, each.partitions) for each in wanted]
         kind = ElectionType.of(request.election_type)
         result = yield from controller.replication.leader_election.elect_leaders(kind, pairs)
-        results = [
-            ReplicaElectionResult(
-                topic=topic, partition_result=[_partition_result(index, error) for index, error in partitions]
-            )
-            for topic, partitions in result.response
-        ]
-        return result.with_response(ElectLeadersResponse(replica_election_results=results))
+        return result.with_response(ElectLeadersResponse(replica_election_results=result.response))
 
     return controller.submit_in_turns(decide(), lambda error: _refusal(request, error, context.api_version))
 
@@ -60,12 +53,8 @@ def error_response(request: ElectLeadersRequest, error: ApiException) -> ElectLe
     same = ApiError.of(error)
     results = [
         ReplicaElectionResult(
-            topic=each.topic, partition_result=[_partition_result(index, same) for index in each.partitions]
+            topic=each.topic, partition_result=[partition_result(index, same) for index in each.partitions]
         )
         for each in request.topic_partitions or ()
     ]
     return ElectLeadersResponse(error_code=int(error.code), replica_election_results=results)
-
-
-def _partition_result(index: int, error: ApiError) -> PartitionResult:
-    return PartitionResult(partition_id=index, error_code=int(error.code), error_message=error.message)

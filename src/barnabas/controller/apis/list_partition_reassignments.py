@@ -1,24 +1,28 @@
-"""ListPartitionReassignments: DESCRIBE on the cluster; what is committed, nothing of what is being decided."""
+"""ListPartitionReassignments: DESCRIBE on the cluster; what is committed, nothing of what is being decided.
+
+Many are found in steps, as they were when the request came.
+"""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from barnabas.common.acl import AclOperation
 from barnabas.common.errors import ApiException
 from barnabas.common.resource import ResourceType
-from barnabas.controller.apis.answer import require_on_cluster
+from barnabas.controller.apis.answer import may_be_allowed_on_cluster, require_on_cluster
 from barnabas.controller.controller_result import ControllerResult
+from barnabas.controller.prepared_decision import PreparedDecision
 from barnabas.network.api_handler import AclRule
 from barnabas.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
-    OngoingPartitionReassignment,
-    OngoingTopicReassignment,
 )
 
 if TYPE_CHECKING:
     from barnabas.controller.quorum_controller import QuorumController
+    from barnabas.controller.reassignment_listing import ReassignmentListing
     from barnabas.coordinator.deferred import Deferred
     from barnabas.security.authorizer.authorizer import Authorizer
     from barnabas.security.request_context import RequestContext
@@ -33,28 +37,21 @@ def handle(
     context: RequestContext,
     request: ListPartitionReassignmentsRequest,
     authorizer: Authorizer,
-) -> Deferred[ListPartitionReassignmentsResponse]:
-    def decide() -> ControllerResult[ListPartitionReassignmentsResponse]:
-        require_on_cluster(authorizer, context, AclOperation.DESCRIBE)
-        wanted = None if request.topics is None else [(each.name, each.partition_indexes) for each in request.topics]
-        topics = [
-            OngoingTopicReassignment(
-                name=name,
-                partitions=[
-                    OngoingPartitionReassignment(
-                        partition_index=index,
-                        replicas=list(partition.replicas),
-                        adding_replicas=list(partition.adding_replicas),
-                        removing_replicas=list(partition.removing_replicas),
-                    )
-                    for index, partition in partitions
-                ],
-            )
-            for name, partitions in controller.replication.reassignment.ongoing(wanted)
-        ]
-        return ControllerResult((), ListPartitionReassignmentsResponse(error_message=None, topics=topics))
+) -> Deferred[ListPartitionReassignmentsResponse] | PreparedDecision[ListPartitionReassignmentsResponse]:
+    wanted = None if request.topics is None else [(each.name, each.partition_indexes) for each in request.topics]
+    reassignment = controller.replication.reassignment
+
+    def submit(prepared: ReassignmentListing | None) -> Deferred[ListPartitionReassignmentsResponse]:
+        def decide() -> ControllerResult[ListPartitionReassignmentsResponse]:
+            require_on_cluster(authorizer, context, AclOperation.DESCRIBE)
+            topics = (prepared or reassignment.listed(wanted)).topics
+            return ControllerResult((), ListPartitionReassignmentsResponse(error_message=None, topics=topics))
+
+        return controller.submit(decide, answer_error, only_reads=lambda: True)
 
     def answer_error(error: ApiException) -> ListPartitionReassignmentsResponse:
         return ListPartitionReassignmentsResponse(error_code=int(error.code), error_message=error.message)
 
-    return controller.submit(decide, answer_error, only_reads=lambda: True)
+    is_worth_it = controller.is_active and may_be_allowed_on_cluster(authorizer, context, AclOperation.DESCRIBE)
+    listing = reassignment.long_listing(wanted) if is_worth_it else None
+    return submit(None) if listing is None else PreparedDecision(listing, partial(submit, listing))
