@@ -23,6 +23,7 @@ from barnabas.common.error_frames import forget_frames
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.topic_partition import TopicPartition
 from barnabas.network.fair_work import FairThreads
+from barnabas.network.turns import serve_others
 from barnabas.protocol.produce_validation import BatchLimits, WorkBudget, WorkBudgetExceeded
 from barnabas.storage.errors import StorageError
 from barnabas.storage.produced_batch import AppendOrigin, ProducedBatch, read_produced_batch
@@ -472,7 +473,7 @@ class ReplicaManager:
         if self._opening is None:
             self._opening = asyncio.Lock()
         async with self._opening:
-            await asyncio.sleep(0)
+            await serve_others()
             self._check_still_led(partition)
             _ = partition.log
 

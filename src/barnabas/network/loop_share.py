@@ -2,8 +2,8 @@
 
 A caller has a few milliseconds in each short window at once, which is more than well-behaved clients need. What it
 sends beyond that waits in a rotation: one connection at a time has a turn of a millisecond, callers alternate, and
-everything else that is ready runs between two turns. So a flood over many connections delays others by one turn, not by
-one for each connection.
+everything else that is ready runs between two turns. So a flood over many connections delays others by what is left of
+one turn, not by one for each connection.
 """
 
 from __future__ import annotations
@@ -24,8 +24,10 @@ _SHARE_S = 0.004
 _ACCOUNTS_MAX = 4096
 
 
-def _call_soon(run: Callable[[], None]) -> object:
-    return asyncio.get_running_loop().call_soon(run)
+def _call_after_others(run: Callable[[], None]) -> object:
+    """The loop runs what is ready before what it reads from sockets; behind a hop, ``run`` comes after both."""
+    loop = asyncio.get_running_loop()
+    return loop.call_soon(loop.call_soon, run)
 
 
 class Waiting(Protocol):
@@ -61,7 +63,7 @@ class LoopShare:
 
     def __init__(self, call_soon: Callable[[Callable[[], None]], object] | None = None) -> None:
         """``call_soon`` is that of the running loop unless another is given."""
-        self._call_soon = call_soon or _call_soon
+        self._call_soon = call_soon or _call_after_others
         self._accounts: dict[Hashable, Account] = {}
         self._rotation: FairQueue[tuple[Hashable, Waiting]] = FairQueue()
         self._is_scheduled = False

@@ -25,6 +25,7 @@ from barnabas.network.long_work import LongWork, work_owner
 from barnabas.network.request_limits import RequestLimits
 from barnabas.network.request_parts import ANSWERED_IN_PARTS, join_parts, parts_of
 from barnabas.network.response_errors import ResponseErrors
+from barnabas.network.turns import serve_others
 from barnabas.protocol.api_keys import API_TABLE, ApiKey
 from barnabas.protocol.compiler_runtime import skip_tagged_fields
 from barnabas.protocol.errors import DecodeError, EncodeError, TooManyElements
@@ -403,7 +404,7 @@ class RequestDispatcher:
         chunks = [header.pack(context.correlation_id)]
         try:
             for _ in write_in_steps(response, version, chunks):
-                await asyncio.sleep(0)
+                await serve_others()
         except EncodeError as error:
             raise self._unwritable(context) from error
         return self._answered(route, context, response, chunks, started, request_bytes)

@@ -24,6 +24,7 @@ from barnabas.controller.envelope import ACL, open_envelope
 from barnabas.network.api_handler import ApiHandler
 from barnabas.network.readiness_gate import HOLD_TIMEOUT_S
 from barnabas.network.request_dispatcher import RequestDispatcher
+from barnabas.network.turns import serve_others
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.envelope_tags import call_id_of, set_committed_offset
 from barnabas.protocol.errors import EncodeError
@@ -232,7 +233,7 @@ class ControllerDispatcher(RequestDispatcher):
         chunks: list[bytes] = []
         try:
             for _ in write_in_steps(response, version, chunks):
-                await asyncio.sleep(0)
+                await serve_others()
         except EncodeError:
             return self._sealed(opened, response, size, started, busy_s)
         return self._sealed(opened, response, size, started, busy_s, chunks)

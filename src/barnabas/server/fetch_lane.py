@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from barnabas.broker.replication.replica_fetcher import FETCH_VERSION_MIN
 from barnabas.clients.errors import ClientError, ConnectFailed, UnsupportedVersion
 from barnabas.common.errors import Transient
+from barnabas.network.turns import serve_others
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.errors import DecodeError, EncodeError
 
@@ -120,7 +121,7 @@ class FetchLane:
             left -= written
             if left < 0 or number % _PARTITIONS_AT_ONCE == 0:
                 left = _BYTES_AT_ONCE
-                await asyncio.sleep(0)
+                await serve_others()
 
     async def _wait(self, for_ms: int | None) -> None:
         with suppress(TimeoutError):

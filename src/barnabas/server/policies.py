@@ -29,6 +29,7 @@ from barnabas.controller.policies import (
     PolicyViolation,
 )
 from barnabas.coordinator.deferred import Deferred
+from barnabas.network.turns import serve_others
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.server.node_storage import NodeStartError
 
@@ -240,7 +241,7 @@ class Policies:
         while is_going_on:
             with session.rehearsal(), self.gate.opened(session):
                 is_going_on = _step(steps)
-            await asyncio.sleep(0)
+            await serve_others()
 
     async def _verdicts(self, questions: Sequence[Question], principal: Principal) -> list[ApiException | None]:
         verdicts: dict[int, ApiException | None] = {}
