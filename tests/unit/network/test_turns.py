@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
 
 import pytest
 
@@ -32,7 +33,8 @@ async def test_others_have_their_turn_after_every_step() -> None:
     while not task.done():
         await asyncio.sleep(0)
         journal.append("other")
-    assert journal[:5] == ["step", "other", "step", "other", "step"]
+    assert journal.count("step") == 3
+    assert ("step", "step") not in pairwise(journal)
     assert task.result().busy_s > 0
 
 
