@@ -35,6 +35,8 @@ MIB = 1024 * 1024
 _CALM_S = 0.6
 """Before the attack and again after it."""
 _AFTER_S = 0.5
+_SERVED_WITHIN_S = 30.0
+"""After an attack; one that keeps everybody waiting longer has ended the stage."""
 _ATTEMPTS = 3
 _MEMORY_FREE = 16 * MIB
 """Memory that may be taken whatever was sent: allocators take it in pieces of such sizes."""
@@ -94,6 +96,10 @@ BARS: dict[str, Callable[[Outcome], bool]] = {
     "leaders": lambda it: it.leader_changes == 0,
     "answers": lambda it: not it.why_over,
 }
+
+
+class NotServed(Exception):
+    """The process runs, and the well-behaved client waits and waits."""
 
 
 class Besieged(NamedTuple):
@@ -156,10 +162,10 @@ def _carry_out(target: Besieged, scene: Scene, good: GoodClient, entry: Entry, s
     began = time.perf_counter()
     try:
         return _attack(target, scene, good, entry, seconds, seed)
-    except (AssertionError, ConnectionError, RuntimeError, TimeoutError, FileNotFoundError) as error:
+    except (AssertionError, ConnectionError, RuntimeError, TimeoutError, FileNotFoundError, NotServed) as error:
         # ``FileNotFoundError``: of a process that has ended there is nothing to read.
         why = error if good.failure is None else good.failure
-        if good.failure is None and target.process.is_running:
+        if good.failure is None and target.process.is_running and not isinstance(error, NotServed):
             raise
         over = Latencies.of([(time.perf_counter() - began, 0.0)])
         return Outcome(
@@ -186,8 +192,10 @@ def _attack(target: Besieged, scene: Scene, good: GoodClient, entry: Entry, seco
         done = json.loads(attacker.communicate(timeout=seconds + 60)[0])
         time.sleep(_AFTER_S)
         ended = time.perf_counter()
-        deadline = ended + 60
-        while not good.is_idle() and time.perf_counter() < deadline:
+        deadline = ended + _SERVED_WITHIN_S
+        while not good.is_idle():
+            if time.perf_counter() > deadline:
+                raise NotServed(f"no answer for {time.perf_counter() - began:.0f} s")
             time.sleep(0.05)
         memory, log_bytes, cpu = watch.end()
     finally:

@@ -63,6 +63,7 @@ def _run(config: WorkerConfig) -> int:
 
     from barnabas.clients.admin.errors import AdminError
     from barnabas.clients.errors import ClientError
+    from barnabas.common.switch_interval import shorten_switch_interval
     from barnabas.connect.errors import ConnectError
     from barnabas.connect.plugins.config_def import ConfigException
     from barnabas.connect.rest.rest_settings import UnusableRestSetting
@@ -77,6 +78,7 @@ def _run(config: WorkerConfig) -> int:
     for warning in config.warnings:
         logging.getLogger(__name__).warning("%s", warning)
     try:
+        shorten_switch_interval()
         asyncio.run(run_worker(config))
     except (
         *(InvalidWorkerConfig, UnusableRestSetting, ConfigException),

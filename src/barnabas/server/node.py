@@ -13,13 +13,13 @@ import asyncio
 import gc
 import logging
 import signal
-import sys
 from time import perf_counter
 from typing import TYPE_CHECKING
 
 from barnabas.broker.client_quotas import ClientQuotas
 from barnabas.broker.lifecycle import BrokerState
 from barnabas.common.errors import ApiException
+from barnabas.common.switch_interval import shorten_switch_interval
 from barnabas.server.broker_part import BrokerPart
 from barnabas.server.controller_access import network_channel
 from barnabas.server.controller_part import ControllerPart
@@ -40,9 +40,6 @@ if TYPE_CHECKING:
 __all__ = ["Node", "run"]
 
 log = logging.getLogger("barnabas.server.node")
-
-_SWITCH_INTERVAL_S = 0.0005
-"""How long a thread that computes (a cleaner, the check of a large batch) keeps the loop waiting, each time."""
 
 
 class Node:
@@ -173,7 +170,7 @@ class Node:
 def run(config: NodeConfig) -> int:
     """Run a node until SIGTERM or SIGINT. The exit status: 0 after a clean stop, 1 when it can't start or failed."""
     configure_logging(config)
-    sys.setswitchinterval(_SWITCH_INTERVAL_S)
+    shorten_switch_interval()
     for warning in config.warnings:
         log.warning("%s", warning)
     try:
