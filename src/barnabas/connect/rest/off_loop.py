@@ -1,6 +1,7 @@
 """Work on large bodies, away from the loop on which the worker answers heartbeats.
 
-One thread does it, one body after the other: several large bodies at a time take no more of the interpreter than one.
+One thread does it, one body after the other, and pauses after each in proportion: a decoder in C holds the
+interpreter until it is done, so that the loop stands still for as long.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from time import monotonic, sleep, thread_time
 from typing import TypeVar
 
 __all__ = ["LARGE_BYTES", "off_loop"]
@@ -17,11 +19,32 @@ T = TypeVar("T")
 LARGE_BYTES = 64 * 1024
 """Reading this much takes well under 5 ms; going to a thread costs more than it saves for less."""
 
-_thread = ThreadPoolExecutor(1, thread_name_prefix="rest-bodies")
+_PAUSE_RATIO = 2.0
+_PAUSE_S_MAX = 0.5
+
+
+class _Thread:
+    def __init__(self) -> None:
+        self._executor = ThreadPoolExecutor(1, thread_name_prefix="rest-bodies")
+        self._paused_until_s = 0.0
+
+    async def run(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._executor, self._done, work)
+
+    def _done(self, work: Callable[[], T]) -> T:
+        sleep(max(self._paused_until_s - monotonic(), 0.0))
+        began_s = thread_time()
+        try:
+            return work()
+        finally:
+            self._paused_until_s = monotonic() + min((thread_time() - began_s) * _PAUSE_RATIO, _PAUSE_S_MAX)
+
+
+_thread = _Thread()
 
 
 async def off_loop(size: int, work: Callable[[], T]) -> T:
     """What ``work`` gives; on the thread if ``size`` bytes are a lot. Raises what it raises."""
     if size <= LARGE_BYTES:
         return work()
-    return await asyncio.get_running_loop().run_in_executor(_thread, work)
+    return await _thread.run(work)

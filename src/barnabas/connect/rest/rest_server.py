@@ -31,6 +31,7 @@ from barnabas.connect.rest.internal_requests import InternalRequestCheck
 from barnabas.connect.rest.listener_urls import Listener, worker_url
 from barnabas.connect.rest.listening import Listening, bind
 from barnabas.connect.rest.logger_levels import LoggerLevels
+from barnabas.connect.rest.loop_time import LoopTime
 from barnabas.connect.rest.recent_log import RecentLog
 from barnabas.connect.rest.request_freshness import FreshnessGuard
 from barnabas.connect.rest.rest_settings import RestSettings, UnusableRestSetting
@@ -70,6 +71,7 @@ class RestServer:
         self.recent_log = RecentLog()
         """To be added to the loggers whose lines may be asked for."""
         self._listening: list[Listening] = []
+        self._loop_time = LoopTime()
         self._clients: list[InternalClient] = []
         self._guard = FreshnessGuard(age_ms_max=settings.freshness_age_ms_max, started_ms=clock.now_ms())
         self._watch: asyncio.Task[None] | None = None
@@ -167,7 +169,8 @@ class RestServer:
         if self._authentication.authenticator is None and listener.is_loopback:
             names = {listener.host, settings.advertised_host or ""} - {""}
             kind = ListenerKind(kind.has_api, kind.has_admin, HostNames(frozenset(name.lower() for name in names)))
-        self._listening.append(Listening(listener, bind(listener), self._application.on_listener(kind), tls))
+        app = self._application.on_listener(kind)
+        self._listening.append(Listening(listener, bind(listener), app, tls, self._loop_time))
 
     def _determine_advertised_url(self) -> str:
         settings = self._settings

@@ -1,18 +1,19 @@
-"""How the bytes of a connection reach the HTTP parser: at once, or in turns when they have many lines."""
+"""How the bytes of a connection reach the HTTP parser: at once, or in turns when the connection takes much time."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import uvicorn
 from starlette.types import Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
-from barnabas.connect.rest import listening
-from barnabas.connect.rest.listening import _Connection
-from barnabas.network.fair_work import FairTurns
+from barnabas.connect.rest.http_connection import HttpConnection
+from barnabas.connect.rest.loop_time import Account, LoopTime
 
 HEAD = b"POST / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
 
@@ -50,7 +51,7 @@ class Server:
         self._config = uvicorn.Config(
             self._answer,
             interface="asgi3",
-            http=_Connection,
+            http=HttpConnection,
             ws="none",
             lifespan="off",
             log_config=None,
@@ -58,7 +59,12 @@ class Server:
         )
         self._config.load()
         self._state = ServerState()
-        self._turns = FairTurns()
+        self._now_s = 1000.0
+        self.loop_time = LoopTime(lambda: self._now_s, lambda: 0.0, self._wait)
+
+    def _wait(self, seconds: float, then: Callable[[], None]) -> None:
+        self._now_s += max(seconds, 0.0)
+        asyncio.get_running_loop().call_soon(then)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         body = b""
@@ -71,9 +77,9 @@ class Server:
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b"%d" % len(body)})
 
-    def connect(self) -> tuple[_Connection, Transport]:
-        connection, transport = _Connection(self._config, self._state, {}), Transport()
-        connection.turns = self._turns
+    def connect(self) -> tuple[HttpConnection, Transport]:
+        connection = HttpConnection(self._config, self._state, {}, loop_time=self.loop_time)
+        transport = Transport()
         connection.connection_made(transport)
         return connection, transport
 
@@ -81,11 +87,6 @@ class Server:
 def chunked(content: bytes) -> bytes:
     chunks = b"".join(b"1\r\n%c\r\n" % byte for byte in content)
     return HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + chunks + b"0\r\n\r\n"
-
-
-@pytest.fixture(autouse=True)
-def without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("barnabas.network.fair_work._PAUSE_S_MAX", 1e-9)
 
 
 async def until_answered(transport: Transport) -> int:
@@ -97,23 +98,40 @@ async def until_answered(transport: Transport) -> int:
     raise AssertionError("there is no answer")
 
 
-def test_a_body_in_chunks_of_one_byte_is_read_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def pieces(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """What the parser was given."""
+    given: list[bytes] = []
+    original = H11Protocol.data_received
+
+    def data_received(connection: H11Protocol, data: bytes) -> None:
+        given.append(data)
+        original(connection, data)
+
+    monkeypatch.setattr(H11Protocol, "data_received", data_received)
+    return given
+
+
+def busy(server: Server) -> None:
+    """New connections have used up their share, and somebody else is there."""
+    server.loop_time.charge(Account(), 0.001)
+    server.loop_time.charge(server.loop_time.newcomers, 0.1)
+    server.loop_time.charge(server.loop_time.newcomers, 0.001)
+
+
+def test_a_body_in_chunks_of_one_byte_is_read_in_turns(pieces: list[bytes]) -> None:
     content = bytes(range(256)) * 4
-    read: list[int] = []
-    original = listening._Connection._read
-    monkeypatch.setattr(
-        listening._Connection, "_read", lambda self, data: (read.append(data.count(b"\n")), original(self, data))[1]
-    )
 
     async def story() -> None:
         server = Server()
+        busy(server)
         connection, transport = server.connect()
         connection.data_received(chunked(content))
-        assert (read, transport.is_paused) == ([], True)
-        assert await until_answered(transport) >= len(read)
+        assert (pieces, transport.is_paused) == ([], True)
+        await until_answered(transport)
         assert server.bodies == [content]
-        assert max(read) <= 100
-        assert len(read) >= 2 * len(content) // 100
+        assert max(piece.count(b"\n") for piece in pieces) <= 100
+        assert len(pieces) >= 2 * len(content) // 100
 
     asyncio.run(story())
 
@@ -132,6 +150,7 @@ def test_a_usual_request_is_read_at_once() -> None:
 def test_what_comes_while_lines_wait_is_read_behind_them() -> None:
     async def story() -> None:
         server = Server()
+        busy(server)
         connection, transport = server.connect()
         whole = chunked(b"abcdefgh" * 100)
         connection.data_received(whole[:3000])
@@ -143,18 +162,60 @@ def test_what_comes_while_lines_wait_is_read_behind_them() -> None:
     asyncio.run(story())
 
 
-def test_lines_of_a_client_that_has_gone_are_not_read() -> None:
+def test_lines_of_a_client_that_has_gone_are_not_read(pieces: list[bytes]) -> None:
     async def story() -> None:
         server = Server()
-        connection, _ = server.connect()
+        busy(server)
+        connection, gone = server.connect()
         connection.data_received(chunked(b"a" * 1000))
-        reading = connection._reading
+        gone.is_closed = True
         connection.connection_lost(None)
-        assert reading is not None
-        await asyncio.gather(reading, return_exceptions=True)
         other, transport = server.connect()
         other.data_received(chunked(b"b" * 1000))
         await until_answered(transport)
-        assert b"b" * 1000 in server.bodies
+        assert server.bodies == [b"b" * 1000]
+        assert not any(b"\na\r" in piece for piece in pieces)
+
+    asyncio.run(story())
+
+
+def test_requests_that_are_sent_ahead_are_answered_in_order_and_wait_at_the_sender() -> None:
+    async def story() -> None:
+        server = Server()
+        connection, transport = server.connect()
+        sent = b"".join(
+            b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\n%05d" % number for number in range(2000)
+        )
+        connection.data_received(sent)
+        ahead = [transport.is_paused]
+        for _ in range(100_000):
+            await asyncio.sleep(0)
+            if len(server.bodies) == 2000:
+                break
+            if len(server.bodies) < 1000:
+                ahead.append(transport.is_paused)
+        assert all(ahead)
+        assert server.bodies == [b"%05d" % number for number in range(2000)]
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert not transport.is_paused
+
+    asyncio.run(story())
+
+
+def test_a_connection_on_which_something_was_answered_pays_for_itself() -> None:
+    async def story() -> None:
+        server = Server()
+        connection, _ = server.connect()
+        assert connection.account is server.loop_time.newcomers
+        connection.data_received(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert connection.account is not server.loop_time.newcomers
+        busy(server)
+        connection.data_received(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert len(server.bodies) == 2
 
     asyncio.run(story())
