@@ -26,6 +26,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from barnabas.common.error_frames import forget_frames
 from barnabas.connect.errors import BadRequest, ConnectError
 from barnabas.connect.rest.answers import Refused, allowed_methods, encoded, error_answer, not_started, refusal
 from barnabas.connect.rest.authentication import Authenticator, Credentials
@@ -177,6 +178,7 @@ class _Exchange:
         except Refused as refused:
             answer = refusal(refused)
         except ConnectError as error:
+            forget_frames(error)
             answer = error_answer(error)
         except Exception as error:
             self._log.failed(self._told)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import gc
 import json
 import logging
 import threading
@@ -146,6 +147,20 @@ async def test_large_bodies_are_read_on_a_thread_and_small_ones_at_once(monkeypa
         await send(workers, "POST", "/connectors", Upload(length))
     assert threads[0] == threading.main_thread().name
     assert threads[1].startswith("rest-bodies")
+
+
+@pytest.mark.anyio
+async def test_a_refused_body_is_not_kept_until_the_garbage_collector_comes() -> None:
+    workers = RestWorkers()
+    settings = b",".join(b'"setting.%d": 1' % number for number in range(20_000))
+    body = Upload(len(settings) + 28, b'{"name": "c", "config": {' + settings + b"}} ")
+    gc.collect()
+    gc.disable()
+    try:
+        assert (await send(workers, "POST", "/connectors", body))[0] == 400
+        assert not [each for each in gc.get_objects() if isinstance(each, dict) and "setting.19999" in each]
+    finally:
+        gc.enable()
 
 
 @pytest.mark.anyio
