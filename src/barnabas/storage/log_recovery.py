@@ -36,7 +36,7 @@ from barnabas.storage.partition_log import PartitionLog
 from barnabas.storage.partition_metadata import read_partition_metadata
 from barnabas.storage.producer_recovery import rebuild_producers
 from barnabas.storage.segment import CLEANED_SUFFIX, DELETED_SUFFIX, SWAP_SUFFIX, Segment
-from barnabas.storage.segment_check import InvalidTail, check_segment, report_damage
+from barnabas.storage.segment_check import InvalidTail, check_segment, missing_end, report_damage
 from barnabas.storage.segment_damage import DamagedRange
 
 __all__ = ["LoadReport", "Truncation", "load_log"]
@@ -105,6 +105,7 @@ def load_log(
         segments,
         epochs,
         config.index_interval_bytes,
+        is_compacted=config.compact,
         known_end=known_end,
         recovery_point=recovery_point,
         is_whole=is_clean or is_same_boot,
@@ -255,6 +256,7 @@ class _SegmentReader:
         epochs: LeaderEpochCheckpoint,
         index_interval_bytes: int,
         *,
+        is_compacted: bool,
         known_end: int,
         recovery_point: int,
         is_whole: bool,
@@ -263,6 +265,7 @@ class _SegmentReader:
         """``known_end``: the log's end was once there. ``is_whole``: what was written then must be there still; if not,
         only what lies below the recovery point.
         """
+        self._is_compacted = is_compacted
         self._recovery_point = recovery_point
         self._is_whole = is_whole
         self._segments = segments
@@ -314,9 +317,12 @@ class _SegmentReader:
         tail = check_segment(segment, self._epochs, self._interval)
         if is_last:
             self._tail = tail
-        elif tail is not None:
+        else:
             following = self._segments[self._segments.index(segment) + 1].base_offset
-            _add_damage(segment, DamagedRange(tail.position, segment.size, tail.offset, following, tail.reason))
+            if tail is not None:
+                _add_damage(segment, DamagedRange(tail.position, segment.size, tail.offset, following, tail.reason))
+            elif not self._is_compacted and (missing := missing_end(segment, following)) is not None:
+                _add_damage(segment, missing)
         for damage in segment.damaged:
             report_damage(segment, damage)
         if not is_last or self._is_clean:

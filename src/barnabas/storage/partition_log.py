@@ -49,7 +49,7 @@ from barnabas.storage.producer_snapshot import delete_snapshot, list_snapshots, 
 from barnabas.storage.producer_state import ProducerState
 from barnabas.storage.replicated_batches import EPOCH_MAX, replicated_batches
 from barnabas.storage.segment import Segment
-from barnabas.storage.segment_check import check_segment, report_damage
+from barnabas.storage.segment_check import check_segment, missing_end, report_damage
 from barnabas.storage.segment_damage import CheckedBytes, DamagedRange, DamagedRangeError
 
 __all__ = ["AppendInfo", "FetchedRecords", "PartitionLog"]
@@ -477,6 +477,9 @@ class PartitionLog:
         if tail is not None and tail.offset < end_offset:
             damage = DamagedRange(tail.position, size, tail.offset, end_offset, tail.reason)
             segment.set_damaged([*segment.damaged, damage])
+        elif tail is None and not is_last and not self.config.compact:
+            missing = missing_end(segment, end_offset)
+            segment.set_damaged([*segment.damaged, *([missing] if missing is not None else [])])
         for damage in segment.damaged:
             if damage not in before:
                 report_damage(segment, damage)

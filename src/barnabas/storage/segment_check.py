@@ -19,7 +19,7 @@ from barnabas.storage.leader_epoch_checkpoint import LeaderEpochCheckpoint
 from barnabas.storage.segment import RELATIVE_OFFSET_MAX, Segment
 from barnabas.storage.segment_damage import DamagedRange
 
-__all__ = ["InvalidTail", "check_segment", "report_damage"]
+__all__ = ["InvalidTail", "check_segment", "missing_end", "report_damage"]
 
 _log = logging.getLogger(__name__)
 
@@ -50,6 +50,18 @@ def check_segment(
         tail = _scan(view, segment, epochs, index_interval_bytes)
     segment.checked.mark(segment.size if tail is None else tail.position)
     return tail
+
+
+def missing_end(segment: Segment, following: int) -> DamagedRange | None:
+    """What lacks between the end of a segment that ends with a valid batch and the base offset of the next one.
+
+    Only where nothing compacts the log: a cleaned segment may end before the next one begins.
+    """
+    end = segment.read_next_offset()
+    if end >= following:
+        return None
+    reason = f"the file ends before offset {following}, where the next segment begins"
+    return DamagedRange(segment.size, segment.size, end, following, reason)
 
 
 def report_damage(segment: Segment, damage: DamagedRange) -> None:

@@ -28,6 +28,7 @@ from tests.unit.storage.log_driver import (
 )
 
 SMALL = config(segment_bytes=1000, index_interval_bytes=200)
+COMPACTED = config(segment_bytes=1000, index_interval_bytes=200, cleanup_policy="compact")
 
 
 def filled(path: Path, count: int = 30) -> PartitionLog:
@@ -289,6 +290,54 @@ def test_after_a_restart_of_the_machine_a_log_is_cut_in_the_first_torn_of_severa
     assert kept == (expected if is_empty else {f"{torn.base_offset:020d}": len(content), **expected})
     assert f"{path}: at position {position}, offset {first}: " in caplog.text
     assert append(recovered, batch(b"more"), epoch=9).first_offset == first
+
+
+@pytest.mark.parametrize("is_empty", [False, True])
+def test_after_a_restart_of_the_machine_a_log_is_cut_where_a_segment_lacks_its_last_batches(
+    tmp_path: Path, is_empty: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The machine wrote the pages of a later segment, and not those at the end of this one."""
+    log = filled(tmp_path / "log", 50)
+    copy = killed(log, tmp_path / "copy")
+    short, *later = log.segments[1:]
+    position, _, first, _ = list(short.walk())[0 if is_empty else 1]
+    path = copy / f"{short.base_offset:020d}.log"
+    os.truncate(path, position)
+    for index in copy.glob(f"{short.base_offset:020d}.*index"):
+        index.unlink()
+    with caplog.at_level(logging.ERROR):
+        recovered, truncation = reload(copy, SMALL, recovery_point=short.base_offset)
+    assert truncation is not None
+    assert (truncation.path, truncation.position, truncation.offset) == (str(path), position, first)
+    assert (recovered.log_end_offset, recovered.damaged) == (first, [])
+    assert [record.offset for record in readable(recovered, 0)] == list(range(first))
+    assert len(kept_aside(copy)) == len(later) + (not is_empty)
+    assert f"the file ends before offset {later[0].base_offset}, where the next segment begins" in caplog.text
+
+
+def test_batches_that_lack_at_the_end_of_a_segment_are_damage_after_a_kill(tmp_path: Path) -> None:
+    log = filled(tmp_path / "log", 50)
+    copy = killed(log, tmp_path / "copy")
+    short, following = log.segments[1:3]
+    position, _, first, _ = list(short.walk())[1]
+    os.truncate(copy / f"{short.base_offset:020d}.log", position)
+    recovered, _ = reload(copy, SMALL, recovery_point=short.base_offset, is_same_boot=True)
+    assert [(damage.first_offset, damage.next_offset) for damage in recovered.damaged] == [
+        (first, following.base_offset)
+    ]
+    assert recovered.log_end_offset == 50
+    with pytest.raises(ApiException) as refused:
+        recovered.read(first, 1000, min_one_message=True)
+    assert refused.value.code is ErrorCode.CORRUPT_MESSAGE
+
+
+def test_a_compacted_log_may_lack_offsets_between_its_segments(tmp_path: Path) -> None:
+    log = filled(tmp_path / "log", 50)
+    copy = killed(log, tmp_path / "copy")
+    short = log.segments[1]
+    os.truncate(copy / f"{short.base_offset:020d}.log", list(short.walk())[1][0])
+    recovered, _ = reload(copy, COMPACTED, recovery_point=short.base_offset)
+    assert (recovered.log_end_offset, recovered.damaged) == (50, [])
 
 
 def test_after_a_crash_the_epochs_of_what_was_not_flushed_are_those_of_the_batches(tmp_path: Path) -> None:
