@@ -90,12 +90,12 @@ class GroupService:
         if delta.topics is None:
             return
         self._reads.look_again()
-        changes = delta.topics.local_changes(self._broker_id)
-        names = changes.topic_names
-        for topic_id, partition in changes.deletes:
-            if names[topic_id] == GROUP_METADATA_TOPIC:
-                self._leader_epochs.pop(partition, None)
-                self.coordinator.runtime.unload(partition, self.now_ms())
+        topics = (images.by_name.get(GROUP_METADATA_TOPIC) for images in (delta.topics.image, new_image.topics))
+        ids = dict.fromkeys(topic.id for topic in topics if topic is not None)
+        changes = delta.topics.local_changes(self._broker_id, ids)
+        for _, partition in changes.deletes:
+            self._leader_epochs.pop(partition, None)
+            self.coordinator.runtime.unload(partition, self.now_ms())
         gone = {
             (topic.name, partition)
             for topic in delta.topics.deleted.values()

@@ -130,7 +130,8 @@ class ReplicaManager:
         self._image = new_image
         if delta.topics is not None:
             self._removed_topics |= delta.topics.removed
-            yield from follow_replicas(self, delta.topics.local_changes(self.broker_id))
+            changes = yield from delta.topics.local_changes_in_steps(self.broker_id)
+            yield from follow_replicas(self, changes)
             if self._has_settled:
                 self._removed_topics.clear()
         if delta.cluster is not None and self.leader_replicas is not None:

@@ -7,10 +7,10 @@ that would collide in metrics, where Kafka writes ``.`` as ``_``.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from itertools import islice
 from operator import itemgetter
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, TypeVar
 
 from barnabas.common.errors import InvariantViolated
 from barnabas.common.topic_name import has_collision_characters, unified_topic_name
@@ -27,6 +27,8 @@ from barnabas.protocol.records.remove_topic_record import RemoveTopicRecord
 from barnabas.protocol.records.topic_record import TopicRecord
 
 __all__ = ["CHANGES_A_STEP", "LocalReplicaChanges", "TopicDelta", "TopicImage", "TopicsDelta", "TopicsImage"]
+
+T = TypeVar("T")
 
 CHANGES_A_STEP: Final = 500
 """Some 10 ms of making an image."""
@@ -226,6 +228,37 @@ class LocalReplicaChanges:
 
     def topic_partition(self, key: tuple[Uuid, int]) -> TopicPartition:
         return TopicPartition(self.topic_names[key[0]], key[1])
+
+    def add_deleted(
+        self, topic: TopicImage, broker_id: int, partitions: Iterable[tuple[int, PartitionRegistration]]
+    ) -> None:
+        """Of these partitions of a deleted topic."""
+        for partition_id, partition in partitions:
+            if broker_id in partition.replicas:
+                self.deletes.add((topic.id, partition_id))
+                self.topic_names[topic.id] = topic.name
+
+    def add_changed(
+        self, delta: TopicDelta, broker_id: int, changes: Iterable[tuple[int, PartitionRegistration]]
+    ) -> None:
+        """Of these partitions of a new or changed topic."""
+        before = {} if delta.previous is None else delta.previous.partitions
+        for partition_id, partition in changes:
+            previous = before.get(partition_id)
+            key = (delta.id, partition_id)
+            if broker_id not in partition.replicas:
+                if previous is not None and broker_id in previous.replicas:
+                    self.deletes.add(key)
+                    self.topic_names[delta.id] = delta.name
+                continue
+            if previous is not None and previous == partition:
+                continue
+            self.topic_names[delta.id] = delta.name
+            (self.leaders if partition.leader == broker_id else self.followers)[key] = partition
+            directory = partition.directory_of(broker_id)
+            is_new = previous is None or broker_id not in previous.replicas
+            if is_new or (previous is not None and previous.directory_of(broker_id) != directory):
+                self.directory_ids[key] = directory
 
 
 class TopicsDelta:
@@ -444,36 +477,33 @@ class TopicsDelta:
                 index.pop(broker, None)
         return index
 
-    def local_changes(self, broker_id: int) -> LocalReplicaChanges:
-        """What ``broker_id`` starts, stops and changes because of this delta."""
+    def local_changes(self, broker_id: int, topic_ids: Iterable[Uuid]) -> LocalReplicaChanges:
+        """What ``broker_id`` starts, stops and changes because of this delta, of these topics only."""
         local = LocalReplicaChanges()
-        for topic in self.deleted.values():
-            for partition_id, partition in topic.partitions.items():
-                if broker_id in partition.replicas:
-                    local.deletes.add((topic.id, partition_id))
-                    local.topic_names[topic.id] = topic.name
-        for delta in self.changed.values():
-            self._local_changes_of(delta, broker_id, local)
+        for topic_id in topic_ids:
+            if (topic := self.deleted.get(topic_id)) is not None:
+                local.add_deleted(topic, broker_id, topic.partitions.items())
+            if (delta := self.changed.get(topic_id)) is not None:
+                local.add_changed(delta, broker_id, delta.changes.items())
         return local
 
-    def _local_changes_of(self, delta: TopicDelta, broker_id: int, local: LocalReplicaChanges) -> None:
-        before = {} if delta.previous is None else delta.previous.partitions
-        for partition_id, partition in delta.changes.items():
-            previous = before.get(partition_id)
-            key = (delta.id, partition_id)
-            if broker_id not in partition.replicas:
-                if previous is not None and broker_id in previous.replicas:
-                    local.deletes.add(key)
-                    local.topic_names[delta.id] = delta.name
-                continue
-            if previous is not None and previous == partition:
-                continue
-            local.topic_names[delta.id] = delta.name
-            (local.leaders if partition.leader == broker_id else local.followers)[key] = partition
-            directory = partition.directory_of(broker_id)
-            is_new = previous is None or broker_id not in previous.replicas
-            if is_new or (previous is not None and previous.directory_of(broker_id) != directory):
-                local.directory_ids[key] = directory
+    def local_changes_in_steps(self, broker_id: int) -> Generator[None, None, LocalReplicaChanges]:
+        """Returns the ``local_changes`` of all topics; each step looks at some partitions."""
+        local = LocalReplicaChanges()
+        left = CHANGES_A_STEP
+        for topic, partitions in _partitions_of(self.deleted.values(), lambda topic: topic.partitions):
+            local.add_deleted(topic, broker_id, partitions)
+            left -= len(partitions)
+            if left <= 0:
+                left = CHANGES_A_STEP
+                yield
+        for delta, changes in _partitions_of(self.changed.values(), lambda delta: delta.changes):
+            local.add_changed(delta, broker_id, changes)
+            left -= len(changes)
+            if left <= 0:
+                left = CHANGES_A_STEP
+                yield
+        return local
 
     def _changing(self, topic_id: Uuid) -> TopicDelta:
         delta = self.changed.get(topic_id)
@@ -493,6 +523,16 @@ def _shrinking(topic: TopicImage) -> Iterator[TopicDelta]:
         delta.is_continued = delta.is_shrinking = True
         delta.changes = dict(partitions[start:])
         yield delta
+
+
+def _partitions_of(
+    topics: Iterable[T], partitions: Callable[[T], Mapping[int, PartitionRegistration]]
+) -> Iterator[tuple[T, list[tuple[int, PartitionRegistration]]]]:
+    """Of each topic, some partitions at a time."""
+    for topic in topics:
+        rest = iter(partitions(topic).items())
+        while some := list(islice(rest, CHANGES_A_STEP)):
+            yield topic, some
 
 
 def _brokers_of(partitions: Iterable[PartitionRegistration]) -> set[int]:

@@ -11,7 +11,7 @@ from barnabas.common.errors import InvariantViolated
 from barnabas.common.uuid import Uuid
 from barnabas.metadata.image import topics
 from barnabas.metadata.image.metadata_image import MetadataDelta, MetadataImage, MetadataProvenance
-from barnabas.metadata.image.topics import TopicsImage
+from barnabas.metadata.image.topics import LocalReplicaChanges, TopicsImage
 from barnabas.metadata.snapshot import image_from_records, records_of
 from barnabas.protocol.record_serde import decode_metadata_record, encode_metadata_record
 from barnabas.protocol.records.clear_elr_record import ClearElrRecord
@@ -230,10 +230,49 @@ def test_a_broker_hears_what_to_start_and_stop() -> None:
     delta.replay(PartitionChangeRecord(partition_id=0, topic_id=first, leader=2))
     delta.replay(PartitionChangeRecord(partition_id=0, topic_id=second, replicas=[2], isr=[2], leader=2))
     assert delta.topics is not None
-    one, two = delta.topics.local_changes(1), delta.topics.local_changes(2)
+    (one, _), (two, _) = (local_changes(delta, broker_id) for broker_id in (1, 2))
     assert (set(one.followers), set(one.leaders), one.deletes) == ({(first, 0)}, set(), {(second, 0)})
     assert set(two.leaders) == {(first, 0), (second, 0)}
     assert two.topic_partition((second, 0)).topic == "b"
+    only = delta.topics.local_changes(1, [second, Uuid.from_int(202)])
+    assert (only.followers, only.leaders, only.deletes) == ({}, {}, {(second, 0)})
+
+
+def local_changes(delta: MetadataDelta, broker_id: int) -> tuple[LocalReplicaChanges, int]:
+    """And how many steps it took."""
+    assert delta.topics is not None
+    steps = delta.topics.local_changes_in_steps(broker_id)
+    for count in range(1, 10_000):
+        try:
+            next(steps)
+        except StopIteration as ended:
+            return ended.value, count
+    raise AssertionError("it never ends")
+
+
+def test_a_broker_hears_of_many_partitions_in_steps() -> None:
+    ids = [Uuid.from_int(number) for number in range(200, 230)]
+    records = [
+        record
+        for number, topic_id in enumerate(ids)
+        for record in (
+            TopicRecord(name=f"t{number}", topic_id=topic_id),
+            *(
+                PartitionRecord(partition_id=index, topic_id=topic_id, replicas=[1], isr=[1], leader=1)
+                for index in range(2_000 if number == 7 else 100)
+            ),
+        )
+    ]
+    image = applied(records)
+    created, deleted = MetadataDelta(MetadataImage.EMPTY), MetadataDelta(image)
+    for record in records:
+        created.replay(record)
+    for topic_id in ids:
+        deleted.replay(RemoveTopicRecord(topic_id=topic_id))
+    leads, steps = local_changes(created, 1)
+    assert (len(leads.leaders), steps) == (4_900, 10)
+    goes, steps = local_changes(deleted, 1)
+    assert (goes.deletes, steps) == (set(leads.leaders), 10)
 
 
 def test_clearing_the_elr_is_a_change_of_the_partitions_that_have_one() -> None:
