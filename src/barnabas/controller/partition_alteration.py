@@ -15,6 +15,8 @@ from barnabas.controller.decision_turns import Turns
 from barnabas.controller.partition_election import PartitionElection
 from barnabas.controller.partition_walk import PartitionOf
 from barnabas.metadata.image.partition_registration import (
+    DIRECTORY_LOST,
+    NO_LEADER,
     NO_LEADER_CHANGE,
     LeaderRecoveryState,
     PartitionRegistration,
@@ -158,7 +160,10 @@ class PartitionAlteration:
         partition = of[2]
         if partition.directory_of(broker_id) == directory:
             return []
-        builder = self._election.builder_for(*of, self._cluster.is_active)
+        # One that was given up may be all that is left: then it leads again, where Kafka waits for an election.
+        is_back = partition.leader == NO_LEADER and partition.directory_of(broker_id) == DIRECTORY_LOST
+        moved = {broker_id: directory} if is_back else {}
+        builder = self._election.builder_for(*of, self._cluster.is_active, moved=moved)
         builder.target_directories[partition.replicas.index(broker_id)] = directory
         record = builder.build()
         return [] if record is None else [record]

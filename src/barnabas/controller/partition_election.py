@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from barnabas.common.uuid import Uuid
@@ -94,15 +95,19 @@ class PartitionElection:
         is_acceptable_leader: Callable[[int], bool],
         *,
         may_be_unclean: bool = False,
+        moved: Mapping[int, Uuid] = MappingProxyType({}),
     ) -> PartitionChangeBuilder:
-        """``may_be_unclean``: an unclean election, if the topic's settings allow one, where there is no other way."""
+        """``may_be_unclean``: an unclean election, if the topic's settings allow one, where there is no other way.
+
+        ``moved``: the directories of replicas that this change moves.
+        """
         directory_is_online = self._cluster.has_online_directory
 
         def may_lead(replica: int) -> bool:
             return (
                 is_acceptable_leader(replica)
                 and replica in partition.replicas
-                and directory_is_online(replica, partition.directory_of(replica))
+                and directory_is_online(replica, moved.get(replica) or partition.directory_of(replica))
             )
 
         rules = self._rules_of(topic)

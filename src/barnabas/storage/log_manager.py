@@ -360,7 +360,11 @@ class LogManager:
                 high_watermark=high_watermarks.get(topic_partition, 0),
                 is_same_boot=is_same_boot,
             )
-            log.maybe_advance_high_watermark(high_watermarks.get(topic_partition, 0))
+            high_watermark = high_watermarks.get(topic_partition, 0)
+            if not is_clean and not is_same_boot:
+                # Above it may stand what was cut before the power went, in the place of what was committed.
+                high_watermark = min(high_watermark, log.recovery_point)
+            log.maybe_advance_high_watermark(high_watermark)
             self._set_config(log, log.config)
             self.table.add(log, directory, is_future=is_future)
             if log.damaged:

@@ -120,6 +120,7 @@ class BrokerData:
             ),
             quotas=None,
             token_hmacs=None,
+            lease=node.lifecycle.lease,
         )
         return RequestDispatcher(
             server=broker,

@@ -14,7 +14,7 @@ from barnabas.common.errors import ApiException
 from barnabas.protocol.errors import CorruptRecordError
 from barnabas.protocol.record_batch import iter_batches
 from tests.simulation.cluster.data_rot import is_sound
-from tests.simulation.cluster.data_watch import PartitionName
+from tests.simulation.cluster.data_watch import PartitionName, WatchedPartition
 
 if TYPE_CHECKING:
     from barnabas.protocol.record_batch import BatchView
@@ -75,6 +75,8 @@ class DataChecks:
         watched = self._checks.data.watched(name)
         if known.losses and (watched is None or node.id not in watched.isr or not self.is_counted(node)):
             return  # It tells of what is owed no more, until it has cut that off.
+        if watched is not None and not watched.whole and self._counts_on_the_lost(watched):
+            return
         what = f"{node.name} commits {name.topic}-{name.index} up to {end}"
         has_rotted = self._checks.data_rot.has(node, name)
         for batch in _batches(log, max(before, log.log_start_offset), end, stops_at_damage=has_rotted):
@@ -89,6 +91,11 @@ class DataChecks:
             self._checks.counts["records committed"] += end - max(before, 0)
             self._check_in_sync(name, what)
             self._check_enough(node, name, what)
+
+    def _counts_on_the_lost(self, watched: WatchedPartition) -> bool:
+        """Whether somebody in sync has lost something, and nobody knows yet."""
+        nodes = self._checks.world.nodes
+        return any(broker in watched.damaged and not self.is_counted(nodes[broker]) for broker in watched.isr)
 
     def _check_enough(self, node: SimulatedNode, name: PartitionName, what: str) -> None:
         """Nothing is committed by fewer than ``min.insync.replicas``, as far as its leader may know who is in sync."""

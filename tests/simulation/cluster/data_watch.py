@@ -111,6 +111,10 @@ class DataWatch:
                     known.lossy.add(broker)
             self._maybe_excuse(name, known)
 
+    def emptied(self, broker: int) -> None:
+        """Its disks were replaced."""
+        self.died(broker, set(self._watched))
+
     def shaken(self, broker: int) -> None:
         """A disk of this broker fails: what it has stays there, and may be out of reach."""
         for known in self._watched.values():

@@ -138,6 +138,7 @@ def _replace_disk(world: World, node_id: int, down_ms: int) -> None:
     if may_lose(world, node):
         node.crash(is_power_loss=True)
         node.replace_disk()
+        world.checks.data.emptied(node.id)
         world.say(f"{node.name}: has an empty disk, {node.directory}")
         _later(world, down_ms, lambda: start(world, node))
 

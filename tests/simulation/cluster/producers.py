@@ -207,6 +207,8 @@ class Reader(_Client):
         response = await self._process.ask(leader, request)
         if self._position != position:
             return  # It has begun anew meanwhile.
+        if response.error_code:
+            self.world.checks.fail(f"{self.name} is told {ErrorCode(response.error_code).name}")
         answer = response.responses[0].partitions[0]
         if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
             if losses == checks.losses(name) and self._position <= checks.committed_end(name):

@@ -7,7 +7,7 @@ import pytest
 from barnabas.common.errors import ErrorCode
 from barnabas.common.uuid import Uuid
 from barnabas.controller.apis import alter_partition, assign_replicas_to_dirs
-from barnabas.metadata.image.partition_registration import DIRECTORY_UNASSIGNED, PartitionRegistration
+from barnabas.metadata.image.partition_registration import DIRECTORY_LOST, DIRECTORY_UNASSIGNED, PartitionRegistration
 from barnabas.metadata.image.topics import TopicImage
 from barnabas.protocol.messages.alter_partition import (
     AlterPartitionRequest,
@@ -181,3 +181,33 @@ def test_a_replica_moves_to_the_directory_that_its_broker_names(harness: Control
     moved = harness.controller.committed_image.topics.get("wide")
     assert moved is not None
     assert moved.partitions[0].directories == (directory_of(4, 1),)
+
+
+def test_who_was_given_up_as_lost_leads_again_when_it_is_there_after_all(harness: ControllerHarness) -> None:
+    """A broker may give up a damaged replica just when the others leave the ISR: then it takes the replica back."""
+    harness.start_broker(4, log_dirs=[directory_of(4, 0), directory_of(4, 1)])
+    wanted = topic("wide", -1, -1)
+    wanted.assignments = [CreatableReplicaAssignment(partition_index=0, broker_ids=[4])]
+    harness.create(wanted)
+
+    def assign(directory: Uuid) -> tuple[int, int]:
+        wide = harness.controller.committed_image.topics.get("wide")
+        assert wide is not None
+        partition = AssignReplicasToDirsRequestPartitionData(partition_index=0)
+        request = AssignReplicasToDirsRequest(
+            broker_id=4,
+            broker_epoch=harness.controller.committed_image.cluster.brokers[4].epoch,
+            directories=[
+                AssignReplicasToDirsRequestDirectoryData(
+                    id=directory,
+                    topics=[AssignReplicasToDirsRequestTopicData(topic_id=wide.id, partitions=[partition])],
+                )
+            ],
+        )
+        response = harness.call(assign_replicas_to_dirs.handle, request, 0)
+        wide = harness.controller.committed_image.topics.get("wide")
+        assert wide is not None
+        return response.directories[0].topics[0].partitions[0].error_code, wide.partitions[0].leader
+
+    assert assign(DIRECTORY_LOST) == (0, -1)
+    assert assign(directory_of(4, 0)) == (0, 4)

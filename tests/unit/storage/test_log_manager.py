@@ -349,6 +349,25 @@ def test_what_was_committed_before_a_kill_must_be_there_unless_the_machine_resta
     assert "are lost" in caplog.text or is_same_boot
 
 
+@pytest.mark.parametrize(("is_same_boot", "high_watermark"), [(True, 3), (False, 2)])
+def test_after_a_restart_of_the_machine_nothing_above_the_recovery_point_counts_as_committed(
+    start: Start, tmp_path: Path, is_same_boot: bool, high_watermark: int
+) -> None:
+    """It may have brought back what was cut, in the place of what was committed."""
+    manager = start()
+    log = open_log(manager, A0)
+    for value in (b"one", b"two"):
+        append(log, batch(value))
+    log.flush(NOW_MS)
+    manager.checkpoint()
+    append(log, batch(b"three"))
+    manager.checkpoint_high_watermarks()
+    if not is_same_boot:
+        (tmp_path / "data" / "barnabas-boot-id").write_text("another\n")
+    again = start().get(A0)
+    assert (again.log_end_offset, again.high_watermark) == (3, high_watermark)
+
+
 def test_what_a_restart_of_the_machine_lost_is_not_damage_after_a_kill_that_follows(
     start: Start, tmp_path: Path
 ) -> None:
