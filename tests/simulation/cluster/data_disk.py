@@ -65,6 +65,11 @@ class DataDisk:
             durable[position:end] = data[: end - position]
             self._durable[path] = bytes(durable)
 
+    def replaced(self) -> None:
+        """Another disk is there, and nothing on it."""
+        self._durable.clear()
+        self._not_trusted.clear()
+
     def begins_life(self) -> None:
         """Another process reads what there is, and syncs it anew."""
         self._not_trusted.clear()

@@ -393,6 +393,7 @@ class SimulatedNode:
         self.lost_disks.append(self.disk.kept(self.directory))
         self.directory_ids.append(directory_of(self.id, len(self.directory_ids)))
         self.disk.replace()
+        self.data_disk.replaced()
         self.errors.heal()
         self._format(knows_voters=False)
 
