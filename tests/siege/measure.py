@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 __all__ = ["CoreWaits", "Watch", "cpu_s", "memory_bytes", "settle"]
@@ -54,8 +55,9 @@ class Watch:
         self._thread.start()
 
     def _sample(self) -> None:
-        while not self._is_over.wait(0.02):
-            self._memory_max = max(self._memory_max, memory_bytes(self._pid))
+        with suppress(OSError):  # The process has ended.
+            while not self._is_over.wait(0.02):
+                self._memory_max = max(self._memory_max, memory_bytes(self._pid))
 
     def end(self) -> tuple[int, int, float]:
         """Bytes of memory at most beyond those before, bytes of log, seconds of processor time."""

@@ -81,6 +81,7 @@ _NOTES = (
     "- Under **breaks**, **answers** says that the process no longer answered a well-behaved client within 60 s, or "
     "ended. It was started again for the next entry.",
     "- **tries**: an entry that broke a bar was repeated at most twice; the best attempt is in the table.",
+    "- Empty cells were not measured.",
 )
 
 
@@ -99,8 +100,8 @@ def _page(results: Mapping[str, Sequence[Outcome]], document: Mapping[str, objec
         "asks for metadata, or reads from the REST API of a Connect worker.",
         "",
         f"Machine: {document['machine']}; seed {document['seed']}. Both kinds ran one after the other on the same "
-        "machine, which was not idle: other work used more than one of its processors all the time. Compare the "
-        "columns of one line, not the figures of different pages.",
+        "machine, which had other work for one of its processors some of the time. Compare the columns of one line, "
+        "not the figures of different pages.",
         "",
         *_NOTES,
         "",

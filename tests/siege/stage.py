@@ -80,6 +80,8 @@ def running_stage(folder: Path, kind: str) -> Iterator[tuple[SecureNode, Scene]]
         ports = {**node.ports, CONTROLLER: node.process.controller_port}
         with_rights = _prepare(ports["SASL_PLAINTEXT"])
         yield node, Scene(ports, *with_rights)
+        if kind == "kafka":
+            node.process.kill()  # It may still be busy with what it was sent, and nothing is looked at any more.
 
 
 @contextmanager
