@@ -147,7 +147,7 @@ async def test_requests_that_are_no_http_end_the_connection() -> None:
 @pytest.mark.anyio
 @pytest.mark.parametrize("whole", [b"", b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"])
 async def test_a_head_that_never_ends_ends_the_connection(monkeypatch: pytest.MonkeyPatch, whole: bytes) -> None:
-    monkeypatch.setattr("barnabas.connect.rest.listening._IDLE_S", 0.3)
+    monkeypatch.setattr("barnabas.connect.rest.http_connection.IDLE_S", 0.3)
     async with worker(ScriptedCluster()) as (server, _):
         reader, writer = await asyncio.open_connection("127.0.0.1", server.ports[0])
         writer.write(whole)
