@@ -107,7 +107,7 @@ class PartitionElection:
             return (
                 is_acceptable_leader(replica)
                 and replica in partition.replicas
-                and directory_is_online(replica, moved.get(replica) or partition.directory_of(replica))
+                and directory_is_online(replica, moved.get(replica, partition.directory_of(replica)))
             )
 
         rules = self._rules_of(topic)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
     from types import TracebackType
 
-__all__ = ["FairQueue", "FairThreads", "FairTurns", "Turn"]
+__all__ = ["FairQueue", "FairThreads", "FairTurns", "Turn", "pause_after"]
 
 T = TypeVar("T")
 
@@ -30,6 +30,11 @@ _ANSWERS = (ApiException, DecodeError)
 _PAUSE_RATIO = 2.0
 """Long requests take at most a third of the loop's time."""
 _PAUSE_S_MAX = 0.5
+
+
+def pause_after(busy_s: float, ratio: float = _PAUSE_RATIO) -> float:
+    """Seconds that are left to others after long work, in proportion to what it took."""
+    return min(busy_s * ratio, _PAUSE_S_MAX)
 
 
 class FairQueue(Generic[T]):
@@ -170,7 +175,7 @@ class FairTurns:
             raise
 
     def leave(self, busy_s: float) -> None:
-        pause_s = min(busy_s * self._pause_ratio, _PAUSE_S_MAX)
+        pause_s = pause_after(busy_s, self._pause_ratio)
         if pause_s > 0:
             asyncio.get_running_loop().call_later(pause_s, self._call_next)
         else:

@@ -16,7 +16,7 @@ from barnabas.network.fair_work import FairQueue
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
-__all__ = ["TURN_S", "Account", "LoopShare", "Waiting"]
+__all__ = ["TURN_S", "Account", "LoopShare", "Waiting", "call_after_others"]
 
 TURN_S = 0.001
 _WINDOW_S = 0.02
@@ -24,7 +24,7 @@ _SHARE_S = 0.004
 _ACCOUNTS_MAX = 4096
 
 
-def _call_after_others(run: Callable[[], None]) -> object:
+def call_after_others(run: Callable[[], None]) -> object:
     """The loop runs what is ready before what it reads from sockets; behind a hop, ``run`` comes after both."""
     loop = asyncio.get_running_loop()
     return loop.call_soon(loop.call_soon, run)
@@ -63,7 +63,7 @@ class LoopShare:
 
     def __init__(self, call_soon: Callable[[Callable[[], None]], object] | None = None) -> None:
         """``call_soon`` is that of the running loop unless another is given."""
-        self._call_soon = call_soon or _call_after_others
+        self._call_soon = call_soon or call_after_others
         self._accounts: dict[Hashable, Account] = {}
         self._rotation: FairQueue[tuple[Hashable, Waiting]] = FairQueue()
         self._is_scheduled = False

@@ -1,9 +1,8 @@
 """How the worker's loop is shared between the connections of the REST API.
 
-A connection that takes little of the loop's time is served at once. One that takes more than its share waits for a
-turn while another has one: what waits is served one connection at a time, and after each turn comes a pause in
-proportion to what it took, so that requests of others find the loop free. Where nobody else asks for anything there is
-no pause: one busy client has the whole loop.
+A connection that takes little of the loop's time is served at once. Connections that take more than their share are
+served one at a time. After each turn comes a pause in proportion to what it took, so that requests of other connections
+find the loop free. While no other connection is active there is no pause: one busy client has the whole loop.
 
 A new connection costs its client nothing, so all connections on which nothing has been answered yet count as one.
 """
@@ -16,16 +15,15 @@ from time import perf_counter, thread_time
 from types import coroutine
 from typing import Any, Protocol
 
-from barnabas.network.fair_work import FairQueue
+from barnabas.network.fair_work import FairQueue, pause_after
+from barnabas.network.loop_share import call_after_others
 
 __all__ = ["Account", "LoopTime", "Waiting"]
 
 _WINDOW_S = 0.1
 _SHARED_S = _WINDOW_S / 2
-"""What all accounts together may use in a window before somebody waits."""
+"""All accounts together may use this much of a window before one of them has to wait."""
 _SHARES_MIN = 5
-_PAUSE_RATIO = 2.0
-_PAUSE_S_MAX = 0.5
 
 
 class Waiting(Protocol):
@@ -50,7 +48,7 @@ class Account:
 
 class LoopTime:
     """Of one loop. ``now_s`` is a clock that only goes forward; ``spent_s`` is what the thread has spent of a
-    processor, so that nobody pays for what another thread or process does meanwhile."""
+    processor, so that no connection pays for other threads and processes."""
 
     def __init__(
         self,
@@ -89,8 +87,7 @@ class LoopTime:
         self._active.add(account)
         account.used_s += seconds
         if is_overdrawn and self._accounts > 1:
-            pause_s = min(seconds * _PAUSE_RATIO, _PAUSE_S_MAX)
-            self._free_at_s = max(self._free_at_s, now_s) + pause_s
+            self._free_at_s = max(self._free_at_s, now_s) + pause_after(seconds)
 
     def charged(self, account: Account, work: Callable[[], object]) -> None:
         """``work`` is done at the cost of the account."""
@@ -160,6 +157,4 @@ class LoopTime:
 
 
 def _call_later(delay_s: float, run: Callable[[], None]) -> object:
-    """Without a delay: after what is ready, and after what has come on sockets meanwhile."""
-    loop = asyncio.get_running_loop()
-    return loop.call_later(delay_s, run) if delay_s > 0 else loop.call_soon(loop.call_soon, run)
+    return asyncio.get_running_loop().call_later(delay_s, run) if delay_s > 0 else call_after_others(run)

@@ -12,15 +12,14 @@ from concurrent.futures import ThreadPoolExecutor
 from time import monotonic, sleep, thread_time
 from typing import TypeVar
 
+from barnabas.network.fair_work import pause_after
+
 __all__ = ["LARGE_BYTES", "off_loop"]
 
 T = TypeVar("T")
 
 LARGE_BYTES = 64 * 1024
 """Reading this much takes well under 5 ms; going to a thread costs more than it saves for less."""
-
-_PAUSE_RATIO = 2.0
-_PAUSE_S_MAX = 0.5
 
 
 class _Thread:
@@ -37,7 +36,7 @@ class _Thread:
         try:
             return work()
         finally:
-            self._paused_until_s = monotonic() + min((thread_time() - began_s) * _PAUSE_RATIO, _PAUSE_S_MAX)
+            self._paused_until_s = monotonic() + pause_after(thread_time() - began_s)
 
 
 _thread = _Thread()

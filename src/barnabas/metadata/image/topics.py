@@ -7,10 +7,10 @@ that would collide in metrics, where Kafka writes ``.`` as ``_``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from itertools import islice
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from itertools import chain, islice
 from operator import itemgetter
-from typing import Any, ClassVar, Final, TypeVar
+from typing import Any, ClassVar, Final
 
 from barnabas.common.errors import InvariantViolated
 from barnabas.common.topic_name import has_collision_characters, unified_topic_name
@@ -27,8 +27,6 @@ from barnabas.protocol.records.remove_topic_record import RemoveTopicRecord
 from barnabas.protocol.records.topic_record import TopicRecord
 
 __all__ = ["CHANGES_A_STEP", "LocalReplicaChanges", "TopicDelta", "TopicImage", "TopicsDelta", "TopicsImage"]
-
-T = TypeVar("T")
 
 CHANGES_A_STEP: Final = 500
 """Some 10 ms of making an image."""
@@ -491,19 +489,26 @@ class TopicsDelta:
         """Returns the ``local_changes`` of all topics; each step looks at some partitions."""
         local = LocalReplicaChanges()
         left = CHANGES_A_STEP
-        for topic, partitions in _partitions_of(self.deleted.values(), lambda topic: topic.partitions):
-            local.add_deleted(topic, broker_id, partitions)
-            left -= len(partitions)
-            if left <= 0:
-                left = CHANGES_A_STEP
-                yield
-        for delta, changes in _partitions_of(self.changed.values(), lambda delta: delta.changes):
-            local.add_changed(delta, broker_id, changes)
-            left -= len(changes)
+        for count in chain(self._adding_deleted(local, broker_id), self._adding_changed(local, broker_id)):
+            left -= count
             if left <= 0:
                 left = CHANGES_A_STEP
                 yield
         return local
+
+    def _adding_deleted(self, local: LocalReplicaChanges, broker_id: int) -> Iterator[int]:
+        """Some partitions at a time; how many these were."""
+        for topic in self.deleted.values():
+            for partitions in _pieces(topic.partitions):
+                local.add_deleted(topic, broker_id, partitions)
+                yield len(partitions)
+
+    def _adding_changed(self, local: LocalReplicaChanges, broker_id: int) -> Iterator[int]:
+        """As ``_adding_deleted``, of new and changed topics."""
+        for delta in self.changed.values():
+            for changes in _pieces(delta.changes):
+                local.add_changed(delta, broker_id, changes)
+                yield len(changes)
 
     def _changing(self, topic_id: Uuid) -> TopicDelta:
         delta = self.changed.get(topic_id)
@@ -525,14 +530,10 @@ def _shrinking(topic: TopicImage) -> Iterator[TopicDelta]:
         yield delta
 
 
-def _partitions_of(
-    topics: Iterable[T], partitions: Callable[[T], Mapping[int, PartitionRegistration]]
-) -> Iterator[tuple[T, list[tuple[int, PartitionRegistration]]]]:
-    """Of each topic, some partitions at a time."""
-    for topic in topics:
-        rest = iter(partitions(topic).items())
-        while some := list(islice(rest, CHANGES_A_STEP)):
-            yield topic, some
+def _pieces(partitions: Mapping[int, PartitionRegistration]) -> Iterator[list[tuple[int, PartitionRegistration]]]:
+    rest = iter(partitions.items())
+    while some := list(islice(rest, CHANGES_A_STEP)):
+        yield some
 
 
 def _brokers_of(partitions: Iterable[PartitionRegistration]) -> set[int]:
